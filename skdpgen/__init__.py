@@ -74,6 +74,7 @@ HOMES = (
     "losses",
     "encoders",
     "preprocessing",
+    "streams",
 )
 
 # Modules of engines, by the top-level package of their tables. Each is imported with the first

@@ -112,6 +112,9 @@ class Certified(Saves):
         # The noise of the best of several fits is that of its own plan, which is on no certificate.
         if any(isinstance(event, RepeatAndSelectDpEvent) for event in certificate.events):
             return
+        # Nor have sums of releases, which have no digest, the noise of one of their events.
+        if certificate.sigma is certificate.digest is None:
+            return
         sigma = self._find_sigma() if certificate.events else None
         if not _is_close(certificate.sigma, sigma):
             raise ValueError(f"sigma_ is {certificate.sigma!r}, and the releases have {sigma!r}.")

@@ -116,7 +116,7 @@ def test_file_holds_what_the_ledger_lists():
     assert len(published.values) == len(names) == len(published.certificate.releases)
 
 
-def test_merged_tables_add_up():
+def test_merged_tables_add_up(tmp_path):
     one, other = (fit_table(seed).release_ for seed in (0, 1))
     merged = merge(one, other)
     parts = [release.published.main for release in (one, other)]
@@ -129,6 +129,8 @@ def test_merged_tables_add_up():
     assert tables.columns_std == pytest.approx(np.sqrt(2) * parts[0].columns_std)
     fitted = from_release(merged, DPSWFlowSampler(n_steps=20))
     assert fitted.n_samples_ == 800
+    fitted.save(tmp_path / "fitted")
+    assert skdpgen.load(tmp_path / "fitted").privacy_ == fitted.privacy_
     everything = pd.concat([make_table(seed=0), make_table(seed=1)])
     share = (fitted.sample(4000, random_state=0).smokes == "yes").mean()
     assert share == pytest.approx((everything.smokes == "yes").mean(), abs=0.05)

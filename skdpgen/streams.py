@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Releases of growing data, period by period, within one privacy budget."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .accounting.budget import PaidRun, find_open_budgets
+from .accounting.calibration import check_delta, check_epsilon
+from .accounting.plan import Plan, Terms
+from .curator.curator import open_curator
+from .curator.dataset import Dataset
+from .curator.record_functions import RecordFunction, clears_frames
+from .exceptions import BudgetExceededError
+from .mechanisms.noise import NoiseSource
+from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_tables
+from .mechanisms.tables import Tables
+from .params import warn_of_delta
+from .planning import list_assumptions
+from .releases import PublishedRelease, TwoWayTables
+from .serialization import Saves
+from .tables import Category, Schema
+from .tables.columns.base import check_list
+from .tables.format import TableFormat
+from .tables.kind import TableKind
+
+__all__ = ["ReleaseStream"]
+
+_ASSUMED = (
+    "all {n} updates of a stream are covered together: each is made once, from the same saved "
+    "state, and no record changes its period between updates",
+    "the periods were fixed beforehand, and the number of records at each update is public",
+)
+
+
+class ReleaseStream(Saves):
+    """Tables of all rows so far, released once a period within one budget for all periods.
+
+    Each update reads the rows of all periods so far. The releases have noise whose parts cancel
+    in later ones (the factorisation mechanism), so that a record, which belongs to one period,
+    costs its share of the budget once. The stream holds noisy values only: it can be saved,
+    loaded and published between updates.
+
+    Parameters
+    ----------
+    epsilon_total : float
+        ε of all updates together.
+    horizon : sequence
+        Labels of all periods, in order, fixed beforehand.
+    schema : Schema
+        The columns of the rows other than the period. All bounds and categories must be declared;
+        knots of numbers that are not given are evenly spaced.
+    period : str, default="period"
+        The column that holds the period of each row.
+    delta, relation, accountant
+        As in the generators.
+
+    Attributes
+    ----------
+    released : list of Tables
+        The noisy releases so far.
+    release_ : PublishedRelease
+        The tables of all rows so far, after the last update, for `from_release`.
+
+    Notes
+    -----
+    A row without one of the labels counts as absent, as do rows of later periods. A record must
+    stay in its period; its other cells may be corrected. A person with rows in k periods needs
+    group privacy: ε is for each row.
+
+    The first update charges open budgets with the whole stream, and later updates cost nothing
+    more: budgets that are open then must have been open at the first one. Only one copy of a
+    stream may be updated.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpgen import Category, DPSWFlowSampler, Number, Schema
+    >>> from skdpgen.releases import from_release
+    >>> from skdpgen.streams import ReleaseStream
+    >>> schema = Schema({"age": Number(0, 100, decimals=0), "smokes": Category(["no", "yes"])})
+    >>> stream = ReleaseStream(4.0, ["2026-01", "2026-02", "2026-03"], schema, period="month")
+    >>> january = pd.DataFrame({"age": range(20, 80), "smokes": "no", "month": "2026-01"})
+    >>> february = pd.DataFrame({"age": range(30, 90), "smokes": "yes", "month": "2026-02"})
+    >>> stream.update(january)
+    <ReleaseStream: 1 of 3 updates, ε = 4 for all at δ = 1e-05>
+    >>> stream.update(pd.concat([january, february]))
+    <ReleaseStream: 2 of 3 updates, ε = 4 for all at δ = 1e-05>
+    >>> sampler = from_release(stream.release_, DPSWFlowSampler(n_steps=50))
+    >>> sampler.sample(3).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        epsilon_total: float,
+        horizon: Sequence,
+        schema: Schema,
+        *,
+        period: str = "period",
+        delta: float = 1e-5,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+    ) -> None:
+        self.epsilon_total, self.delta = check_epsilon(epsilon_total), check_delta(delta)
+        self.horizon = tuple(check_list("horizon", horizon))
+        self.schema, self.period = schema, period
+        self.relation, self.accountant = relation, accountant
+        self.released: list[Tables] = []
+        self.release_: PublishedRelease | None = None
+        if not 1 < len(self.horizon) <= MAX_HORIZON:
+            raise ValueError(
+                f"horizon must list 2 to {MAX_HORIZON:,} labels of periods; got "
+                f"{len(self.horizon)}."
+            )
+        if not isinstance(self.schema, Schema) or self.schema.undeclared:
+            raise ValueError(
+                "schema must declare the bounds and categories of all columns: what is inferred "
+                "from one period need not fit the next. Use Schema({'age': Number(0, 120), ...})."
+            )
+        if self.period in self.schema:
+            raise ValueError(
+                f"The period {self.period!r} must not be a column of the schema: it is the same "
+                "for all rows of an update. Drop it from the schema."
+            )
+        self.schema = self.schema.with_even_knots()
+
+    def __repr__(self):
+        return (
+            f"<ReleaseStream: {len(self.released)} of {len(self.horizon)} updates, "
+            f"ε = {self.epsilon_total:g} for all at δ = {self.delta:g}>"
+        )
+
+    @clears_frames()
+    def update(self, X):
+        """Release the tables of all rows so far.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_samples, n_columns)
+            Private rows of **all** periods up to this one, with the column of the period; any
+            table that `fit` takes.
+
+        Returns
+        -------
+        self : ReleaseStream
+
+        Raises
+        ------
+        ValueError
+            If all updates were made, or the columns are not those of the schema.
+        BudgetExceededError
+            If an open budget cannot pay, or did not pay for the first update.
+        """
+        t = len(self.released) + 1
+        if t > len(self.horizon):
+            raise ValueError(
+                f"All {len(self.horizon)} updates were made. Start a new stream, whose certificate "
+                "composes with this one."
+            )
+        dataset = Dataset.of(X, target=self.period)
+        schema = Schema({**self.schema, self.period: Category(self.horizon)}, self.schema.rules)
+        format = TableFormat(schema, TableKind.of(schema, dataset))
+        dataset.validate_table(BaseEstimator(), format)
+        names = [name for name, _ in format.blocks]
+        mechanism = StreamedTablesMechanism(format.block_sizes, names.index(self.period), t)
+        plan = self._make_plan(dataset.n_records, mechanism)
+        warn_of_delta(self.delta, dataset.n_records, stacklevel=3)
+        with ExitStack() as stack:
+            if t > 1:
+                _check_charged(plan)
+                stack.enter_context(PaidRun(plan.events[0], self.relation))
+            curator = stack.enter_context(
+                open_curator(dataset, format, plan, NoiseSource(), strict=False)
+            )
+            curator.encode_cells_by(RecordFunction(format.encode_cells))
+            self.released.append(curator.release(mechanism))
+            assumed = [text.format(n=len(self.horizon)) for text in _ASSUMED]
+            certificate = curator.certificate((*list_assumptions(format), *assumed))
+        self.release_ = self._publish(plan, format, certificate)
+        return self
+
+    def _make_plan(self, n_records, mechanism) -> Plan:
+        terms = Terms(
+            self.epsilon_total,
+            self.delta,
+            self.relation,
+            self.accountant,
+            n_records,
+            1,
+            None,
+        )
+        return terms.plan_once(
+            {mechanism.name: 1.0}, lambda plan, relation: mechanism.sensitivity(relation)
+        )
+
+    def _publish(self, plan, format, certificate):
+        """Return the estimate of the tables of all rows so far, for learners."""
+        tables = estimate_tables(self.released, len(self.horizon))
+        kind = format.kind
+        names = tuple(name for name in kind.names if name != self.period)
+        kind = replace(kind, names=names, label=None).without_dtypes([self.period])
+        format = TableFormat(self.schema, kind)
+        if self.schema.rules:
+            tables = tables.without_impossible(format.find_impossible())
+        return PublishedRelease(
+            type(self).__name__,
+            TwoWayTables(max_order=2),
+            plan,
+            format,
+            (tables,),
+            0,
+            (),
+            certificate.n_records,
+            1,
+            certificate.n_records,
+            {"n_features_in_": len(names), "feature_names_in_": np.array(names, dtype=object)},
+            # The values are sums of released ones, and so is their noise.
+            replace(certificate, digest=None, sigma=None),
+        )
+
+    def _check_savable(self):
+        """Raise an error if there is nothing to save yet."""
+        if not self.released:
+            raise ValueError("The stream has released nothing yet: call update first.")
+
+
+def _check_charged(plan: Plan) -> None:
+    """Raise a BudgetExceededError if an open budget was not charged for a stream."""
+    for budget in find_open_budgets():
+        if all(charge.events != plan.events for charge in budget._store.read()):
+            raise BudgetExceededError(
+                "The open budget was not charged for this stream: its first update charges all of "
+                "them. Open the budget of the first update."
+            )

@@ -1,0 +1,111 @@
+"""Streams of releases: periods, budgets, files, learners and refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdpgen
+from skdpgen import Category, DPSWFlowSampler, Number, PrivacyBudget, Schema
+from skdpgen.privacy import BudgetExceededError, TableError
+from skdpgen.releases import from_release
+from skdpgen.streams import ReleaseStream
+from skdpgen.tables import Implies
+
+SCHEMA = Schema(
+    {"age": Number(0, 80, decimals=0, knots=[0, 40, 80]), "smokes": Category(["no", "yes"])},
+    [Implies({"smokes": "yes"}, {"age": [(40, None)]})],
+)
+MONTHS = ["jan", "feb", "mar"]
+
+
+def make_rows(month, share, n_rows=400):
+    rng = np.random.default_rng(MONTHS.index(month))
+    smokes = rng.random(n_rows) < share
+    age = np.where(smokes, 60, rng.integers(0, 81, n_rows))
+    return pd.DataFrame({"month": month, "age": age, "smokes": np.where(smokes, "yes", "no")})
+
+
+ROWS = pd.concat([make_rows("jan", 0.2), make_rows("feb", 0.2), make_rows("mar", 0.8)])
+
+
+def make_stream(epsilon=8.0, **params):
+    return ReleaseStream(epsilon, MONTHS, SCHEMA, period="month", **params)
+
+
+def test_each_update_adds_the_rows_of_a_period(tmp_path):
+    stream = make_stream()
+    for t in (1, 2, 3):
+        # Rows of later periods are not counted before their turn.
+        stream.update(ROWS)
+        tables = stream.release_.main
+        expected = ROWS[ROWS.month.isin(MONTHS[:t])]
+        counts = expected.smokes.value_counts()[["no", "yes"]]
+        levels, std = tables.count_levels()
+        np.testing.assert_allclose(levels[-2:], counts, atol=5 * std[-1])
+        stream.save(tmp_path / "stream")
+        stream = skdpgen.load(tmp_path / "stream")
+    assert stream.release_.certificate.epsilon <= 8.0
+    assert len(stream.release_.certificate.events) == 1
+    with pytest.raises(ValueError, match="All 3 updates"):
+        stream.update(ROWS)
+
+
+def test_learners_fit_what_was_released(tmp_path):
+    stream = make_stream().update(ROWS[ROWS.month == "jan"])
+    stream.release_.save(tmp_path / "release")
+    fitted = from_release(tmp_path / "release", DPSWFlowSampler(n_steps=50))
+    rows = fitted.sample(2000, random_state=0)
+    assert list(rows) == ["age", "smokes"]
+    assert rows.age.dtype == ROWS.age.dtype
+    assert (rows.age[rows.smokes == "yes"] >= 40).all()
+    assert (rows.smokes == "yes").mean() == pytest.approx(0.2, abs=0.05)
+    fitted.save(tmp_path / "fitted")
+    skdpgen.load(tmp_path / "fitted")
+
+
+def test_first_update_charges_the_whole_stream():
+    budget, other = PrivacyBudget(8.0, 1e-5), PrivacyBudget(8.0, 1e-5)
+    stream = make_stream()
+    with budget:
+        stream.update(ROWS)
+        assert budget.spent == pytest.approx(8.0, rel=1e-6)
+        stream.update(ROWS)
+    assert budget.spent == pytest.approx(8.0, rel=1e-6)
+    with other, pytest.raises(BudgetExceededError, match="budget of the first update"):
+        stream.update(ROWS)
+    assert len(stream.released) == 2
+    with budget, pytest.raises(BudgetExceededError):
+        make_stream(1.0).update(ROWS)
+
+
+def test_rows_without_a_period_are_absent():
+    odd = ROWS.assign(month=ROWS.month.where(np.arange(len(ROWS)) % 2 == 0, "dec"))
+    stream = make_stream()
+    for _ in MONTHS:
+        stream.update(odd)
+    count, std = stream.release_.main.count_records()
+    assert count == pytest.approx(len(ROWS) / 2, abs=6 * std)
+
+
+def test_noise_is_fresh():
+    one, other = make_stream().update(ROWS), make_stream().update(ROWS)
+    assert (one.released[0].columns != other.released[0].columns).all()
+    one.update(ROWS)
+    assert not np.array_equal(one.released[0].cells, one.released[1].cells)
+
+
+def test_public_facts_are_refused_before_anything_is_spent():
+    with pytest.raises(ValueError, match="2 to 1,000 labels"):
+        ReleaseStream(1.0, ["jan"], SCHEMA)
+    with pytest.raises(ValueError, match="horizon must be a list"):
+        ReleaseStream(1.0, "jan", SCHEMA)
+    with pytest.raises(ValueError, match="bounds and categories of all columns"):
+        ReleaseStream(1.0, MONTHS, Schema({"age": Number()}))
+    with pytest.raises(ValueError, match="must not be a column"):
+        ReleaseStream(1.0, MONTHS, SCHEMA, period="age")
+    with pytest.raises(ValueError, match="released nothing"):
+        make_stream().save("never")
+    budget, stream = PrivacyBudget(8.0, 1e-5), make_stream()
+    with budget, pytest.raises(TableError):
+        stream.update(ROWS.drop(columns="month"))
+    assert budget.spent == 0
