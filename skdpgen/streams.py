@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from .accounting.budget import PaidRun, find_open_budgets
 from .accounting.calibration import check_delta, check_epsilon
@@ -29,6 +29,8 @@ from .tables.kind import TableKind
 
 __all__ = ["ReleaseStream"]
 
+# Each period would find other interactions.
+_RELEASE = TwoWayTables(max_order=2)
 _ASSUMED = (
     "all {n} updates of a stream are covered together: each is made once, from the same saved "
     "state, and no record changes its period between updates",
@@ -123,8 +125,8 @@ class ReleaseStream(Saves):
             )
         if self.period in self.schema:
             raise ValueError(
-                f"The period {self.period!r} must not be a column of the schema: it is the same "
-                "for all rows of an update. Drop it from the schema."
+                f"The period {self.period!r} must not be a column of the schema, since its levels "
+                "are those of horizon. Drop it from the schema."
             )
         self.schema = self.schema.with_even_knots()
 
@@ -151,7 +153,8 @@ class ReleaseStream(Saves):
         Raises
         ------
         ValueError
-            If all updates were made, or the columns are not those of the schema.
+            If all updates were made, the columns are not those of the schema, or rows of earlier
+            periods are missing.
         BudgetExceededError
             If an open budget cannot pay, or did not pay for the first update.
         """
@@ -167,8 +170,14 @@ class ReleaseStream(Saves):
         dataset.validate_table(BaseEstimator(), format)
         names = [name for name, _ in format.blocks]
         mechanism = StreamedTablesMechanism(format.block_sizes, names.index(self.period), t)
-        plan = self._make_plan(dataset.n_records, mechanism)
-        warn_of_delta(self.delta, dataset.n_records, stacklevel=3)
+        n_records = dataset.n_records
+        if self.release_ is not None and n_records < self.release_.n_samples:
+            raise ValueError(
+                f"X has {n_records:,} rows, fewer than the {self.release_.n_samples:,} of the last "
+                "update: give the rows of all periods so far. Keep deleted ones as empty rows."
+            )
+        plan = self._make_plan(n_records)
+        warn_of_delta(self.delta, n_records, stacklevel=3)
         with ExitStack() as stack:
             if t > 1:
                 _check_charged(plan)
@@ -183,19 +192,9 @@ class ReleaseStream(Saves):
         self.release_ = self._publish(plan, format, certificate)
         return self
 
-    def _make_plan(self, n_records, mechanism) -> Plan:
-        terms = Terms(
-            self.epsilon_total,
-            self.delta,
-            self.relation,
-            self.accountant,
-            n_records,
-            1,
-            None,
-        )
-        return terms.plan_once(
-            {mechanism.name: 1.0}, lambda plan, relation: mechanism.sensitivity(relation)
-        )
+    def _make_plan(self, n_records) -> Plan:
+        budget = self.epsilon_total, self.delta, self.relation, self.accountant
+        return _RELEASE.plan(Terms(*budget, n_records, 1, None), TableFormat(self.schema))
 
     def _publish(self, plan, format, certificate):
         """Return the estimate of the tables of all rows so far, for learners."""
@@ -208,7 +207,7 @@ class ReleaseStream(Saves):
             tables = tables.without_impossible(format.find_impossible())
         return PublishedRelease(
             type(self).__name__,
-            TwoWayTables(max_order=2),
+            clone(_RELEASE),
             plan,
             format,
             (tables,),

@@ -94,6 +94,12 @@ def test_noise_is_fresh():
     assert not np.array_equal(one.released[0].cells, one.released[1].cells)
 
 
+def test_rows_of_earlier_periods_are_needed():
+    stream = make_stream().update(ROWS[ROWS.month == "jan"])
+    with pytest.raises(ValueError, match="fewer than the 400 of the last"):
+        stream.update(ROWS[ROWS.month == "feb"][:300])
+
+
 def test_public_facts_are_refused_before_anything_is_spent():
     with pytest.raises(ValueError, match="2 to 1,000 labels"):
         ReleaseStream(1.0, ["jan"], SCHEMA)
