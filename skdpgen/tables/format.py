@@ -20,6 +20,7 @@ from .columns.number import N_KNOTS
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held
 from .inference.columns import SchemaInference
+from .inference.grids import Histograms
 from .inference.ranges import find_far
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
@@ -58,6 +59,10 @@ class TableFormat(Format):
         Noisy histograms of numbers with inferred breakpoints.
     codes : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
         Calibrated codes of the knots and breakpoints of these numbers, from `calibrate_marginals`.
+    inferred : dict of str to tuple of str, default=None
+        Inferred parameters of the columns.
+    histograms : Histograms, default=None
+        The counts in which knots were found.
     """
 
     schema: Schema
@@ -66,6 +71,7 @@ class TableFormat(Format):
     counted: dict | None = None
     codes: dict | None = None
     inferred: dict | None = None
+    histograms: Histograms | None = None
 
     has_blocks = True
 
@@ -237,7 +243,14 @@ class TableFormat(Format):
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
         inferred = {name: self.schema[name].open_parameters for name in self.schema.undeclared}
-        resolved = TableFormat(schema, kind, inference.texts, inference.counted, inferred=inferred)
+        resolved = TableFormat(
+            schema,
+            kind,
+            inference.texts,
+            inference.counted,
+            inferred=inferred,
+            histograms=inference.histograms,
+        )
         curator.prepare(RecordFunction(resolved.encode), 1.0)
         return resolved
 
@@ -278,7 +291,7 @@ class TableFormat(Format):
             self.counted or {},
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
-        return replace(self, codes=codes, counted=None)
+        return replace(self, codes=codes, counted=None, histograms=None)
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
         sampler = self._make_sampler(generate, noise)

@@ -26,6 +26,7 @@ from .densities import Histogram, estimate_density
 from .grids import (
     FEWEST_FINE,
     MOST_FINE,
+    Histograms,
     Ranged,
     is_unresolved,
     refine_number,
@@ -34,7 +35,7 @@ from .grids import (
     with_knots,
     write_near,
 )
-from .location import N_LEVELS, SIZE, encode_locations, read_locations, read_value
+from .location import N_LEVELS, SIZE, encode_locations, read_locations, read_value, release_nothing
 from .orders import reconcile_orders
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
@@ -95,6 +96,8 @@ class SchemaInference:
         After `run`, how the texts of these are written.
     counted : dict of str to list of Histogram
         After `run`, of numbers of which cuts were found: their noisy histograms.
+    histograms : Histograms or None
+        After `run`, the counts in which knots were found.
     """
 
     def __init__(self, schema, texts=None, has_decimals=False, label=None):
@@ -103,6 +106,7 @@ class SchemaInference:
         self.texts = texts or {}
         self.unknown = {n: kind for n, kind in schema.learned.items() if kind.is_unknown}
         self.counted = {}
+        self.histograms: Histograms | None = None
         opened = [n for n in schema.undeclared if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._open = [n for n in opened if n not in self._categories]
@@ -182,7 +186,7 @@ class SchemaInference:
         """Let another one go on, which knows more of the columns."""
         curator.prepare(RecordFunction(known.encode), 1.0)
         schema = known.run(curator)
-        self.counted, self.texts = known.counted, known.texts
+        self.counted, self.texts, self.histograms = known.counted, known.texts, known.histograms
         return schema
 
     def _find_ranges(self, curator):
@@ -417,6 +421,8 @@ class SchemaInference:
         curator.prepare(RecordFunction(partial(self._encode_some, encoder)), None)
         sizes = [where.stop - where.start for _, where in encoder.blocks]
         value = curator.release(LevelCountsMechanism(release, sizes)).value * math.sqrt(len(names))
+        # The last ones are the finest.
+        self.histograms = Histograms(encoder.schema, value, std)
         return [
             (name, ValueCounts(kinds[name], value[where], std, curator.n_rows))
             for name, where in encoder.blocks
@@ -442,9 +448,3 @@ class SchemaInference:
     def _known(self, name):
         """Return an open column with the unit in which it is counted."""
         return self._wrap({name: self._numbers[name]})[name]
-
-
-def release_nothing(curator, name):
-    """Make a planned release that no column needs: what is spent must not depend on the records."""
-    curator.prepare(RecordFunction(lambda cells, y=None: np.zeros((len(cells), 1))), 1.0)
-    curator.release(WeightSumMechanism(name))

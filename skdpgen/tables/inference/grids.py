@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...registry import savable
 from ..blocks import knot_weights
 from ..columns import Category, Number
 from ..columns.number import N_KNOTS
+from ..schema import Schema
 from .densities import Histogram
 from .location import NEARLY_ALL, find_cells, find_clusters
 from .point_masses import ValueCounts, with_candidates
@@ -117,6 +119,26 @@ class Ranged:
         new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
         is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
         return self.knots, np.where(is_near, 0.0, self.counts), self.std
+
+
+@savable
+@dataclass(frozen=True)
+class Histograms:
+    """Released counts of the values of numbers and dates on fine grids.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns, with a knot at each point of the grid.
+    counts : ndarray of shape (n_levels,)
+        Noisy numbers of records near the knots of all columns, as `TableEncoder` orders them.
+    std : float
+        Standard deviation of their noise.
+    """
+
+    schema: Schema
+    counts: np.ndarray
+    std: float
 
 
 def widen(kind, n_per_octave):

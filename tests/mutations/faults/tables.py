@@ -102,7 +102,7 @@ PRIVACY = {
         decimals("what_is_no_finite_number_has_no_decimals[inf]"),
     ),
     "what is released follows from what was found": Fault(
-        "tables.inference.columns:release_nothing",
+        "tables.inference.location:release_nothing",
         "curator.release(WeightSumMechanism(name))",
         "pass",
         inference("all_is_released_whatever_is_found"),
