@@ -135,7 +135,7 @@ def _find_imports(name, path, below):
 
 
 LEAVES = ("_cli", "auditing", "engines", "evaluation", "federated", "testing")
-LEAVES += ("forecasts", "looks", "streams")
+LEAVES += ("forecasts", "inference", "looks", "streams")
 FITS = """
 import sys
 import numpy as np, pandas as pd

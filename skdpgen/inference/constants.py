@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Constants of estimates."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class InferenceConstants:
+    """Constants of estimates; all are set by hand, on the populations of benchmarks."""
+
+    # Synthetic rows on which statistics are evaluated: their errors cancel, to first order.
+    n_rows: int = 3_000
+    # Rows whose influence is computed: so many for each feature, within these limits.
+    rows_per_feature: int = 3
+    probes: tuple[int, int] = (600, 6_000)
+    # Most features that the influence is projected on.
+    max_features: int = 3_000
+    # Weight of rows of the schema in the projection: small, as they may be unlike any record.
+    schema_weight: float = 0.1
+    # What the features explain has so much more weight than noise, so that no bias is traded for
+    # less noise.
+    trade: float = 4.0
+    # Largest bias by a misfit, in standard errors, that an interval allows for.
+    most_bias: float = 0.5
+    # Attempts to change a statistic by other values of a column, drawn from so many rows.
+    n_tries: int = 3
+    n_values: int = 200
+    # Rows at which interactions are measured.
+    n_corners: int = 60
+    # Smoothness: copies of a row that change a statistic like one copy, up to this relative error,
+    # and the rows that are tried.
+    copies: tuple[int, ...] = (5, 25)
+    smooth: float = 0.2
+    n_smooth: int = 30
+
+
+CONSTANTS = InferenceConstants()

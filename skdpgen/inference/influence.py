@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statistics of a table, and the influence of single rows on them."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from .constants import CONSTANTS
+
+
+class Statistic:
+    """A function of a table, with its values on synthetic rows.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a number, or a dict or Series of numbers, of a DataFrame.
+    rows : DataFrame
+
+    Attributes
+    ----------
+    names : list
+        Names of the values.
+    values : ndarray of shape (n_values,)
+    """
+
+    def __init__(self, function: Callable, rows: pd.DataFrame) -> None:
+        self._function, self._rows = function, rows
+        self.names = list(self._call(rows).index)
+        self.values = self._compute(rows)
+
+    def _call(self, rows):
+        found = self._function(rows)
+        return found if isinstance(found, pd.Series) else pd.Series(found, dtype=float)
+
+    def _compute(self, rows):
+        """Return the values by their names: groups of few rows come and go."""
+        return self._call(rows).reindex(self.names).to_numpy(dtype=float, na_value=np.nan)
+
+    def find_columns(self, learned, random_state: np.random.Generator) -> list:
+        """Return the columns on which the values depend.
+
+        Parameters
+        ----------
+        learned : collection of str
+            Columns that may be among them.
+        random_state : numpy.random.Generator
+
+        Raises
+        ------
+        ValueError
+            If there are none, or others.
+        """
+        found = [name for name in self._rows if self._depends_on(name, random_state)]
+        if others := [name for name in found if name not in learned]:
+            raise ValueError(
+                f"The statistic depends on columns {others}, which are derived or generated, and "
+                "not in the release: use the columns that they follow from."
+            )
+        if not found:
+            raise ValueError("The statistic is the same for all rows: it depends on no column.")
+        return found
+
+    def _depends_on(self, name, random_state):
+        rows = self._rows
+        for _ in range(CONSTANTS.n_tries):
+            # Drawn from few rows, so that the marginal distribution changes as well.
+            few = random_state.choice(len(rows), CONSTANTS.n_values)
+            cells = rows[name].iloc[random_state.choice(few, len(rows))]
+            try:
+                other = self._compute(rows.assign(**{name: cells.array}))
+            except Exception:
+                # A statistic that fails for other values depends on them.
+                return True
+            if not np.array_equal(other, self.values, equal_nan=True):
+                return True
+        return False
+
+    def find_influence(self, probes: pd.DataFrame, columns) -> np.ndarray:
+        """Return the derivatives of the values along each probe, of shape (n_probes, n_values)."""
+        # Probes with equal cells in the columns that matter have the same influence.
+        groups = probes.groupby(list(columns), dropna=False, observed=True, sort=False)
+        group = groups.ngroup().to_numpy()
+        firsts = np.unique(group, return_index=True)[1]
+        return self._add(probes.iloc[firsts], 1)[group]
+
+    def measure_interactions(self, corners: pd.DataFrame, n_triples: int, columns) -> np.ndarray:
+        """Return bounds on the means of interactions of three columns, of shape (n_values,).
+
+        Parameters
+        ----------
+        corners, n_triples
+            From `Model.draw_corners`.
+        columns : list
+
+        Notes
+        -----
+        The mean of an alternating sum over the other row is the interaction of the three columns at
+        the row, if cells are independent. So the mean absolute sum is at least that of it.
+        """
+        if not n_triples:
+            return np.zeros(len(self.values))
+        influence = self.find_influence(corners, columns).reshape(-1, 8, len(self.values))
+        signs = np.array([(-1) ** i.bit_count() for i in range(8)])
+        return n_triples * np.abs(np.einsum("c,ncv->nv", signs, influence)).mean(0)
+
+    def is_smooth(self, probes: pd.DataFrame, influence: np.ndarray) -> np.ndarray:
+        """Return whether the influences are the same for larger steps, of shape (n_values,).
+
+        Those of quantiles follow from single values, and those of few rows change at once.
+        """
+        near = influence[: len(probes)]
+        scale = np.linalg.norm(near, axis=0) * CONSTANTS.smooth
+        far = [self._add(probes, n_copies) for n_copies in CONSTANTS.copies]
+        return np.all([np.linalg.norm(step - near, axis=0) <= scale for step in far], axis=0)
+
+    def _add(self, probes, n_copies):
+        """Return the slopes to the values after so many copies of each probe are added."""
+        n, found = len(self._rows), []
+        together = pd.concat([self._rows, probes], ignore_index=True)
+        for i in range(n, len(together)):
+            values = self._compute(together.iloc[[*range(n), *[i] * n_copies]])
+            found.append((n + n_copies) / n_copies * (values - self.values))
+        return np.array(found)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Synthetic rows of a generator, beside the tables that it was fitted to."""
+
+import itertools
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ..curator.containers import PANDAS
+from ..exceptions import FitQualityWarning
+from ..mechanisms.noise import NoiseSource
+from ..mechanisms.tables import Tables
+from ..quality import WITHIN_NOISE
+from ..tables import Number, sample_from_schema
+from ..tables.encoder import TableEncoder
+from .constants import CONSTANTS
+
+# Kinds of probes: see `Model.draw_probes`.
+N_KINDS = 3
+
+
+class Model:
+    """Synthetic rows of a generator, and the tables that it was fitted to.
+
+    Attributes
+    ----------
+    rows : DataFrame
+    tables : Tables
+    format : TableFormat
+        The format of the released tables.
+    n_records, count_std : float
+        Number of the counted records, and the standard deviation of its noise.
+    """
+
+    def __init__(self, generator, random_state):
+        published = getattr(getattr(generator, "release_", None), "published", None)
+        if published is None or not isinstance(published.main, Tables):
+            raise ValueError(
+                "Estimates need the released tables of a fitted DPSWFlowSampler or "
+                "DPSlicedWassersteinGenerator: fit it to a DataFrame."
+            )
+        if (published.plan.max_rows or 1) > 1:
+            raise ValueError(
+                "Estimates need records that are independent: rows of the same person are not. Fit "
+                "with max_rows_per_person=1."
+            )
+        self._generator, self._seed = generator, random_state
+        self.tables, self.format = published.main, published.format
+        self.encoder = TableEncoder(self.format.schema)
+        self.n_records, self.count_std = float(published.n_samples), 0.0
+        counts, std = self.tables.count_records()
+        std *= np.size(counts) ** 0.5
+        if self.n_records - np.sum(counts) > WITHIN_NOISE * std:
+            # Absent records: their number is known with noise only.
+            self.n_records, self.count_std = float(np.sum(counts)), std
+        self.rows = self._sample(CONSTANTS.n_rows)
+        self._public = NoiseSource(random_state, stream=3).public_generator()
+
+    def _sample(self, n_rows):
+        """Return synthetic rows as a pandas DataFrame with the target."""
+        format = self._generator._format
+        kind = format.kind
+        names = (*kind.names, *([kind.label] if kind.y is not None else []))
+        self._kind = replace(kind, names=names, X=PANDAS, y=None)
+        plain = replace(format, kind=self._kind)
+        generate, shares, noise = self._generator._start_sampling(self._seed)
+        return plain.sample(generate, shares, n_rows, y=None, where=None, noise=noise)
+
+    def warn_of_clipped(self, columns):
+        """Warn of columns that may have values beyond inferred bounds, by the report of the fit."""
+        report = getattr(self._generator, "schema_report_", None)
+        if report is None or "finding" not in report:
+            return
+        findings = report["finding"].dropna().astype(str)
+        is_clipped = findings.str.startswith(("beyond", "cut", "tail"))
+        if found := [name for name in columns if name in findings.index[is_clipped]]:
+            warnings.warn(
+                f"Columns {found} may have values beyond their inferred bounds: estimates are of "
+                "values that are clipped to these. Declare the bounds, as Number(lower, upper).",
+                FitQualityWarning,
+                stacklevel=3,
+            )
+
+    def find_number(self, name):
+        """Return the block of a numeric column."""
+        blocks = {block.name: block for block in self.encoder.make_blocks()}
+        if not isinstance(getattr(blocks.get(name), "kind", None), Number):
+            raise ValueError(f"Quantiles are of a column of numbers; got {name!r}.")
+        return blocks[name]
+
+    def find_columns(self, statistic):
+        """Return the columns on which a `Statistic` depends."""
+        return statistic.find_columns([b.name for b in self.encoder.make_blocks()], self._public)
+
+    def calibrate(self, features):
+        """Draw rows again, with the released sums of features as far as these exceed the noise.
+
+        Errors of the model in what a statistic uses enter its estimate squared. The weights are
+        those of a regression estimator, the best linear prediction if the model's error has the
+        covariance of sampling.
+        """
+        values = features.evaluate(self.rows) / features.std
+        mean = values.mean(0)
+        centred, n = values - mean, self.n_records
+        gram = centred.T @ centred / len(values)
+        gram[np.diag_indices_from(gram)] += 1 / n
+        weights = 1 + centred @ np.linalg.solve(gram, features.sums / features.std / n - mean)
+        weights = weights.clip(0).cumsum()
+        # Systematic sampling, which has little variance.
+        at = (np.arange(len(weights)) + self._public.random()) / len(weights) * weights[-1]
+        chosen = self._public.permutation(np.searchsorted(weights, at))
+        self.rows = self.rows.iloc[chosen].reset_index(drop=True)
+
+    def draw_probes(self, n_probes, columns):
+        """Return rows of which influences are computed: equal parts of three kinds, in turn.
+
+        They are synthetic rows; such with other numbers between the same knots; and rows of the
+        schema, whose cells the model may lack.
+        """
+        kind = np.arange(n_probes) % N_KINDS
+        rows = self._draw(n_probes)
+        for block in self.encoder.make_blocks():
+            if block.name in columns and block.kind.has_knots:
+                codes = block.encode_cells(rows[block.name], strict=False)
+                is_moved = (kind == 1) & (codes < len(block.knots) - 1)
+                codes = np.floor(codes) + self._public.random(n_probes)
+                numbers = block.scale.decode(codes[is_moved])
+                cells = pd.Series(block.make_cells(numbers, np.full(len(numbers), -1)))
+                rows.loc[is_moved, block.name] = cells.astype(rows[block.name].dtype).array
+        drawn = sample_from_schema(self.format.schema, n_probes, random_state=self._seed)
+        drawn = self._kind.restore(drawn, self.format.schema)[list(rows)]
+        return drawn.where(pd.Series(kind == 2), rows)
+
+    def draw_corners(self, columns):
+        """Return rows whose influences show interactions of three columns.
+
+        They come in eights: a row, with cells of another one in each subset of three columns. A
+        function without interactions of the three has alternating sums of 0. The target, if
+        records are stratified by it, is the same in all.
+
+        Returns
+        -------
+        rows : DataFrame
+        n_triples : int
+            Number of all triples of columns; 0 if there are fewer than three.
+        """
+        label = None if self.tables.by is None else self.format.kind.label
+        triples = list(itertools.combinations([n for n in columns if n != label], 3))
+        if not triples:
+            return self.rows[:0], 0
+        n = CONSTANTS.n_corners
+        rows, others = (self._draw(n).loc[np.repeat(np.arange(n), 8)] for _ in range(2))
+        triple = np.repeat(self._public.integers(len(triples), size=n), 8)
+        corner = np.tile(np.arange(8), n)
+        rows, others = rows.reset_index(drop=True), others.reset_index(drop=True)
+        for i, chosen in enumerate(triples):
+            for bit, name in enumerate(chosen):
+                is_other = (triple == i) & (corner >> bit & 1 == 1)
+                rows.loc[is_other, name] = others.loc[is_other, name]
+        return rows, len(triples)
+
+    def _draw(self, n_rows):
+        rows = self.rows.iloc[self._public.choice(len(self.rows), n_rows)]
+        return rows.reset_index(drop=True)

@@ -1,0 +1,82 @@
+"""Faults in estimates with error bars."""
+
+from ..fault import Fault
+from ..ids import estimates
+
+MEANS = estimates("means_follow_from_the_marginals")
+FEATURES = "features_of_records_add_up_to_what_was_released"
+
+FUNCTION = {
+    "estimates are those of synthetic rows": Fault(
+        "inference.projection:Projection.estimate",
+        "value + sums @ weights",
+        "value",
+        MEANS,
+    ),
+    "standard errors do not count the noise": Fault(
+        "inference.projection:Projection.estimate",
+        "np.hypot(noise, np.sqrt(variance / n))",
+        "np.sqrt(variance / n)",
+        estimates("cells_that_the_model_lacks_count"),
+    ),
+    "standard errors do not count sampling": Fault(
+        "inference.projection:Projection.estimate",
+        "np.hypot(noise, np.sqrt(variance / n))",
+        "1.0 * noise",
+        MEANS,
+    ),
+    "intervals of what was not released": Fault(
+        "inference.projection:Projection.estimate",
+        "np.where(bias <= CONSTANTS.most_bias * std_error, half, np.nan)",
+        "1.0 * half",
+        estimates("what_was_not_released_gets_no_interval"),
+    ),
+    "cells that the model lacks have no influence": Fault(
+        "inference.model:Model.draw_probes",
+        "kind == 2",
+        "kind == 3",
+        estimates("cells_that_the_model_lacks_count"),
+    ),
+    "medians are believed to be smooth": Fault(
+        "inference.influence:Statistic.is_smooth",
+        "np.linalg.norm(near, axis=0) * CONSTANTS.smooth",
+        "np.linalg.norm(near, axis=0) * 1e9",
+        estimates("what_was_not_released_gets_no_interval"),
+    ),
+    "strata in sum are believed to have the noise of one": Fault(
+        "inference.projection:Features.__init__",
+        "std * math.sqrt(len(sums))",
+        "1.0 * std",
+        estimates(f"{FEATURES}[columns0-flag]"),
+    ),
+    "row sums are believed to be as precise as one-way tables": Fault(
+        "inference.projection:_count_alone",
+        "precision += 2 / size",
+        "precision += 1",
+        estimates(f"{FEATURES}[columns0-None]"),
+    ),
+    "interactions do not count": Fault(
+        "inference.influence:Statistic.measure_interactions",
+        "(-1) ** i.bit_count()",
+        "(-1) ** i",
+        estimates("interactions_are_measured"),
+    ),
+    "histograms are not used": Fault(
+        "inference.projection:_select_histograms",
+        "not names",
+        "True",
+        estimates("inferred_numbers_are_known_by_their_histograms"),
+    ),
+    "absent records count in estimates": Fault(
+        "inference.model:Model.__init__",
+        "self.n_records - np.sum(counts) > WITHIN_NOISE * std",
+        "False",
+        estimates("absent_records_do_not_count"),
+    ),
+    "quantiles do not leave a knot on either side": Fault(
+        "inference.estimates:_bound_quantile",
+        "largest = np.concatenate([knots[1:], knots[-1:], atoms])",
+        "largest = np.concatenate([knots, atoms])",
+        estimates("bounds_of_distribution_functions_hold_for_each_value"),
+    ),
+}
