@@ -31,6 +31,8 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INFINITE = re.compile(r"\s*([+-]?)inf(inity)?\s*", re.ASCII | re.IGNORECASE)
 # Whole numbers below this are exact as floats.
 _LARGEST_EXACT = 2**53
+# The years of Python's dates.
+_FIRST_YEAR, _LAST_YEAR = np.datetime64("0001", "Y"), np.datetime64("9999", "Y")
 # Whole numbers that readers could have made of a year.
 _YEARS = (1000, 9999)
 # Texts that `pandas.read_csv` reads as missing by default, but not among 64-bit integers.
@@ -60,7 +62,24 @@ class FrameCells:
         return len(self._frame)
 
     def __getitem__(self, rows) -> np.ndarray:
-        return self._frame.iloc[rows].to_numpy(dtype=object)
+        frame = self._frame.iloc[rows]
+        is_date = np.array([isinstance(t, np.dtype) and t.kind == "M" for t in frame.dtypes])
+        if not is_date.any():
+            return frame.to_numpy(dtype=object)
+        cells = np.empty(frame.shape, dtype=object)
+        cells[:, ~is_date] = frame.iloc[:, np.flatnonzero(~is_date)].to_numpy(dtype=object)
+        for j in np.flatnonzero(is_date):
+            cells[:, j] = _list_dates(frame.iloc[:, j])
+        return cells
+
+
+def _list_dates(column):
+    """Return dates as objects of Python, which take a tenth of the time of those of pandas."""
+    dates = column.to_numpy()
+    # NumPy makes numbers of years that Python does not have.
+    is_known = not (dates.astype("M8[Y]") > _LAST_YEAR).any()
+    is_known = is_known and not (dates.astype("M8[Y]") < _FIRST_YEAR).any()
+    return dates.astype("M8[us]").astype(object) if is_known else column.to_numpy(dtype=object)
 
 
 @savable
@@ -127,6 +146,10 @@ def read_column(
         if plain is not None and (int not in types or np.nanmax(np.abs(plain)) < _LARGEST_EXACT):
             # Adding 0.0 turns -0.0 into 0.0, which readers of whole numbers make of "-0".
             return (plain + 0.0).astype(object)
+    # Dates without a time zone are canonical.
+    if types <= {datetime.datetime, type(None)} and style.expected in (None, "date"):
+        if all(cell is None or cell.tzinfo is None for cell in listed):
+            return column
     # Equal texts are parsed once: columns repeat few texts many times.
     texts = {cell for cell in listed if isinstance(cell, str)}
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))

@@ -18,10 +18,12 @@ from skdpgen._cli.parser import make_parser
 from skdpgen._cli.tables import TableOptions
 from skdpgen.curator.cells import (
     MISSING,
+    FrameCells,
     encode_levels,
     find_ambiguous,
     name_cell,
     read_cell,
+    read_column,
     read_numbers,
 )
 from skdpgen.curator.dataset import Dataset
@@ -450,3 +452,20 @@ def test_first_chunks_say_names_only():
         dataset = Dataset.of(read_chunks(write(columns), 12))
         assert dict(declare("private", dataset)) == dict(UNKNOWN)
         assert TableKind.of(UNKNOWN, dataset).dtypes == {}
+
+
+@pytest.mark.parametrize(
+    ("unit", "last"),
+    [
+        *(("ns", "2020-02-29"), ("ns", "1700-01-01"), ("us", "9999-12-31"), ("us", "0001-01-01")),
+        *(("s", "10001-01-01"), ("s", "-0400-01-01")),
+    ],
+)
+def test_dates_are_read_as_those_of_pandas(unit, last):
+    """They are made as objects of Python where these exist."""
+    dates = np.array(["1969-12-31T23:59:59.999999", "NaT", last], dtype=f"M8[{unit}]")
+    frame = pd.DataFrame({"date": dates, "number": [1, 2, 3]})
+    found = read_column(FrameCells(frame)[:][:, 0], PLAIN).tolist()
+    expected = read_column(frame["date"].to_numpy(dtype=object), PLAIN).tolist()
+    assert [cell for cell in found if not pd.isna(cell)] == [expected[0], expected[2]]
+    assert pd.isna(found[1])
