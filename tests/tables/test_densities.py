@@ -106,3 +106,29 @@ def test_a_solver_that_does_not_converge_is_replaced(monkeypatch):
     density = estimate_density([histogram], -6, 6)
     assert (density[1] >= 0).all()
     assert_allclose(find_quantiles(density), expected, atol=0.1)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_densities_fall_in_tails_of_noise(sign):
+    """A count of noise, of 50 ± 30, is at the far end of a range a thousand times the spread."""
+    knots = np.r_[0, 2.0 ** np.arange(13)]
+    counts = count(np.exp(NORMAL), knots)
+    counts[-1] += 50
+    parts = [Histogram(knots, counts, 30.0)]
+    if sign < 0:
+        parts = [Histogram(-knots[::-1], counts[::-1], 30.0)]
+    points, masses = estimate_density(parts, *sorted([0, sign * knots[-1]]))
+    density = (masses / np.diff(points))[::sign]
+    is_tail = np.abs(points[1:] if sign > 0 else points[:-1])[::sign] > 64
+    assert (np.diff(density[is_tail]) <= 1e-12).all()
+    # As many values at the far end would have a mean of 70.
+    assert abs(masses @ (points[1:] + points[:-1]) / 2) / masses.sum() < 15
+
+
+def test_counts_that_are_clear_together_are_no_tail():
+    """No single count is clear but the last one."""
+    points, masses = np.linspace(0, 1, 41), np.linspace(2, 1, 40)
+    histogram = Histogram(points, np.r_[np.full(40, 60.0), 400], 40.0)
+    assert densities.find_clear(40.0, 41) > 60
+    found = densities._order_tails(points, masses, histogram)
+    assert_allclose(found[10:], masses[10:])

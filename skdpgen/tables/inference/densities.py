@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from ...registry import savable
 from ..blocks import knot_weights
 from ..columns.values import CodeScale
-from .ranges import spread_counts
+from .ranges import find_clear, spread_counts
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def estimate_density(histograms, lower, upper, unit=None):
     The histograms are independent, and weighted by their precision. The penalty is that of third
     differences of the masses of bins that are equal in arsinh((x - median) / (IQR / 2)), so that
     the estimate follows location and scale; its weight has the largest evidence, as in a Gaussian
-    model with this prior. No mass is negative.
+    model with this prior. No mass is negative, and the density falls in tails whose counts
+    may be noise: such a count at a far end would move the mean.
 
     Parameters
     ----------
@@ -116,8 +117,28 @@ def estimate_density(histograms, lower, upper, unit=None):
     penalty = max(CONSTANTS.penalties, key=lambda x: _evidence(weights, counts, roughness, x))
     weights = np.vstack([weights, math.sqrt(penalty) * roughness])
     masses = _solve(weights, np.r_[counts, np.zeros(len(roughness))])
-    # Values are drawn between each other, and then rounded.
-    return spread_counts(values, masses, 0.0) if is_few else (points, masses)
+    if is_few:
+        # Values are drawn between each other, and then rounded.
+        return spread_counts(values, masses, 0.0)
+    return points, _order_tails(points, masses, last)
+
+
+def _order_tails(points, masses, histogram):
+    """Return masses whose density falls in both tails, whose counts are no clear ones together."""
+    counts, n = histogram.counts, len(histogram.counts)
+    clear = find_clear(histogram.std, n) * np.sqrt(np.arange(1, n + 1))
+    from_left, from_right = (np.cumsum(part) > clear for part in (counts, counts[::-1]))
+    if not (from_left.any() and from_right.any()):
+        return masses
+    knots, widths = histogram.scale.decode(np.arange(n, dtype=float)), np.diff(points)
+    first, last = knots[from_left.argmax()], knots[n - 1 - from_right.argmax()]
+    masses = masses.copy()
+    for is_tail, sign in ((points[1:] <= first, 1), (points[:-1] >= last, -1)):
+        density = sign * np.sort(sign * masses[is_tail] / widths[is_tail])
+        total = density @ widths[is_tail]
+        if total > 0:
+            masses[is_tail] = density * widths[is_tail] * (masses[is_tail].sum() / total)
+    return masses
 
 
 def _solve(weights, counts):
