@@ -28,7 +28,7 @@ from .runs import (
     shows_progress,
     stop_for,
 )
-from .summaries import Read, Summary, describe_cost, tell_cost
+from .summaries import Read, Summary, describe_cost, tell_cost, to_records
 from .tables import TableOptions
 
 
@@ -179,9 +179,7 @@ class HistoryTask:
             "command": "histories",
             "read": read.to_dict(),
             "spent": describe_cost(certificate),
-            "columns": json.loads(
-                columns.rename_axis("column").reset_index().to_json(orient="records")
-            ),
+            "columns": to_records(columns.rename_axis("column")),
             "warnings": list(messages),
             "files": files,
         }

@@ -45,11 +45,7 @@ def _add_synthesize(command: argparse.ArgumentParser, is_preview: bool = False) 
     add("--n-rows", type=int, help="synthetic rows; default: as many as private rows, or persons")
     add("--target", help="the column to be predicted, if there is one")
     _add_run(command)
-    add(
-        "--fail-on-warning",
-        action="store_true",
-        help="exit code 4 if the releases indicate bad synthetic rows",
-    )
+    _add_fail_on_warning(command)
     add(
         "--escape-formulas",
         action="store_true",
@@ -97,17 +93,8 @@ def _add_histories(command: argparse.ArgumentParser) -> None:
     )
     add("--delta", type=float, help="default: a power of ten, at most 1e-5 and 0.1 / persons")
     _add_relation(command)
-    add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
-    add("--anyway", action="store_true", help="go on where the command would stop (exit code 3)")
-    add(
-        "--fail-on-warning",
-        action="store_true",
-        help="exit code 4 if the releases indicate bad synthetic rows",
-    )
-    add("--seed", type=int, help="seed of the noise, for experiments: it protects nobody")
-    said = command.add_mutually_exclusive_group()
-    said.add_argument("--quiet", action="store_true", help="print warnings and errors only")
-    _add_json(said)
+    _add_limits(command)
+    _add_fail_on_warning(command)
     _add_format(command)
 
 
@@ -151,8 +138,6 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         help="column of identifiers of persons, which is not synthesized; protects each person "
         "with all rows",
     )
-    add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
-    add("--anyway", action="store_true", help="go on where the command would stop (exit code 3)")
     add(
         "--engine",
         choices=["dask", "spark"],
@@ -163,10 +148,26 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="refuse invalid records, which otherwise count as absent; ε does not cover a refusal",
     )
+    _add_limits(command)
+
+
+def _add_limits(command: argparse.ArgumentParser) -> None:
+    """Add the options that charge, stop, seed and silence a run."""
+    add = command.add_argument
+    add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
+    add("--anyway", action="store_true", help="go on where the command would stop (exit code 3)")
     add("--seed", type=int, help="seed of the noise, for experiments: it protects nobody")
     said = command.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     _add_json(said)
+
+
+def _add_fail_on_warning(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--fail-on-warning",
+        action="store_true",
+        help="exit code 4 if the releases indicate bad synthetic rows",
+    )
 
 
 def _add_json(group: argparse._ActionsContainer) -> None:

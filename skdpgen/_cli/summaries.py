@@ -181,7 +181,8 @@ def _tell_pairs(counted: dict[str, int]) -> list[str]:
     return [f"Pairs of columns: {shown}. {_VERDICTS}"]
 
 
-def _to_records(frame: pd.DataFrame) -> list[dict]:
+def to_records(frame: pd.DataFrame) -> list[dict]:
+    """Return the rows of a frame and its index, for JSON."""
     return json.loads(frame.reset_index().to_json(orient="records"))
 
 
@@ -283,7 +284,7 @@ def summarize_fit(
         "read": read.to_dict(),
         "spent": describe_cost(certificate),
         "with_look": None if together is None else describe_cost(together),
-        "columns": _to_records(report.rename_axis("column")),
+        "columns": to_records(report.rename_axis("column")),
         "pairs": pairs,
         "warnings": warnings,
         "files": files,
@@ -369,7 +370,7 @@ def summarize_forecast(
         "least_count": forecast.least_count,
         "seconds": forecast.seconds,
         "bytes": forecast.n_bytes,
-        "tables": _to_records(tables),
+        "tables": to_records(tables),
         "warnings": warnings,
     }
     heading = [f"Read {read}. Spent nothing; planned {tell_cost(forecast.certificate, read)}."]

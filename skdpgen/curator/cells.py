@@ -76,10 +76,11 @@ class FrameCells:
 def _list_dates(column):
     """Return dates as objects of Python, which take a tenth of the time of those of pandas."""
     dates = column.to_numpy()
-    # NumPy makes numbers of years that Python does not have.
-    is_known = not (dates.astype("M8[Y]") > _LAST_YEAR).any()
-    is_known = is_known and not (dates.astype("M8[Y]") < _FIRST_YEAR).any()
-    return dates.astype("M8[us]").astype(object) if is_known else column.to_numpy(dtype=object)
+    years = dates.astype("M8[Y]")
+    if ((years < _FIRST_YEAR) | (years > _LAST_YEAR)).any():
+        # NumPy makes numbers of years that Python does not have.
+        return column.to_numpy(dtype=object)
+    return dates.astype("M8[us]").astype(object)
 
 
 @savable

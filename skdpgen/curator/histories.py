@@ -186,9 +186,9 @@ class HistoryDataset:
     persons, events : Dataset
         Validated, with persons.
     reader : CellReader
-        Of the cells of `HistoryCells` but the last.
+        Reads the cells of `HistoryCells` but the last.
     assumption : str
-        What rows a person has.
+        States which rows a person has.
     **options : dict
         Of `HistoryCells`.
     """

@@ -52,7 +52,7 @@ class JoinedTables:
     kinds : tuple of TableKind
         Containers and columns of both.
     reader : CellReader
-        Of the cells of a row, with its order first, if there is one.
+        Reads the cells of a row, with its order first, if there is one.
     required : tuple of str
         Columns of rows without missing values. Here they have some, in persons without rows.
     dates : Schema or dict

@@ -115,7 +115,7 @@ class ValueCounts:
         ----------
         declared : Number
         earlier : ValueCounts, default=None
-            Of an earlier release, whose counts of candidates are averaged with these.
+            An earlier release, whose counts of candidates are averaged with these.
 
         Returns
         -------
