@@ -2,19 +2,17 @@
 """Releases of growing data, period by period, within one privacy budget."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
+from uuid import uuid4
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .accounting.budget import PaidRun, find_open_budgets
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.plan import Plan, Terms
 from .curator.curator import open_curator
 from .curator.dataset import Dataset
 from .curator.record_functions import RecordFunction, clears_frames
-from .exceptions import BudgetExceededError
 from .mechanisms.noise import NoiseSource
 from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_tables
 from .mechanisms.tables import Tables
@@ -73,9 +71,8 @@ class ReleaseStream(Saves):
     stay in its period; its other cells may be corrected. A person with rows in k periods needs
     group privacy: ε is for each row.
 
-    The first update charges open budgets with the whole stream, and later updates cost nothing
-    more: budgets that are open then must have been open at the first one. Only one copy of a
-    stream may be updated.
+    The first update inside a budget charges it with the whole stream, and later updates cost
+    nothing more. Only one copy of a stream may be updated.
 
     Examples
     --------
@@ -111,6 +108,8 @@ class ReleaseStream(Saves):
         self.horizon = tuple(check_list("horizon", horizon))
         self.schema, self.period = schema, period
         self.relation, self.accountant = relation, accountant
+        # Budgets know by it which charge pays: two streams may have the same terms.
+        self._name = uuid4().hex
         self.released: list[Tables] = []
         self.release_: PublishedRelease | None = None
         if not 1 < len(self.horizon) <= MAX_HORIZON:
@@ -156,7 +155,7 @@ class ReleaseStream(Saves):
             If all updates were made, the columns are not those of the schema, or rows of earlier
             periods are missing.
         BudgetExceededError
-            If an open budget cannot pay, or did not pay for the first update.
+            If an open budget cannot pay for the whole stream.
         """
         t = len(self.released) + 1
         if t > len(self.horizon):
@@ -176,15 +175,10 @@ class ReleaseStream(Saves):
                 f"X has {n_records:,} rows, fewer than the {self.release_.n_samples:,} of the last "
                 "update: give the rows of all periods so far. Keep deleted ones as empty rows."
             )
-        plan = self._make_plan(n_records)
+        # All updates share one plan, whose price is that of the first.
+        plan = self._make_plan(n_records) if self.release_ is None else self.release_.plan
         warn_of_delta(self.delta, n_records, stacklevel=3)
-        with ExitStack() as stack:
-            if t > 1:
-                _check_charged(plan)
-                stack.enter_context(PaidRun(plan.events[0], self.relation))
-            curator = stack.enter_context(
-                open_curator(dataset, format, plan, NoiseSource(), strict=False)
-            )
+        with open_curator(dataset, format, plan, NoiseSource(), strict=False) as curator:
             curator.encode_cells_by(RecordFunction(format.encode_cells))
             self.released.append(curator.release(mechanism))
             assumed = [text.format(n=len(self.horizon)) for text in _ASSUMED]
@@ -194,7 +188,8 @@ class ReleaseStream(Saves):
 
     def _make_plan(self, n_records) -> Plan:
         budget = self.epsilon_total, self.delta, self.relation, self.accountant
-        return _RELEASE.plan(Terms(*budget, n_records, 1, None), TableFormat(self.schema))
+        plan = _RELEASE.plan(Terms(*budget, n_records, 1, None), TableFormat(self.schema))
+        return replace(plan, stream=self._name)
 
     def _publish(self, plan, format, certificate):
         """Return the estimate of the tables of all rows so far, for learners."""
@@ -225,13 +220,3 @@ class ReleaseStream(Saves):
         """Raise an error if there is nothing to save yet."""
         if not self.released:
             raise ValueError("The stream has released nothing yet: call update first.")
-
-
-def _check_charged(plan: Plan) -> None:
-    """Raise a BudgetExceededError if an open budget was not charged for a stream."""
-    for budget in find_open_budgets():
-        if all(charge.events != plan.events for charge in budget._store.read()):
-            raise BudgetExceededError(
-                "The open budget was not charged for this stream: its first update charges all of "
-                "them. Open the budget of the first update."
-            )

@@ -258,8 +258,11 @@ class PrivacyBudget:
                 "(--threshold-delta), or declare the categories of all columns."
             )
 
-    def _reserve(self, plan: Plan, reproducible: bool) -> int:
-        """Charge a whole plan and return a ticket, or raise BudgetExceededError."""
+    def _reserve(self, plan: Plan, reproducible: bool) -> int | None:
+        """Charge a whole plan and return a ticket, or raise BudgetExceededError.
+
+        There is no ticket if an earlier update of the same stream has paid for all of them.
+        """
         if reproducible:
             raise BudgetExceededError(
                 "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "
@@ -269,13 +272,20 @@ class PrivacyBudget:
             raise BudgetExceededError(
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
-        charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None)
+        charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None, plan.stream)
         # The decision is made inside the store's transaction: two fits cannot both see the last of
         # the budget.
         return self._store.add(lambda charges: self._allow(charge, charges))
 
-    def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge:
-        """Return a charge that fits into the budget with the others; else raise an error."""
+    def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge | None:
+        """Return a charge that fits into the budget with the others; else raise an error.
+
+        Return None if the stream of the charge has paid already.
+        """
+        paid = [other.events for other in charges if other.stream == charge.stream is not None]
+        # An update that failed before its release has left a charge without events.
+        if charge.events in paid:
+            return None
         # A person's rows are many records: the two kinds of guarantee have no common price.
         if any(charge.is_for_persons != other.is_for_persons for other in charges):
             raise BudgetExceededError(
@@ -421,7 +431,7 @@ class Reservation:
     """Reservation of one fit in all open budgets, or in the search that runs it."""
 
     def __init__(self, plan: Plan, reproducible: bool) -> None:
-        self._tickets: list[tuple[PrivacyBudget | PaidRun, int]] = []
+        self._tickets: list[tuple[PrivacyBudget | PaidRun, int | None]] = []
         paid = _paid_run.get()
         with _lock:
             try:
@@ -443,4 +453,5 @@ class Reservation:
         events = tuple(events)
         with _lock:
             for budget, ticket in self._tickets:
-                budget._settle(ticket, events)
+                if ticket is not None:
+                    budget._settle(ticket, events)

@@ -29,7 +29,7 @@ _TIMEOUT = 60
 _TABLES = [
     "CREATE TABLE budget (terms TEXT NOT NULL, place TEXT NOT NULL, is_closed INTEGER NOT NULL)",
     "CREATE TABLE charges (ticket INTEGER PRIMARY KEY AUTOINCREMENT, events TEXT NOT NULL, "
-    "delta REAL NOT NULL, is_for_persons INTEGER NOT NULL)",
+    "delta REAL NOT NULL, is_for_persons INTEGER NOT NULL, stream TEXT)",
 ]
 
 
@@ -45,11 +45,14 @@ class Charge:
         Target δ of the plan.
     is_for_persons : bool
         Whether the privacy unit is a person.
+    stream : str or None
+        Name of the stream whose updates are all paid for.
     """
 
     events: tuple
     delta: float
     is_for_persons: bool
+    stream: str | None = None
 
 
 class MemoryStore:
@@ -65,14 +68,17 @@ class MemoryStore:
         """Return the charges, in order."""
         return list(self._charges.values())
 
-    def add(self, decide: Callable[[list[Charge]], Charge]) -> int:
-        """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
+    def add(self, decide: Callable[[list[Charge]], Charge | None]) -> int | None:
+        """Add the charge that ``decide(charges)`` returns, if any; return its ticket."""
         if os.getpid() != self._pid:
             raise BudgetExceededError(
                 "A PrivacyBudget without a path cannot be spent in a child process: its parent "
                 "would not see the charge. Give it a path."
             )
-        charge, ticket = decide(self.read()), next(self._tickets)
+        charge = decide(self.read())
+        if charge is None:
+            return None
+        ticket = next(self._tickets)
         self._charges[ticket] = charge
         # No charge is ever removed: one without releases keeps an empty list of events.
         return ticket
@@ -124,17 +130,20 @@ class FileStore:
         with _transaction(self.path) as database:
             return _read_charges(database)
 
-    def add(self, decide: Callable[[list[Charge]], Charge]) -> int:
-        """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
+    def add(self, decide: Callable[[list[Charge]], Charge | None]) -> int | None:
+        """Add the charge that ``decide(charges)`` returns, if any; return its ticket."""
         with _transaction(self.path) as database:
             if _is_closed(database):
                 raise BudgetExceededError(f"The budget in {self.path} is closed.")
             charge = decide(_read_charges(database))
+            if charge is None:
+                return None
             # Events rather than an ε: fits are composed again with each new one, under their joint
             # δ.
-            row = (_write(charge.events), charge.delta, charge.is_for_persons)
+            row = (_write(charge.events), charge.delta, charge.is_for_persons, charge.stream)
             added = database.execute(
-                "INSERT INTO charges (events, delta, is_for_persons) VALUES (?, ?, ?)", row
+                "INSERT INTO charges (events, delta, is_for_persons, stream) VALUES (?, ?, ?, ?)",
+                row,
             )
             return int(added.lastrowid or 0)
 
@@ -215,8 +224,12 @@ def _find_inode(path: Path) -> str:
 
 
 def _read_charges(database: sqlite3.Connection) -> list[Charge]:
-    rows = database.execute("SELECT events, delta, is_for_persons FROM charges ORDER BY ticket")
-    return [Charge(_read(events), delta, bool(flag)) for events, delta, flag in rows.fetchall()]
+    rows = database.execute(
+        "SELECT events, delta, is_for_persons, stream FROM charges ORDER BY ticket"
+    ).fetchall()
+    return [
+        Charge(_read(events), delta, bool(flag), stream) for events, delta, flag, stream in rows
+    ]
 
 
 def _is_closed(database: sqlite3.Connection) -> bool:

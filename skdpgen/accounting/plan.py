@@ -45,6 +45,8 @@ class Plan:
     max_weight : int or None
         Largest total weight of the rows of a person in a sum. None: each row weighs 1, so that it
         is `max_rows`.
+    stream : str or None
+        Name of a stream, if its updates share this plan: a budget is charged for the first of them.
 
     Raises
     ------
@@ -63,6 +65,7 @@ class Plan:
     local: bool = False
     max_rows: int | None = None
     max_weight: int | None = None
+    stream: str | None = None
 
     def __post_init__(self) -> None:
         # A list could change after it was priced.

@@ -69,13 +69,59 @@ def test_first_update_charges_the_whole_stream():
     with budget:
         stream.update(ROWS)
         assert budget.spent == pytest.approx(8.0, rel=1e-6)
-        stream.update(ROWS)
-    assert budget.spent == pytest.approx(8.0, rel=1e-6)
-    with other, pytest.raises(BudgetExceededError, match="budget of the first update"):
-        stream.update(ROWS)
-    assert len(stream.released) == 2
+        stream.update(pd.concat([ROWS, ROWS]))
+        assert budget.spent == pytest.approx(8.0, rel=1e-6)
+    # A budget that is opened later is charged with all updates.
+    with other:
+        stream.update(pd.concat([ROWS, ROWS]))
+    assert other.spent == pytest.approx(8.0, rel=1e-6)
     with budget, pytest.raises(BudgetExceededError):
         make_stream(1.0).update(ROWS)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_each_stream_pays_for_itself(stored, tmp_path):
+    budget = PrivacyBudget(20.0, 1e-5, path=tmp_path / "budget" if stored else None)
+    one, other = make_stream(), make_stream().update(ROWS)
+    with budget:
+        one.update(ROWS)
+        spent = budget.spent
+        other.update(ROWS)
+        both = budget.spent
+        assert both > 1.2 * spent
+        one.update(ROWS)
+        other.update(ROWS)
+    assert budget.spent == both
+
+
+def test_an_update_that_failed_has_paid_for_nothing(monkeypatch):
+    budget, stream = PrivacyBudget(8.0, 1e-5), make_stream()
+
+    def fail(*args, **params):
+        raise RuntimeError
+
+    def fail_to_update():
+        with monkeypatch.context() as patched:
+            patched.setattr("skdpgen.curator.curator.Curator.release", fail)
+            with pytest.raises(RuntimeError):
+                stream.update(ROWS)
+
+    with budget:
+        fail_to_update()
+        assert budget.spent == 0
+        stream.update(ROWS)
+        assert budget.spent == pytest.approx(8.0, rel=1e-6)
+        fail_to_update()
+    assert budget.spent == pytest.approx(8.0, rel=1e-6)
+
+
+def test_all_updates_share_the_first_plan():
+    stream = make_stream().update(ROWS)
+    first = stream.release_
+    stream.epsilon_total = 0.1
+    stream.update(pd.concat([ROWS, ROWS]))
+    assert stream.release_.plan == first.plan
+    assert stream.release_.certificate.epsilon == first.certificate.epsilon
 
 
 def test_rows_without_a_period_are_absent():

@@ -34,19 +34,29 @@ PRIVACY = {
         "source.n_records",
         stream_sums("sums_of_many_records_do_not_overflow"),
     ),
-    "the first update of a stream is free": Fault(
-        "streams:ReleaseStream.update",
-        "if t > 1:\n"
-        "    _check_charged(plan)\n"
-        "    stack.enter_context(PaidRun(plan.events[0], self.relation))",
-        "stack.enter_context(PaidRun(plan.events[0], self.relation))",
-        streams("first_update_charges_the_whole_stream"),
+    "a stream pays for another one of the same terms": Fault(
+        "accounting.budget:PrivacyBudget._allow",
+        "other.stream == charge.stream is not None",
+        "True",
+        streams("each_stream_pays_for_itself[True]"),
     ),
-    "budgets that a stream has not charged are passed by": Fault(
+    "files forget which stream has paid": Fault(
+        "accounting.budget_stores:_read_charges",
+        "Charge(_read(events), delta, bool(flag), stream)",
+        "Charge(_read(events), delta, bool(flag))",
+        streams("each_stream_pays_for_itself[True]"),
+    ),
+    "an update that failed pays for a stream": Fault(
+        "accounting.budget:PrivacyBudget._allow",
+        "charge.events in paid",
+        "paid",
+        streams("an_update_that_failed_has_paid_for_nothing"),
+    ),
+    "a stream may lower the price of what it has released": Fault(
         "streams:ReleaseStream.update",
-        "_check_charged(plan)",
-        "pass",
-        streams("first_update_charges_the_whole_stream"),
+        "self._make_plan(n_records) if self.release_ is None else self.release_.plan",
+        "self._make_plan(n_records)",
+        streams("all_updates_share_the_first_plan"),
     ),
     "all releases of a stream have the same noise": Fault(
         "streams:ReleaseStream.update",
@@ -63,6 +73,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "each update of a stream pays for all": Fault(
+        "accounting.budget:PrivacyBudget._allow",
+        "return None",
+        "return charge",
+        streams("first_update_charges_the_whole_stream"),
+    ),
     "a stream counts periods to come": Fault(
         "mechanisms.streams:StreamedTablesMechanism.__init__",
         "self._weights[:t] = weights[:t][::-1]",
