@@ -272,22 +272,18 @@ def _train(released, marginals, is_possible, *, generator, device, n_particles, 
     ).to(device)
     particles.forbid(marginals.is_empty)
     most = max(_LEAST_BATCH, _MAX_NUMBERS // released.sizes.width)
-    # Even: the loss multiplies estimates from two halves.
-    size = 2 * max(1, min(n_particles, _MOST_BATCH, most) // 2)
+    half = max(1, min(n_particles, _MOST_BATCH, most) // 2)
     descent = Training(particles, learning_rate, memory=0.99)
 
     def loss():
-        # With replacement: halves of a permutation are not independent, and the product of their
-        # errors would be less than the squared distance.
-        codes = torch.randint(n_particles, (size,), generator=generator).to(device)
-        persons, rows = particles.find_probabilities(codes)
+        persons, rows = particles.find_probabilities(particles.draw_pair([half], generator))
         halves = zip(persons.chunk(2), rows.chunk(2), strict=True)
         return target.gap(*(make_tables(particles, *half) for half in halves))
 
     losses = descend_to_noise(descent, loss, target.noise_energy, n_steps, training["verbose"])
-    particles = descent.finish(lambda: particles.draw([size], generator))
+    particles = descent.finish(lambda: particles.draw([2 * half], generator))
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
-    match_marginals(particles, [marginals], n_batches * [[size]], generator)
+    match_marginals(particles, [marginals], n_batches * [[2 * half]], generator)
     return particles, losses
 
 

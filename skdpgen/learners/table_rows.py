@@ -54,6 +54,14 @@ class TableRows(nn.Module):
         """Draw `n_rows` codes of each stratum."""
         raise NotImplementedError
 
+    def draw_pair(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
+        """Draw `n_rows` codes of each stratum, and then as many independently.
+
+        A loss that multiplies the errors of two samples estimates the squared error without bias
+        only if these are independent, as the halves of one permutation of particles are not.
+        """
+        return torch.cat([self.draw(n_rows, generator) for _ in range(2)])
+
     def shift(self, change: torch.Tensor) -> None:
         """Add a change, of shape (n_strata, n_levels), to the logits of each stratum."""
         raise NotImplementedError

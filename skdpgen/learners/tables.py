@@ -147,24 +147,23 @@ def fit_to_tables(
     rows = make_rows(shares.tolist(), sizes, starts).to(device)
     rows.forbid(marginals[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
-    # Even sizes: the loss multiplies estimates from two halves of each stratum.
     least = CONSTANTS.least_batch
-    batch = [2 * max(1, round(max(share, least) * batch_size) // 2) for share in shares]
+    half = [max(1, round(max(share, least) * batch_size) // 2) for share in shares]
+    batch = [2 * size for size in half]
     energies = torch.tensor(noise_energies, device=device)
     history: list[torch.Tensor] = []
 
     def loss():
-        drawn = rows(rows.draw(batch, generator))
+        drawn = rows(rows.draw_pair(half, generator))
         levels = drawn if coarsen is None else drawn @ coarsen
-        pairs = zip(targets, levels.split(batch), strict=True)
-        gaps = [target.gap(*part.chunk(2)) for target, part in pairs]
-        if subsets:
-            fine = zip(subsets, drawn.split(batch), strict=True)
-            gaps += [target.gap(*part.chunk(2)) for target, part in fine]
-        gap = sum_above_noise(torch.stack(gaps), energies, history)
-        return gap - history[-1].sum() + history[-1].maximum(energies).sum() if subsets else gap
+        gaps = []
+        for parts, samples in ((targets, levels), (subsets, drawn)):
+            pairs = zip(*(sample.split(half) for sample in samples.chunk(2)), strict=True)
+            gaps += [part.gap(*pair) for part, pair in zip(parts, pairs, strict=False)]
+        return hold_at_noise(torch.stack(gaps), energies, history)
 
-    losses = descend_to_noise(training, loss, sum(noise_energies), n_steps, verbose)
+    descend_to_noise(training, loss, energies, n_steps, verbose)
+    losses = torch.stack(history).sum(1).tolist()
     rows = training.finish(lambda: rows.draw(batch, generator))
     if multi_way is not None:
         rows.to_knots = refinement.to_knots().float()
@@ -221,28 +220,26 @@ class _Target:
         return self.share**2 * gap
 
 
-def sum_above_noise(
+def hold_at_noise(
     gaps: torch.Tensor, noise_energies: torch.Tensor, history: list[torch.Tensor]
 ) -> torch.Tensor:
-    """Return the sum of the gaps of strata, with gradients of those above the noise only.
+    """Return the gaps of all parts, with gradients of those above the noise only.
 
-    A stratum is at its noise if its mean gap over the last steps is at most its noise energy. With
-    gradients it would overfit the noise while other strata still learn. If all strata are at their
+    A part is at its noise if its mean gap over the last steps is at most its noise energy. With
+    gradients it would overfit the noise while other parts still learn. If all parts are at their
     noise, all have gradients.
 
     Parameters
     ----------
-    gaps, noise_energies : tensor of shape (n_strata,)
-    history : list of tensor of shape (n_strata,)
+    gaps, noise_energies : tensor of shape (n_parts,)
+    history : list of tensor of shape (n_parts,)
         The gaps of earlier steps; the function appends these.
     """
     is_above = torch.ones_like(gaps, dtype=torch.bool)
     if len(history) >= TRAINING.window:
         is_above = torch.stack(history[-TRAINING.window :]).mean(0) > noise_energies
     history.append(gaps.detach())
-    if not is_above.any():
-        return gaps.sum()
-    return torch.where(is_above, gaps, gaps.detach()).sum()
+    return torch.where(is_above | ~is_above.any(), gaps, gaps.detach())
 
 
 @dataclass(frozen=True)

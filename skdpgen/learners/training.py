@@ -134,7 +134,7 @@ class Descent:
         """Descend at a share `rate` of the learning rate; return the loss without its graph."""
         self._n_steps += 1
         rate = min(rate, self._n_steps / self._warm_up)
-        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        gradients = torch.autograd.grad(loss.sum(), self._parameters, materialize_grads=True)
         self._optimizer.step(gradients, self._learning_rate * rate)
         return loss.detach()
 
@@ -234,18 +234,18 @@ def linear_decay(losses: list, n_steps: int, decay: float = 1.0) -> Iterator[flo
         yield min(1.0, (1 - step / n_steps) / decay)
 
 
-def decay_at_noise(losses: list, n_steps: int, noise_energy: float) -> Iterator[float]:
+def decay_at_noise(losses: list, n_steps: int, noise_energy: Any) -> Iterator[float]:
     """Yield shares of the learning rate until the loss is down to the energy of the noise.
 
-    The rate is full until the running mean of the losses reaches the energy, or most of the
-    `n_steps` are done; then it falls to 0 over a last phase.
+    The rate is full until the running mean of each part of the losses reaches its energy, or most
+    of the `n_steps` are done; then it falls to 0 over a last phase.
     """
     full, last = math.ceil(n_steps / (1 + CONSTANTS.cool_down)), n_steps
     while (step := len(losses)) < last:
         yield min(1.0, (last - step) / max(1, last - full))
         if (step + 1) % CONSTANTS.window == 0 and step < full:
-            running = torch.stack(losses[-CONSTANTS.window :]).mean().item()
-            if running <= noise_energy:
+            running = torch.stack(losses[-CONSTANTS.window :]).mean(0)
+            if bool((running <= noise_energy).all()):
                 full, last = step, step + math.ceil(CONSTANTS.cool_down * step)
 
 
@@ -291,18 +291,20 @@ def run_steps(
 def descend_to_noise(
     descent: Descent,
     loss: Callable[[], torch.Tensor],
-    noise_energy: float,
+    noise_energy: float | torch.Tensor,
     n_steps: int,
     verbose: int = 0,
 ) -> list[float]:
     """Minimise a loss until it is down to the energy of the noise; return the losses.
 
+    A loss with several parts is their sum, and each of them must be down to its energy.
+
     Parameters
     ----------
     descent : Descent
     loss : callable
-        Returns an unbiased estimate of a squared distance to noisy statistics.
-    noise_energy : float
+        Returns an unbiased estimate of a squared distance to noisy statistics, or of several.
+    noise_energy : float or tensor of shape (n_parts,)
         Mean squared distance of the noisy statistics from those without noise. A smaller loss
         would fit the noise.
     n_steps, verbose

@@ -25,9 +25,9 @@ from skdpgen.learners.table_rows import TableNetwork, TableParticles
 from skdpgen.learners.tables import (
     TablesGap,
     fit_to_tables,
+    hold_at_noise,
     join_narrow_tables,
     match_marginals,
-    sum_above_noise,
 )
 from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight, tables_with_later
 from skdpgen.privacy import PrivacyLeakWarning, TablesMechanism, preview, verify
@@ -683,8 +683,8 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
             return rows
 
     def spy(training, loss, noise_energy, n_steps, verbose):
-        losses.append(loss().item())
-        energies.append(noise_energy)
+        losses.append(loss().sum().item())
+        energies.append(noise_energy.sum().item())
         return []
 
     monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
@@ -719,8 +719,8 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
         np.hstack([np.eye(size)[code] for size, code in zip(sizes, part.T, strict=True)])
         for part in codes
     ]
-    # The records of a part, in both halves of its share of a batch.
-    made = torch.tensor(np.vstack([rows[0], rows[0], rows[1], rows[1]]), dtype=torch.float32)
+    # The records of each part, in both samples of a batch.
+    made = torch.tensor(np.vstack([*rows, *rows]), dtype=torch.float32)
     losses, energies, generator = [], [], torch.Generator()
 
     class Records(TableParticles):
@@ -729,7 +729,7 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
             return torch.zeros(sum(n_rows), dtype=torch.int64)
 
         def forward(self, codes):
-            assert self.n_rows == [600, 120]
+            assert self.n_rows == [300, 60]
             return made
 
     def make_rows(shares, sizes, marginals):
@@ -737,8 +737,8 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
         return Records([3, 2], generator, sizes, marginals)
 
     def spy(training, loss, noise_energy, n_steps, verbose):
-        losses.append(loss().item())
-        energies.append(noise_energy)
+        losses.append(loss().sum().item())
+        energies.append(noise_energy.sum().item())
         return []
 
     monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
@@ -770,9 +770,9 @@ def test_parts_within_their_noise_wait_for_others():
 
     def gradient():
         given = gaps.clone().requires_grad_()
-        total = sum_above_noise(given, energies, seen)
-        assert total.item() == pytest.approx(gaps.sum().item())
-        return torch.autograd.grad(total, given)[0].tolist()
+        held = hold_at_noise(given, energies, seen)
+        assert held.tolist() == gaps.tolist()
+        return torch.autograd.grad(held.sum(), given)[0].tolist()
 
     assert [gradient() for _ in range(50)] == 50 * [[1, 1, 1]]
     assert gradient() == [1, 0, 0]

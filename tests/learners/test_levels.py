@@ -136,6 +136,21 @@ def test_particles_of_a_rare_level_are_learnt():
     assert len(generator.sample(1)) == 1
 
 
+def test_the_two_samples_of_a_loss_are_independent():
+    """Of 10 particles, two samples of 5 share 2.5 on average; the halves of all 10 share none."""
+    start, generator = torch.full((2, 4), 0.5), torch.Generator().manual_seed(0)
+    rows = TableParticles([10, 6], generator, [2, 2], start)
+    shared = []
+    for _ in range(300):
+        first, second = rows.draw_pair([5, 2], generator).chunk(2)
+        for codes in (first, second):
+            assert (codes < 10).tolist() == 5 * [True] + 2 * [False]
+            assert len(set(codes.tolist())) == 7
+        shared.append(len(set(first[:5].tolist()) & set(second[:5].tolist())))
+    # Hypergeometric: a variance of 25/36; 6 standard errors.
+    assert np.mean(shared) == pytest.approx(2.5, abs=6 * math.sqrt(25 / 36 / 300))
+
+
 def test_parts_differ_in_a_network_by_what_they_are_told():
     """Codes say which part a row is of: by the network, and by how frequent levels are."""
     torch.manual_seed(0)

@@ -84,6 +84,17 @@ def test_descents_end_soon_after_the_loss_is_at_the_noise(noise_energy, n_steps)
     assert losses == pytest.approx(values[:n_steps])
 
 
+def test_each_part_of_a_loss_is_down_to_its_noise():
+    """One far below its energy does not make up for another above it."""
+    parts = torch.tensor([0.1, 1.1], requires_grad=True)
+    energies = torch.ones(2)
+    for gap, n_steps in ((0.1, 300), (0.0, 62)):
+        values = torch.tensor([0.1, 1.0 + gap])
+        descent = Descent([parts], 0.1)
+        descend_to_noise(descent, lambda v=values: 0 * parts + v, energies, 300)
+        assert descent._n_steps == n_steps
+
+
 def test_weights_are_averaged():
     linear = torch.nn.Linear(1, 1)
     training = Training(linear, 0.1, memory=0.5, optimizer="sgd")

@@ -197,6 +197,18 @@ FUNCTION = {
         "torch.eye(len(n_rows))[:1].repeat(sum(n_rows), 1)",
         by_level("parts_differ_in_a_network_by_what_they_are_told"),
     ),
+    "both samples of a loss are halves of one": Fault(
+        "learners.table_rows:TableRows.draw_pair",
+        "torch.cat([self.draw(n_rows, generator) for _ in range(2)])",
+        "self.draw([2 * n for n in n_rows], generator)",
+        by_level("the_two_samples_of_a_loss_are_independent"),
+    ),
+    "one part of a loss makes up for another": Fault(
+        "learners.training:decay_at_noise",
+        "(running <= noise_energy).all()",
+        "running.sum() <= torch.as_tensor(noise_energy).sum()",
+        "tests/learners/test_training.py::test_each_part_of_a_loss_is_down_to_its_noise",
+    ),
     "particles of one level for all": Fault(
         "learners.table_rows:TableParticles.draw",
         "start + draw_in_rounds(n_particles, n, generator)",
@@ -222,8 +234,8 @@ FUNCTION = {
         tables("the_energy_of_the_noise_is_that_of_all_parts"),
     ),
     "no level waits for others": Fault(
-        "learners.tables:sum_above_noise",
-        "torch.where(is_above, gaps, gaps.detach())",
+        "learners.tables:hold_at_noise",
+        "torch.where(is_above | ~is_above.any(), gaps, gaps.detach())",
         "gaps",
         tables("parts_within_their_noise_wait_for_others"),
     ),
