@@ -90,7 +90,7 @@ random_state : None, int or RandomState, default=None
 device : str, default="auto"
     Device: "cpu", "cuda", or "auto" for CUDA if available.
 verbose : int, default=0
-    1 shows a progress bar.
+    1 shows a progress bar, and for tables the interactions that have tables of their own.
 strict : bool, default=False
     Whether `fit` raises an error for invalid records: an undeclared label, a number that is not
     finite, or a cell of another type than declared. The error is an exact statement about the

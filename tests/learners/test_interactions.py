@@ -138,6 +138,35 @@ def test_subsets_that_stand_out_are_found():
     assert find([0, 9000, 0, 0, 9000]) == [(0, 1, 3)]
 
 
+def test_interactions_that_pairs_imply_are_not_sought():
+    """Rows blur what pairs imply by up to a factor of 3; and no sum exceeds the records."""
+    assert find([9000], predicted=0.31) == []
+    assert find([9000], predicted=0.2) == [(0, 1, 2)]
+    assert find([-9000], predicted=0.31) == [(0, 1, 2)]
+    assert find([2000], predicted=0.31) == [(0, 1, 2)]  # less than implied
+    # Of 10,000 records, 2.6 standard deviations of the noise are significant.
+    assert find([10_000], std=4500) == find([90_000], std=4500) == []
+    assert find([10_000], std=3000) == find([90_000], std=3000) == [(0, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("is_parity", "options", "said"),
+    [
+        (True, {}, "columns: a × c × d"),
+        (False, {}, "columns: none"),
+        (True, {"release": "pairs"}, "columns: not sought"),
+    ],
+)
+def test_verbose_fits_say_which_interactions_they_kept(is_parity, options, said, capfd):
+    sampler = DPSWFlowSampler(
+        epsilon=10.0, schema=BITS, random_state=0, n_steps=60, verbose=1, **options
+    )
+    sampler.fit(make_bits(is_parity=is_parity))
+    out, err = capfd.readouterr()
+    assert f"interactions of three or more {said}\n" in err
+    assert out == ""
+
+
 def test_pairs_are_refined_where_they_differ_much_by_the_target():
     """Stratified tables hold the interactions of two columns with the target."""
     gaps = [[4000, -4000], [4000, 4000], [500, -500], [0, 0]]

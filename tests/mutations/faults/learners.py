@@ -149,6 +149,18 @@ FUNCTION = {
         "set(smaller) == set(subsets[i])",
         interactions("subsets_that_stand_out_are_found"),
     ),
+    "what pairs imply is sought again": Fault(
+        "learners.interactions:find_subsets",
+        "np.where(is_known, 1.0, CONSTANTS.blur)",
+        "np.ones(len(is_known))",
+        interactions("interactions_that_pairs_imply_are_not_sought"),
+    ),
+    "sums of signs exceed the records": Fault(
+        "learners.interactions:find_subsets",
+        "released.clip(-counts, counts)",
+        "released",
+        interactions("interactions_that_pairs_imply_are_not_sought"),
+    ),
     "bins are drawn at their edges": Fault(
         "learners.table_rows:TableRows.generate",
         "rows @ self.to_knots",
