@@ -265,8 +265,7 @@ def _train(released, marginals, is_possible, *, generator, device, n_particles, 
     """Train particles; return them, and the losses."""
     learning_rate, n_steps = training["learning_rate"], training["n_steps"]
     target = HistoryTarget.of(released, marginals.n_records, device)
-    shares = (marginals.counts / marginals.n_records).clip(0, 1)
-    starts = torch.tensor(shares[None], dtype=torch.float32)
+    starts = torch.tensor(marginals.starts[None], dtype=torch.float32)
     particles = HistoryParticles(
         n_particles, generator, released.sizes, starts, torch.as_tensor(is_possible)
     ).to(device)
@@ -308,17 +307,20 @@ def _read_tables(released, format, n_records):
     if warn_of_absent(present / n_records, std / n_records):
         n_records *= max(present / n_records, std / n_records, 1 / n_records)
     n, n_levels = sum(persons.sizes[:-1]), sum(released.sizes.rows)
-    is_optional = format.table.is_optional
+    is_optional, is_knot = format.table.is_optional, format.table.is_knot
     # Any number of rows may be that of nobody.
-    of_persons = Marginals.of(
-        persons, n_records, np.append(is_optional[:n], np.ones(persons.sizes[-1], dtype=bool))
+    of_persons, of_rows = (
+        Marginals.of(
+            tables,
+            n_records,
+            np.append(is_optional[where], np.full(tables.sizes[-1], tables is persons)),
+            np.append(is_knot[where], np.zeros(tables.sizes[-1], dtype=bool)),
+        )
+        for tables, where in ((persons, slice(n)), (rows, slice(n, None)))
     )
-    of_rows = Marginals.of(
-        rows, n_records, np.append(is_optional[n:], np.zeros(rows.sizes[-1], dtype=bool))
-    )
-    counts, std, is_empty = (
+    counts, std, is_empty, is_knot = (
         (getattr(of_persons, name), getattr(of_rows, name)[:n_levels])
-        for name in ("counts", "std", "is_empty")
+        for name in ("counts", "std", "is_empty", "is_knot")
     )
     if format.gap_block is not None:
         # First rows have none, whatever the noise.
@@ -350,7 +352,5 @@ def _read_tables(released, format, n_records):
             f"{released.sizes.max_rows} rows, and those after the first are left out. Raise it, "
             "which costs no privacy."
         )
-    joined = Marginals(
-        *(np.concatenate(part) for part in (counts, std)), n_records, np.concatenate(is_empty)
-    )
-    return joined, report
+    counts, std, is_empty, is_knot = map(np.concatenate, (counts, std, is_empty, is_knot))
+    return Marginals(counts, std, n_records, is_empty, is_knot), report

@@ -68,9 +68,11 @@ def fit_to_release(
     counts = np.maximum(counts, max(std, 1.0))
     strata = [tables.stratum(i) for i in range(len(counts))]
     # Pooled counts have the best signal-to-noise ratio for the detection of empty levels.
-    is_empty = np.delete(marginals.is_empty, tables.by)
+    is_empty, is_knot = (
+        np.delete(mask, tables.by) for mask in (marginals.is_empty, marginals.is_knot)
+    )
     strata_marginals = [
-        replace(Marginals.of(stratum, count, False), is_empty=is_empty)
+        replace(Marginals.of(stratum, count, False, is_knot), is_empty=is_empty)
         for stratum, count in zip(strata, counts, strict=True)
     ]
     start = tables.by.start
@@ -142,8 +144,8 @@ def fit_to_tables(
             for i, args in enumerate(zip(tables, counts, shares, strict=True))
         ]
         noise_energies += [0.0] * len(subsets)
-    frequencies = np.stack([stratum.counts / stratum.n_records for stratum in marginals])
-    starts = torch.tensor(frequencies.clip(0, 1), dtype=torch.float32, device=device)
+    frequencies = np.stack([stratum.starts for stratum in marginals])
+    starts = torch.tensor(frequencies, dtype=torch.float32, device=device)
     rows = make_rows(shares.tolist(), sizes, starts).to(device)
     rows.forbid(marginals[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)

@@ -135,6 +135,16 @@ class TableFormat(Format):
         return spare
 
     @property
+    def is_knot(self):
+        """Mask of the weights of knots but those far out, of shape (n_columns,)."""
+        knots = np.zeros(self.n_columns, dtype=bool)
+        for name, where in self.blocks:
+            kind = self.schema[name]
+            if kind.has_knots:
+                knots[where.start : where.start + len(kind.positions)] = True
+        return knots & ~self.is_optional
+
+    @property
     def is_ordered(self):
         """Whether the levels of each block have an order."""
         kinds = (self.schema[name] for name, _ in self.blocks)

@@ -18,8 +18,10 @@ from skdpgen import (
 )
 from skdpgen.learners.marginals import Marginals
 from skdpgen.learners.table_rows import StratifiedRows, TableNetwork, TableParticles
+from skdpgen.mechanisms.codes import Refinement
 from skdpgen.mechanisms.tables import Tables, count_cells
 from skdpgen.privacy import TablesMechanism
+from skdpgen.tables.format import TableFormat
 
 SCHEMA = Schema({"a": Boolean(), "target": Boolean(), "b": Boolean()})
 
@@ -191,6 +193,31 @@ def test_levels_of_all_records_are_counted(by):
     alone = Marginals.of(tables.stratum(0), 200, False)
     rest = np.delete(levels.std, range(*mechanism.by.indices(sum(sizes))))
     assert rest == pytest.approx(alone.std * math.sqrt(sizes[by]))
+
+
+def test_knots_start_with_some_records_whatever_the_noise():
+    schema = Schema({"a": Number(0, 90, knots=[0, 30, 60, 90], atoms=[-1]), "b": Boolean()})
+    is_knot = TableFormat(schema).is_knot
+    assert is_knot.tolist() == [True] * 4 + [False] * 3
+    counts = np.array([50.0, -20, 3, 40, -20, 3, 40])
+    levels = Marginals(counts, np.full(7, 20.0), 100.0, np.zeros(7, dtype=bool), is_knot)
+    assert levels.starts == pytest.approx([0.5, 0.05, 0.05, 0.4, 0, 0.03, 0.4])
+    # Two bins between two knots; the last levels are as they were.
+    coarsen = Refinement((5, 2), (4, 0), (2, 0)).to_coarse().numpy()
+    assert levels.refined(coarsen).is_knot.tolist() == [True] * 6 + [False] * 3
+    # Far out, noise would outweigh all other values.
+    far = Schema({"a": Number(-9, 100, knots=[-9, 0, 1, 2, 3, 20, 100])})
+    assert TableFormat(far).is_knot.tolist() == [True] * 5 + [False] * 2
+
+
+def test_amounts_that_noise_hides_are_not_all_at_one_knot():
+    """A twentieth of 300 records are amounts, within the noise on both knots."""
+    amounts = pd.DataFrame({"a": [0.0] * 285 + [10.0, 40, 90] * 5, "b": [True, False, True] * 100})
+    schema = Schema({"a": Number(0, 100, decimals=0, knots=[0, 100], atoms=[0]), "b": Boolean()})
+    for seed in range(5):
+        sampler = DPSWFlowSampler(1.0, schema=schema, random_state=seed, n_steps=50)
+        made = sampler.fit(amounts).sample(5000)["a"]
+        assert (made > 5).any()
 
 
 @pytest.mark.parametrize("by", [None, 1])

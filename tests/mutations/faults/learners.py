@@ -191,6 +191,12 @@ FUNCTION = {
         "find_signal(tables.cells, tables.pairs_std)",
         by_level("a_rare_level_whose_tables_are_noise_is_warned_of[30-True]"),
     ),
+    "knots within noise start without records": Fault(
+        "learners.marginals:Marginals.starts",
+        "np.maximum(self.counts, least)",
+        "self.counts",
+        by_level("knots_start_with_some_records_whatever_the_noise"),
+    ),
     "spare levels that nobody has are generated": Fault(
         "learners.table_rows:TableRows.to_probabilities",
         "logits.masked_fill(self.is_empty, -torch.inf)",
