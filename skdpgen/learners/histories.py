@@ -186,20 +186,32 @@ def list_stds(released: ReleasedHistories) -> list[float]:
 
 def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.Tensor) -> tuple:
     """Return the mean tables of persons and rows, as those of a `HistoryTarget`."""
-    n, n_levels = len(persons), rows.shape[2]
+    n, M, n_levels = rows.shape
     shares, steps = particles.find_shares(persons)
     shared = rows * shares[..., None]
-    # Rows by their number, and the rows of a person together.
-    numbered, mean_row = shared.mean(0).T, shared.sum(1)
-    tables = [
-        persons.T @ persons / n,
-        torch.cat([shared.reshape(-1, n_levels).T @ rows.reshape(-1, n_levels) / n, numbered], 1),
-        persons.T @ torch.cat([mean_row, shares], dim=1) / n,
-        (rows[:, :-1] * steps[..., None]).reshape(-1, n_levels).T
-        @ rows[:, 1:].reshape(-1, n_levels)
-        / n,
+    # Of a person with k rows: the means of the first k rows, and of their numbers in the order.
+    first = (
+        torch.eye(M, device=rows.device).cumsum(0).T / torch.arange(1, M + 1, device=rows.device)
+    ).T
+    counts, means = persons[:, -M - 1 :], rows.cumsum(1) * first[:, :1]
+    # k and its mean row are not independent, as other columns of the person and rows are.
+    of_counts = [
+        torch.cat(
+            [counts[:, k] @ means[:, min(k, M - 1)], counts[:, k].sum() * first[min(k, M - 1)]]
+        )
+        for k in range(M + 1)
     ]
-    return tables, [persons.mean(0), mean_row.mean(0)]
+    mean_row = torch.cat([shared.sum(1), shares], dim=1)
+    links = [persons[:, : -M - 2].T @ mean_row, mean_row.new_zeros(1, n_levels + M)]
+    joined = shared.reshape(-1, n_levels).T @ rows.reshape(-1, n_levels), shared.sum(0).T
+    before = (rows[:, :-1] * steps[..., None]).reshape(-1, n_levels)
+    tables = [
+        persons.T @ persons,
+        torch.cat(joined, dim=1),
+        torch.cat([*links, torch.stack(of_counts)]),
+        before.T @ rows[:, 1:].reshape(-1, n_levels),
+    ]
+    return [table / n for table in tables], [persons.mean(0), mean_row[:, :n_levels].mean(0)]
 
 
 def _join(tables):
