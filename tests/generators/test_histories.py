@@ -22,7 +22,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.releases import from_release
 from skdpgen.releases.histories import ReleasedHistories
-from skdpgen.tables import Implies, Ordered
+from skdpgen.tables import Ordered
 from skdpgen.testing.common import assert_not_quoted
 from skdpgen.testing.spies import release_only
 
@@ -390,23 +390,7 @@ def test_tables_that_do_not_belong_together_are_refused_for_nothing(change, mess
         ({"schemas": SCHEMAS["visits"]}, "schemas must be a dict of a Schema for each table"),
         ({"schemas": {"stays": SCHEMAS["visits"]}}, r"schemas names \['stays'\], but the tables"),
         ({"max_rows_per_person": 0}, "max_rows_per_person"),
-        (
-            {
-                "schemas": {
-                    "patients": Schema(SCHEMAS["patients"], [Implies({"sex": "f"}, {"age": 1})])
-                }
-            },
-            "obey Ordered.* and no other rules; that of 'patients' has Implies",
-        ),
         ({"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
-        (
-            {
-                "schemas": {
-                    "visits": Schema(SCHEMAS["visits"], [Implies({"ward": "A"}, {"cost": (0, 5)})])
-                }
-            },
-            "that of 'visits' has Implies",
-        ),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(params, message):
