@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Particles of persons with rows in order, fitted to released two-way tables."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from .training import Training, descend_to_noise, enables_gradients
 
 # Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
 _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
-# Largest share of persons with rows that are left out without a warning.
+# Largest share of persons that are few: with rows that are left out without a warning.
 _MANY_MORE = 0.05
 
 
@@ -359,14 +360,34 @@ def _read_tables(released, format, n_records):
             "the order of the table. Declare how it is written, as Date() or "
             "Unknown(date_format='%d/%m/%Y'), or leave order out."
         )
-    more = of_persons.counts[-1]
-    if more > max(_MANY_MORE * n_records, CONSTANTS.clear * of_persons.std[-1]):
-        warn_of_fit(
-            f"About {more / n_records:.0%} of the persons have more than max_rows_per_person="
-            f"{released.sizes.max_rows} rows, and those after the first are left out. Raise it, "
-            "which costs no privacy."
-        )
+    _warn_of_counts(of_persons, released.sizes.max_rows)
     joined = Marginals(
         *(np.concatenate(part) for part in (counts, std)), n_records, np.concatenate(is_empty)
     )
     return joined, report
+
+
+def _warn_of_counts(persons, max_rows):
+    """Warn if persons have no rows, one at most, or many that are left out, by released counts."""
+    counts, n, std = persons.counts[-max_rows - 2 :], persons.n_records, persons.std[-1]
+
+    def are_few(levels):
+        noise = CONSTANTS.clear * std * math.sqrt(len(levels))
+        return levels.sum() < max(_MANY_MORE * n, noise) < n / 2
+
+    if are_few(counts[1:]):
+        warn_of_fit(
+            "Hardly any person has rows in the second table, by released counts. Check that "
+            "persons=... names a column with the same identifiers in both tables."
+        )
+    elif are_few(counts[2:]):
+        warn_of_fit(
+            "Hardly any person has several rows in the second table, by released counts. Give the "
+            "table of persons first in X; tables with one row for each person can be merged."
+        )
+    if counts[-1] > max(_MANY_MORE * n, CONSTANTS.clear * std):
+        warn_of_fit(
+            f"About {counts[-1] / n:.0%} of the persons have more than "
+            f"max_rows_per_person={max_rows} rows, and those after the first are left out. Raise "
+            "it, which costs no privacy."
+        )

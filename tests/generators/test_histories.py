@@ -341,6 +341,30 @@ def test_rows_beyond_those_that_count_are_told_of():
     assert not any("max_rows_per_person" in message for message in warn(6))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: {**t, "visits": t["visits"].assign(id=lambda v: v["id"] + 10**6)}, "rows"),
+        (lambda t: {"visits": t["visits"], "patients": t["patients"]}, "several rows"),
+        (lambda t: {**t, "visits": t["visits"].drop_duplicates("id")}, "several rows"),
+        (lambda t: t, None),
+    ],
+    ids=["no key matches", "swapped", "one row each", "sound"],
+)
+def test_persons_without_rows_are_told_of(change, message):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        sampler = fit(change(make_tables_of(600)), None, epsilon=8.0)
+    told = [str(w.message) for w in found if "Hardly any person" in str(w.message)]
+    assert len(told) == (message is not None)
+    assert all(f"Hardly any person has {message} in the second table" in text for text in told)
+    drawn = list(sampler.sample(50).values())
+    assert len(drawn[0]) == 50
+    assert list(drawn[1]) == list(dict.fromkeys(drawn[1]))
+    if message == "rows":
+        assert len(drawn[1]) < 10
+
+
 def test_saved_and_published_fits_are_the_same(tmp_path):
     tables = make_tables_of(100)
     sampler = fit(tables, schemas=SCHEMAS)

@@ -127,7 +127,7 @@ class HistorySampler:
         blocks = {b.name: _move(b, b.where.start - start) for b in self._parts[1]}
         given = {name: pd.Series(cells).iloc[person].array for name, cells in persons.items()}
         columns = self._draw_dates(given, weights, blocks, person)
-        if not len(person) or not set(self._row_schema or ()) - columns.keys() - given.keys():
+        if not set(self._row_schema or ()) - columns.keys() - given.keys():
             return columns
         # Known numbers and dates are found by the number of the row; known levels become weights.
         width, numbers, known = weights.shape[1], np.arange(float(len(person))), []
