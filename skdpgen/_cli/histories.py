@@ -13,6 +13,7 @@ from ..accounting.rounding import show
 from ..exceptions import FitQualityWarning, SpentError
 from ..generators import DPHistorySampler
 from ..tables.histories.joining import Keys
+from ..tables.metadata.frictionless import write_package
 from .exits import BAD_RESULT
 from .forms import Form
 from .outputs import check_folder, interruptible, new_folder
@@ -149,7 +150,7 @@ class HistoryTask:
             self.sampler.fit(self.frames, persons=self.options.key, order=self.options.order)
 
     def write(self, folder: Path) -> dict[str, str]:
-        """Write both tables, certificate and schemas; return the names of their files."""
+        """Write both tables and what is public of them; return the names of the files."""
         sampler, names = self.sampler, {}
         drawn = sampler.sample(self.n_made, random_state=self.options.seed)
         for name, rows in drawn.items():
@@ -160,7 +161,9 @@ class HistoryTask:
             # Dates are objects where files hold texts.
             form.write([rows.infer_objects()], folder / names[name])
         schemas = {name: json.loads(schema.to_json()) for name, schema in sampler.schemas_.items()}
+        package = write_package(sampler.schemas_, dict(names), self.options.key)
         texts = {
+            "datapackage.json": json.dumps(package, ensure_ascii=False, indent=2) + "\n",
             "certificate.json": sampler.privacy_.to_json() + "\n",
             "schemas.json": json.dumps(schemas, ensure_ascii=False, indent=2) + "\n",
         }

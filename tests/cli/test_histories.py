@@ -55,6 +55,7 @@ def test_both_tables_are_written_in_their_form(folder, capsys):
     out = folder / "out"
     assert sorted(path.name for path in out.iterdir()) == [
         "certificate.json",
+        "datapackage.json",
         "patients.csv",
         "schemas.json",
         "visits.csv",
@@ -70,6 +71,16 @@ def test_both_tables_are_written_in_their_form(folder, capsys):
     assert json.loads(text)["unit"] == "person"
     schemas = json.loads((out / "schemas.json").read_text())
     assert Schema(schemas["patients"]) == Schema({"sex": Category(["f", "m"])})
+    package = json.loads((out / "datapackage.json").read_text())
+    files = {resource["name"]: resource["path"] for resource in package["resources"]}
+    assert files == {"patients": "patients.csv", "visits": "visits.csv"}
+    of_patients, of_visits = (resource["schema"] for resource in package["resources"])
+    assert of_patients["primaryKey"] == ["id"]
+    reference = {"resource": "patients", "fields": ["id"]}
+    assert of_visits["foreignKeys"] == [{"fields": ["id"], "reference": reference}]
+    for name, schema in schemas.items():
+        again = Schema.from_metadata(out / "datapackage.json", table=name).drop("id")
+        assert list(again) == list(Schema(schema))
     # The folder holds a certificate, and a second one would count as well.
     assert main([*RUN, *DECLARED]) == 1
 
