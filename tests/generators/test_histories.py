@@ -94,14 +94,19 @@ HISTORIES = {
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-@pytest.mark.parametrize("schemas", ["declared", "open"])
+@pytest.mark.parametrize("schemas", ["declared", "open", "rules"])
 def test_a_person_moves_no_release_by_more_than_is_accounted_for(relation, schemas):
     """With all their rows: in standard deviations of the noise, 1 / multiplier at most."""
     given = dict(SCHEMAS)
     if schemas == "open":
         visits = dict(given["visits"]) | {"cost": Number(), "day": Date()}
         given["visits"] = Schema(visits)
-    others = make_tables_of(20)
+    others, rules = make_tables_of(20), []
+    if schemas == "rules":
+        # The days to `out` and the differences of both tables are learned, too.
+        rules = [Ordered("patients.age", "visits.cost"), Ordered("visits.day", "visits.out")]
+        kinds = {"day": Date(), "cost": Number(), "out": Date()}
+        given["visits"] = Schema({**given["visits"], **kinds})
 
     def release(rows, spies=None, null=None, sex="f"):
         own = pd.DataFrame([(0, *row) for row in rows], columns=["id", "day", "ward", "cost"])
@@ -109,14 +114,18 @@ def test_a_person_moves_no_release_by_more_than_is_accounted_for(relation, schem
         visits = others["visits"][others["visits"]["id"] != 0]
         patients = others["patients"].assign(id=others["patients"]["id"])
         patients.loc[0, ["sex", "age"]] = [sex, 0 if sex == "f" else 99]
-        tables = {"patients": patients, "visits": pd.concat([visits, own], ignore_index=True)}
-        sampler = DPHistorySampler(**QUICK | {"relation": relation, "schemas": given})
+        visits = pd.concat([visits, own], ignore_index=True)
+        if schemas == "rules":
+            visits["out"] = visits["day"] + pd.to_timedelta(visits["cost"].round(), "D")
+        tables = {"patients": patients, "visits": visits}
+        params = {"relation": relation, "schemas": given, "rules": rules}
+        sampler = DPHistorySampler(**QUICK | params)
         return release_only(_Fit(sampler), tables, None, spies, null)
 
     spies = release(HISTORIES["M equal rows"])
     names = ["row tables", "person tables", "person-row tables", "step tables"]
     assert [spy.name for spy in spies][-4:] == names
-    assert (len(spies) > 5) == (schemas == "open")
+    assert (len(spies) > 5) == (schemas != "declared")
     absent = [spy.exact for spy in release(HISTORIES["M equal rows"], spies, np.arange(20) == 0)]
     moved = [
         [spy.exact for spy in release(rows, spies, sex=sex)]
