@@ -5,6 +5,7 @@ import contextlib
 import json
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from ..accounting.rounding import show
 from ..exceptions import FitQualityWarning, SpentError
 from ..generators import DPHistorySampler
-from ..tables.histories.joining import Keys
+from ..tables.histories.joining import Keys, join_names
 from ..tables.metadata.frictionless import write_package
 from .exits import BAD_RESULT
 from .forms import Form
@@ -153,8 +154,15 @@ class HistoryTask:
         """Write both tables and what is public of them; return the names of the files."""
         sampler, names = self.sampler, {}
         drawn = sampler.sample(self.n_made, random_state=self.options.seed)
+        # How texts were written whose types were inferred.
+        texts = sampler._format.table.texts or {}
         for name, rows in drawn.items():
             form = self.forms[name]
+            if form.is_csv:
+                found = {
+                    n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts
+                }
+                form = replace(form, styles={**form.styles, **found})
             if name in sampler.schemas_:
                 form = form.with_units(sampler.schemas_[name])
             names[name] = f"{name}{form.suffix}"
