@@ -19,6 +19,7 @@ the processor's seconds of a fit.
 import argparse
 import itertools
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -230,6 +231,11 @@ def run(case, seed, options):
     true = Histories(*fitted, key, order, max_rows)
     tables = true.tables()
     others = Histories(*other, key, order, max_rows, true)
+    folder = options.peer and Path(options.peer)
+    if folder and not (folder / "persons.csv").exists():
+        folder.mkdir(exist_ok=True)
+        for name, table in zip(("persons", "rows"), fitted, strict=True):
+            table.to_csv(folder / f"{name}.csv", index=False)
     cases = {
         "histories": Histories(made["persons"], made["rows"], key, order, max_rows, true),
         "independent rows": Histories(
@@ -240,6 +246,11 @@ def run(case, seed, options):
         ),
         "other real persons": others,
     }
+    if folder and (folder / "made_rows.csv").exists():
+        dates = [order] if order else []
+        rows = pd.read_csv(folder / "made_rows.csv", parse_dates=dates)
+        persons = pd.read_csv(folder / "made_persons.csv")
+        cases["peer, not private"] = Histories(persons, rows, key, order, max_rows, true)
     for name, histories in cases.items():
         figures = vary(tables, histories.tables())
         figures["auc"] = predict(true if histories is others else histories, others)
@@ -254,6 +265,7 @@ def main():
     parser.add_argument("--mean", type=float, default=5.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--cases", nargs="+", default=["made", "diabetes130"])
+    parser.add_argument("--peer", help="folder for the tables of run_par.py, which see")
     options = parser.parse_args()
     for case in options.cases:
         for seed in range(options.seeds):

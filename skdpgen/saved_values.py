@@ -20,6 +20,9 @@ from .accounting.certificate import Certificate
 from .accounting.event_json import event_from_dict, event_to_dict
 from .curator.dtypes import read_arrow_type, write_arrow_type
 from .registry import ARRAY, find_class, is_savable, savable
+from .tables.histories.schema import JoinedSchema
+from .tables.rules.base import Rule
+from .tables.rules.rules import parse_rules
 from .tables.schema import Schema
 
 for _cls in (
@@ -336,6 +339,16 @@ _KINDS = {
         DpEvent,
         lambda writer, value, where: event_to_dict(value),
         lambda reader, content: event_from_dict(content),
+    ),
+    "rule": (
+        Rule,
+        lambda writer, value, where: value.to_dict(),
+        lambda reader, content: parse_rules([content])[0],
+    ),
+    "joined schema": (
+        JoinedSchema,
+        lambda writer, value, where: value.to_dict(),
+        lambda reader, content: JoinedSchema(content),
     ),
     "schema": (
         Schema,

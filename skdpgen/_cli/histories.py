@@ -5,6 +5,7 @@ import contextlib
 import json
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,8 @@ import pandas as pd
 from ..accounting.rounding import show
 from ..exceptions import FitQualityWarning, SpentError
 from ..generators import DPHistorySampler
-from ..tables.histories.joining import Keys
+from ..tables.histories.joining import Keys, join_names
+from ..tables.metadata.frictionless import write_package
 from .exits import BAD_RESULT
 from .forms import Form
 from .outputs import check_folder, interruptible, new_folder
@@ -149,18 +151,27 @@ class HistoryTask:
             self.sampler.fit(self.frames, persons=self.options.key, order=self.options.order)
 
     def write(self, folder: Path) -> dict[str, str]:
-        """Write both tables, certificate and schemas; return the names of their files."""
+        """Write both tables and what is public of them; return the names of the files."""
         sampler, names = self.sampler, {}
         drawn = sampler.sample(self.n_made, random_state=self.options.seed)
+        # How texts were written whose types were inferred.
+        texts = sampler._format.table.texts or {}
         for name, rows in drawn.items():
             form = self.forms[name]
+            if form.is_csv:
+                found = {
+                    n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts
+                }
+                form = replace(form, styles={**form.styles, **found})
             if name in sampler.schemas_:
                 form = form.with_units(sampler.schemas_[name])
             names[name] = f"{name}{form.suffix}"
             # Dates are objects where files hold texts.
             form.write([rows.infer_objects()], folder / names[name])
         schemas = {name: json.loads(schema.to_json()) for name, schema in sampler.schemas_.items()}
+        package = write_package(sampler.schemas_, dict(names), self.options.key)
         texts = {
+            "datapackage.json": json.dumps(package, ensure_ascii=False, indent=2) + "\n",
             "certificate.json": sampler.privacy_.to_json() + "\n",
             "schemas.json": json.dumps(schemas, ensure_ascii=False, indent=2) + "\n",
         }

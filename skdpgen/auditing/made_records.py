@@ -56,10 +56,12 @@ def make_records(
     """
     copied = clone(estimator)
     copied._check_params()
+    if hasattr(copied, "schemas"):
+        return copied, _make_histories(copied, n_rows, generator)
     if is_one_of(getattr(copied, "schema", None), ("auto", None)):
         data = _make_arrays(copied, n_rows, n_features, n_classes, generator, has_extremes)
         return copied, data
-    return copied, _make_table(copied, n_rows, generator)
+    return copied, {"X": _make_table("schema", copied.schema, n_rows, generator)}
 
 
 def fit_records(estimator, data: dict, seed: int) -> None:
@@ -137,11 +139,36 @@ def _list_extremes(n_features, in_box):
     return np.array([*rows, np.zeros(n_features)])
 
 
-def _make_table(estimator, n_rows, generator):
-    schema = estimator.schema
+def _make_histories(estimator, n_persons, generator):
+    """Return two tables: persons with M equal rows, M different ones, more, one, and none."""
+    given, M = estimator.schemas or {}, estimator.max_rows_per_person
+    if len(given) != 2:
+        raise ValueError(
+            f"schemas={given!r} must declare both tables to make records of, that of persons first."
+        )
+    (name, own), (rows_name, of_rows) = given.items()
+    counts = np.resize([M, M, 3 * M, 1, 0], n_persons)
+    persons = _make_table("schemas", own, n_persons, generator)
+    rows = _make_table("schemas", of_rows, counts.sum(), generator)
+    owner = np.repeat(np.arange(n_persons), counts)
+    # Persons whose rows are all equal to the first of them.
+    first = np.r_[0, np.cumsum(counts)[:-1]][owner]
+    rows = rows.iloc[np.where(owner % 5 == 0, first, np.arange(len(rows)))].reset_index(drop=True)
+    key = "person"
+    while key in {*own, *of_rows}:
+        key += "_"
+    ordered = [n for n, kind in of_rows.items() if isinstance(kind, Number | Date)]
+    tables = {
+        name: persons.assign(**{key: np.arange(n_persons)}),
+        rows_name: rows.assign(**{key: owner}),
+    }
+    return {"X": tables, "persons": key, "order": ordered[0] if ordered else None}
+
+
+def _make_table(parameter, schema, n_rows, generator):
     if not isinstance(schema, Schema) or not schema:
         raise ValueError(
-            f"schema={schema!r} declares no columns to make records of: give audit a table."
+            f"{parameter}={schema!r} declares no columns to make records of: give audit a table."
         )
     closed = schema.replace(
         {
@@ -172,4 +199,4 @@ def _make_table(estimator, n_rows, generator):
                 pd.concat([ends] * (n_ends // 2 + 1)).iloc[:n_ends].tolist()
                 + table[name].iloc[n_ends:].tolist()
             )
-    return {"X": table}
+    return table

@@ -312,7 +312,9 @@ def audit(
                 raise _AllAudited
         return release(mechanism)
 
-    null = np.isin(np.arange(len(data["X"])), canary.candidates)
+    # Of two tables, records are the rows of the first.
+    first = next(iter(data["X"].values())) if isinstance(data["X"], dict) else data["X"]
+    null = np.isin(np.arange(len(first)), canary.candidates)
     with intercept_releases(watch, null), muted(), contextlib.suppress(_AllAudited):
         fit_records(copied, data, int(rng.integers(2**32)))
     return AuditReport(

@@ -35,9 +35,8 @@ class HistoryCells(FrameCells):
     identifier.
 
     Orders are numbers or dates. A row without an order comes last, and equal orders keep the order
-    of the table. With orders, the last cells of a row are numbers: for some columns of dates, how
-    long after the order they are, and the gap since the row before, both in days for dates. They
-    are None where there is none.
+    of the table. With orders, the last cell of a row is the gap since the row before, in days for
+    dates, None where there is none.
 
     Parameters
     ----------
@@ -48,8 +47,6 @@ class HistoryCells(FrameCells):
     order : (int, TextStyle) or None
         Position of the column that orders events, and how it is written. None: they are ordered as
         in the table.
-    dates : sequence of (int, TextStyle)
-        The same of columns of dates that are given out relative to the order.
     max_rows : int
         M.
     """
@@ -63,14 +60,11 @@ class HistoryCells(FrameCells):
         *,
         columns: Sequence[int],
         order: tuple[int, TextStyle | None] | None,
-        dates: Sequence[tuple[int, TextStyle | None]] = (),
         max_rows: int,
     ) -> None:
         (self._persons, self._owners), (self._events, self._members) = persons, events
-        self._columns, self._order, self._dates = list(columns), order, list(dates)
-        self._max_rows = max_rows
-        n_differences = 0 if order is None else len(self._dates) + 1
-        n_columns = self._persons.shape[1] + len(self._columns) + n_differences + 1
+        self._columns, self._order, self._max_rows = list(columns), order, max_rows
+        n_columns = self._persons.shape[1] + len(self._columns) + (order is not None) + 1
         self.shape = (self._owners.n_persons, n_columns)
 
     @cached_property
@@ -90,14 +84,6 @@ class HistoryCells(FrameCells):
         rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         # The one place that bounds the rows of a person.
         rows, rank = rows[rank <= max_rows], rank[rank <= max_rows]
-        differences = []
-        for date in self._dates:
-            other, its_value = _read_orders(self._events, *date)
-            is_date = (kind == _DATES) & (other == _DATES)
-            days = np.where(is_date, (its_value - value) / _SECONDS_PER_DAY, np.nan)
-            differences.append(days[rows])
-        if self._order is not None:
-            differences.append(_find_gaps(kind[rows], value[rows], rank))
         hashes = np.array(hash_names(owners.names), dtype=np.uint64)
         used = np.clip(sizes, 1, max_rows).astype(np.uint64)
         # Codes number persons by their first rows, and that row counts.
@@ -106,7 +92,7 @@ class HistoryCells(FrameCells):
             first[codes >= 0],
             rows,
             np.minimum(sizes, max_rows + 1),
-            differences,
+            None if self._order is None else _find_gaps(kind[rows], value[rows], rank),
             (hashes % used).astype(np.int64),
         )
 
@@ -123,10 +109,10 @@ class HistoryCells(FrameCells):
         # Rows of the chosen persons, one person after the other.
         kept = np.repeat(starts - ends + sizes, sizes) + np.arange(sizes.sum())
         events = self._events[joined.rows[kept]][:, self._columns]
-        for difference in joined.differences:
-            days = difference[kept]
-            days = np.where(np.isnan(days), None, days.astype(object))
-            events = np.column_stack([events, days])
+        if joined.gaps is not None:
+            gaps = joined.gaps[kept]
+            gaps = np.where(np.isnan(gaps), None, gaps.astype(object))
+            events = np.column_stack([events, gaps])
         cells = np.full((len(sizes), self.shape[1]), None, dtype=object)
         persons = self._persons[joined.first[rows]]
         cells[:, : persons.shape[1]] = persons
@@ -149,8 +135,8 @@ class _Joined:
         Rows of the table of events, one person after the other, in order.
     sizes : ndarray of int of shape (n_persons,)
         Number of these of each person.
-    differences : list of ndarray of shape (n_rows,)
-        Days to other dates, and since the row before; NaN where there are none.
+    gaps : ndarray of shape (n_rows,) or None
+        Gaps since the row before, NaN without one. None: rows have no order.
     chosen : ndarray of int of shape (n_persons,)
         Which of their rows shows ranges and categories.
     """
@@ -158,7 +144,7 @@ class _Joined:
     first: np.ndarray
     rows: np.ndarray
     sizes: np.ndarray
-    differences: list
+    gaps: np.ndarray | None
     chosen: np.ndarray
 
     @cached_property

@@ -3,6 +3,7 @@
 
 from ._curves import PrivacyProfileDisplay, UtilityCurveDisplay
 from ._displays import MarginalsDisplay, PairwiseDisplay, SyntheticSamplesDisplay
+from ._histories import join_histories
 from ._report import Report, report
 from ._scores import frechet_distance, train_on_synthetic_score
 
@@ -14,6 +15,7 @@ __all__ = [
     "SyntheticSamplesDisplay",
     "UtilityCurveDisplay",
     "frechet_distance",
+    "join_histories",
     "report",
     "train_on_synthetic_score",
 ]

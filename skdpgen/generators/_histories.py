@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Particles of persons with histories: two private tables that belong together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 
 from ..base import BaseGenerator
@@ -11,6 +11,7 @@ from ..params import CENTRAL_CHECKS, parameters
 from ..releases.histories import HistoryTables
 from ..tables.histories.format import HistoryFormat
 from ..tables.histories.joining import JoinedTables, Keys
+from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
 
 # Least and largest number of particles by default, probabilities in all of them, and steps.
@@ -25,6 +26,16 @@ def _check_schemas(name, value):
         raise ValueError(
             f"{name} must be a dict of a Schema for each table, or None; got {value!r}."
         )
+
+
+def _check_rules(name, value):
+    try:
+        parse_rules(value)
+    except ValueError as error:
+        reason = str(error)
+    else:
+        return
+    raise ValueError(f"{name}: {reason}")
 
 
 @parameters
@@ -52,8 +63,11 @@ class DPHistorySampler(BaseGenerator):
     %(verbose)s
     schemas : dict of str to Schema, default=None
         Public column types, by the name of the table. Whatever is not declared is inferred at a
-        cost, from one row of each person. Rows obey the rule ``Ordered(order, date)``; other rules
-        are refused.
+        cost, from one row of each person. Their rules are obeyed.
+    rules : list of Implies, Ordered, Derived, Unique or Combinations, default=()
+        Rules across both tables, of columns by the names ``"table.column"``, such as
+        ``Ordered("patients.birth", "visits.admitted")``. Persons, the order, and dates are drawn
+        before other columns of rows: only these can be derived, or follow from an `Implies`.
     max_rows_per_person : int, default=8
         M: the first M rows of a person, in order, count; others are absent. It costs no privacy.
     n_particles : int, default=None
@@ -116,6 +130,7 @@ class DPHistorySampler(BaseGenerator):
     device: str = "auto"
     verbose: int = 0
     schemas: Mapping | None = None
+    rules: Sequence = ()
     max_rows_per_person: int = 8
     n_particles: int | None = None
     n_steps: int | None = None
@@ -126,6 +141,7 @@ class DPHistorySampler(BaseGenerator):
     _checks = {
         **{name: check for name, check in CENTRAL_CHECKS.items() if name != "clip_norm"},
         "schemas": _check_schemas,
+        "rules": _check_rules,
         "max_rows_per_person": whole(),
         "n_particles": whole(optional=True),
         "n_steps": whole(optional=True),
@@ -163,7 +179,8 @@ class DPHistorySampler(BaseGenerator):
 
     def _read(self, X, y, target, persons):
         keys = persons if isinstance(persons, Keys) else Keys(persons)
-        joined = JoinedTables.of(X, self.schemas, keys, self.max_rows_per_person)
+        rules = parse_rules(self.rules)
+        joined = JoinedTables.of(X, self.schemas, keys, self.max_rows_per_person, rules)
         return HistoryFormat.of(joined, keys, self.max_rows_per_person), joined.dataset
 
     def _preview(self, n_samples, n_features, n_classes, has_persons=False):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Particles of persons with rows in order, fitted to released two-way tables."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,11 @@ from .training import Training, descend_to_noise, enables_gradients
 
 # Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
 _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
-# Largest share of persons with rows that are left out without a warning.
+# Standard deviation of initial logits: training starts near independence, and ends before it fits
+# the noise on what is independent (found on seed 0 of both cases of run_histories.py, among 1, 0.3
+# and 0.1).
+_SPREAD = 0.1
+# Largest share of persons that are few: with rows that are left out without a warning.
 _MANY_MORE = 0.05
 
 
@@ -57,7 +62,7 @@ class HistoryParticles(TableRows):
         persons, rows = self.offset[0].split([sum(history.persons), sum(history.rows)])
 
         def perturb(levels, *shape):
-            noise = torch.randn(*shape, len(levels), generator=generator)
+            noise = _SPREAD * torch.randn(*shape, len(levels), generator=generator)
             return nn.Parameter(levels + noise.to(levels))
 
         self.persons = perturb(persons, n_particles)
@@ -186,20 +191,32 @@ def list_stds(released: ReleasedHistories) -> list[float]:
 
 def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.Tensor) -> tuple:
     """Return the mean tables of persons and rows, as those of a `HistoryTarget`."""
-    n, n_levels = len(persons), rows.shape[2]
+    n, M, n_levels = rows.shape
     shares, steps = particles.find_shares(persons)
     shared = rows * shares[..., None]
-    # Rows by their number, and the rows of a person together.
-    numbered, mean_row = shared.mean(0).T, shared.sum(1)
-    tables = [
-        persons.T @ persons / n,
-        torch.cat([shared.reshape(-1, n_levels).T @ rows.reshape(-1, n_levels) / n, numbered], 1),
-        persons.T @ torch.cat([mean_row, shares], dim=1) / n,
-        (rows[:, :-1] * steps[..., None]).reshape(-1, n_levels).T
-        @ rows[:, 1:].reshape(-1, n_levels)
-        / n,
+    # Of a person with k rows: the means of the first k rows, and of their numbers in the order.
+    first = (
+        torch.eye(M, device=rows.device).cumsum(0).T / torch.arange(1, M + 1, device=rows.device)
+    ).T
+    counts, means = persons[:, -M - 1 :], rows.cumsum(1) * first[:, :1]
+    # k and its mean row are not independent, as other columns of the person and rows are.
+    of_counts = [
+        torch.cat(
+            [counts[:, k] @ means[:, min(k, M - 1)], counts[:, k].sum() * first[min(k, M - 1)]]
+        )
+        for k in range(M + 1)
     ]
-    return tables, [persons.mean(0), mean_row.mean(0)]
+    mean_row = torch.cat([shared.sum(1), shares], dim=1)
+    links = [persons[:, : -M - 2].T @ mean_row, mean_row.new_zeros(1, n_levels + M)]
+    joined = shared.reshape(-1, n_levels).T @ rows.reshape(-1, n_levels), shared.sum(0).T
+    before = (rows[:, :-1] * steps[..., None]).reshape(-1, n_levels)
+    tables = [
+        persons.T @ persons,
+        torch.cat(joined, dim=1),
+        torch.cat([*links, torch.stack(of_counts)]),
+        before.T @ rows[:, 1:].reshape(-1, n_levels),
+    ]
+    return [table / n for table in tables], [persons.mean(0), mean_row[:, :n_levels].mean(0)]
 
 
 def _join(tables):
@@ -345,12 +362,32 @@ def _read_tables(released, format, n_records):
             "the order of the table. Declare how it is written, as Date() or "
             "Unknown(date_format='%d/%m/%Y'), or leave order out."
         )
-    more = of_persons.counts[-1]
-    if more > max(_MANY_MORE * n_records, CONSTANTS.clear * of_persons.std[-1]):
-        warn_of_fit(
-            f"About {more / n_records:.0%} of the persons have more than max_rows_per_person="
-            f"{released.sizes.max_rows} rows, and those after the first are left out. Raise it, "
-            "which costs no privacy."
-        )
+    _warn_of_counts(of_persons, released.sizes.max_rows)
     counts, std, is_empty, is_knot = map(np.concatenate, (counts, std, is_empty, is_knot))
     return Marginals(counts, std, n_records, is_empty, is_knot), report
+
+
+def _warn_of_counts(persons, max_rows):
+    """Warn if persons have no rows, one at most, or many that are left out, by released counts."""
+    counts, n, std = persons.counts[-max_rows - 2 :], persons.n_records, persons.std[-1]
+
+    def are_few(levels):
+        noise = CONSTANTS.clear * std * math.sqrt(len(levels))
+        return levels.sum() < max(_MANY_MORE * n, noise) < n / 2
+
+    if are_few(counts[1:]):
+        warn_of_fit(
+            "Hardly any person has rows in the second table, by released counts. Check that "
+            "persons=... names a column with the same identifiers in both tables."
+        )
+    elif are_few(counts[2:]):
+        warn_of_fit(
+            "Hardly any person has several rows in the second table, by released counts. Give the "
+            "table of persons first in X; tables with one row for each person can be merged."
+        )
+    if counts[-1] > max(_MANY_MORE * n, CONSTANTS.clear * std):
+        warn_of_fit(
+            f"About {counts[-1] / n:.0%} of the persons have more than "
+            f"max_rows_per_person={max_rows} rows, and those after the first are left out. Raise "
+            "it, which costs no privacy."
+        )

@@ -84,7 +84,7 @@ class TableSampler:
         if not self._schema.rules:
             return self._encoder.draw(make_rows(n_rows), self._public, conditions)
         draws = RuleDraws(self._schema, self._encoder.make_blocks(), conditions, self._used)
-        columns = draws.draw(make_rows, n_rows, self._public)
+        columns = draws.draw(lambda left: make_rows(len(left)), n_rows, self._public)
         return self._encoder.assemble(columns, n_rows, self._public)
 
     def _generate_where(self, n_rows, conditions):

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pandas as pd
 
@@ -12,7 +13,7 @@ from .columns.kinds import parse_column
 from .conversions import ConvertibleSchema
 from .rules.feasibility import check_together
 from .rules.ordered import list_differences
-from .rules.rules import Derived, parse_rules, split_document
+from .rules.rules import RULES, Derived, parse_rules, split_document
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,6 +77,10 @@ class Schema(ConvertibleSchema):
     ])
     """
 
+    _rule_types: ClassVar[Mapping] = RULES
+    # Dates of which differences are learned in their place; see `JoinedSchema`.
+    dates: ClassVar = ()
+
     def __post_init__(self):
         if not isinstance(self.columns, Mapping):
             raise ValueError(
@@ -87,16 +92,23 @@ class Schema(ConvertibleSchema):
         columns = tuple((name, parse_column(name, kind)) for name, kind in columns.items())
         kinds = dict(columns)
         # Rules alone are for columns that a generator infers.
-        rules = parse_rules(rules, kinds or None)
+        rules = parse_rules(rules, kinds or None, self._rule_types)
         if not columns and not rules:
             raise ValueError("A schema needs at least one column, or a rule.")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "rules", rules)
         if columns:
             check_together(rules, kinds)
-        found = list_differences(rules, kinds) if columns else {}
+        found = self._list_differences(kinds) if columns else {}
         object.__setattr__(self, "_orders", {name: rule for name, (rule, _) in found.items()})
-        object.__setattr__(self, "_kinds", kinds | {n: kind for n, (_, kind) in found.items()})
+        object.__setattr__(self, "_kinds", self._arrange(kinds, found))
+
+    def _list_differences(self, kinds):
+        return list_differences(self.rules, kinds)
+
+    def _arrange(self, kinds, found):
+        """Return the types of columns and differences, in the order of their weights."""
+        return kinds | {name: kind for name, (_, kind) in found.items()}
 
     def select(self, names: Iterable[str]) -> "Schema":
         """Return the schema of some columns, and of the rules that apply to them.
@@ -122,7 +134,7 @@ class Schema(ConvertibleSchema):
         """
         columns = {name: self[name] for name in _list_names(names)}
         rules = (rule.restrict(columns) for rule in self.rules)
-        return Schema(columns, [rule for rule in rules if rule is not None])
+        return type(self)(columns, [rule for rule in rules if rule is not None])
 
     def drop(self, names: Iterable[str]) -> "Schema":
         """Return the schema without some columns; `select` describes the rules.
@@ -164,7 +176,7 @@ class Schema(ConvertibleSchema):
             for rule in self.rules
         ]
         columns = {name: kind for name, kind in kinds.items() if name not in self.differences}
-        return Schema({**self, **columns}, rules)
+        return type(self)({**self, **columns}, rules)
 
     def with_even_knots(self) -> "Schema":
         """Return the schema with evenly spaced knots in place of knots that a generator infers.

@@ -55,6 +55,7 @@ def test_both_tables_are_written_in_their_form(folder, capsys):
     out = folder / "out"
     assert sorted(path.name for path in out.iterdir()) == [
         "certificate.json",
+        "datapackage.json",
         "patients.csv",
         "schemas.json",
         "visits.csv",
@@ -70,6 +71,16 @@ def test_both_tables_are_written_in_their_form(folder, capsys):
     assert json.loads(text)["unit"] == "person"
     schemas = json.loads((out / "schemas.json").read_text())
     assert Schema(schemas["patients"]) == Schema({"sex": Category(["f", "m"])})
+    package = json.loads((out / "datapackage.json").read_text())
+    files = {resource["name"]: resource["path"] for resource in package["resources"]}
+    assert files == {"patients": "patients.csv", "visits": "visits.csv"}
+    of_patients, of_visits = (resource["schema"] for resource in package["resources"])
+    assert of_patients["primaryKey"] == ["id"]
+    reference = {"resource": "patients", "fields": ["id"]}
+    assert of_visits["foreignKeys"] == [{"fields": ["id"], "reference": reference}]
+    for name, schema in schemas.items():
+        again = Schema.from_metadata(out / "datapackage.json", table=name).drop("id")
+        assert list(again) == list(Schema(schema))
     # The folder holds a certificate, and a second one would count as well.
     assert main([*RUN, *DECLARED]) == 1
 
@@ -100,3 +111,22 @@ def test_what_is_refused_is_refused_for_nothing(folder, options, code, message, 
     assert main([*RUN, *DECLARED, *options]) == code
     assert not (folder / "out").exists()
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_texts_are_written_as_they_were(folder):
+    visits = pd.read_csv("visits.csv", sep=";").rename(columns={"day": "von"})
+    day = pd.to_datetime(visits["von"])
+    visits["bis"] = (day + pd.to_timedelta(visits["cost"] % 5, "D")).dt.strftime("%d.%m.%Y")
+    visits["von"] = day.dt.strftime("%d.%m.%Y")
+    visits["cost"] = (visits["cost"] / 4).map("{:.2f}".format).str.replace(".", ",")
+    visits.to_csv("visits.csv", index=False, sep=";")
+    unknown = {"type": "unknown", "date_format": "%d.%m.%Y"}
+    columns = {"von": unknown, "bis": unknown, "cost": {"type": "unknown", "decimal": ","}}
+    rule = {"type": "ordered", "lower": "von", "upper": "bis"}
+    (folder / "visits.json").write_text(json.dumps({"columns": columns, "rules": [rule]}))
+    declared = ["--schema", "visits=visits.json", "--order", "von", "--anyway"]
+    assert main([*RUN, *declared, "--quiet"]) == 0
+    drawn = pd.read_csv(folder / "out" / "visits.csv", sep=";")
+    first, last = (pd.to_datetime(drawn[n], format="%d.%m.%Y") for n in ("von", "bis"))
+    assert ((last - first).dt.days.dropna() >= 0).all()
+    assert drawn["cost"].dropna().str.fullmatch(r"-?\d+(,\d+)?").all()

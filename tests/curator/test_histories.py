@@ -83,23 +83,6 @@ def test_orders_are_read_each_on_its_own():
     assert gaps[:2] == [[None, 2.0, None], [None, None]]
 
 
-def test_other_dates_are_given_relative_to_the_order():
-    rows = pd.DataFrame(
-        {
-            "id": [7, 7, 8, 8],
-            "out": pd.to_datetime(["2020-01-09", "2020-01-03", None, "2020-02-02"]),
-            "day": pd.to_datetime(["2020-01-03", "2020-01-01", "2020-02-01", None]),
-            "cost": range(4),
-        }
-    )
-    cells = read(PERSONS, rows)
-    days = [[row[2:] for row in history] for history in list_histories(cells)]
-    assert days[:2] == [[[2.0, None], [6.0, 2.0]], [[None, None], [None, None]]]
-    # Numbers, and dates beside an order of numbers, stay as they are.
-    plain = rows.assign(day=[1.0, 2.0, 3.0, 4.0])
-    assert list_histories(read(PERSONS, plain))[0][0][1] == pd.Timestamp("2020-01-09")
-
-
 @pytest.mark.parametrize("changed", ["removed", "others", "orphans"])
 def test_what_a_person_adds_follows_from_that_person_alone(changed):
     rng = np.random.default_rng(0)

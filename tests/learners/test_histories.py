@@ -80,6 +80,40 @@ def test_tables_of_particles_are_those_that_are_released():
     )
 
 
+@pytest.mark.parametrize(
+    "cls", [PersonTablesMechanism, PersonRowTablesMechanism, StepTablesMechanism]
+)
+def test_tables_of_uncertain_particles_are_those_of_their_persons(cls):
+    """The number of rows decides which ones a person has: the two are not independent."""
+    rng, n = np.random.default_rng(0), 40_000
+    particles = make_certain(make_codes(1, rng))
+    for logits in (particles.persons, particles.rows):
+        logits.data = torch.as_tensor(rng.normal(size=logits.shape)).float()
+    persons, rows = (part.detach() for part in particles.find_probabilities(torch.arange(1)))
+    tables = dict(
+        zip(
+            (PersonTablesMechanism, "rows", PersonRowTablesMechanism, StepTablesMechanism),
+            make_tables(particles, persons, rows)[0],
+            strict=True,
+        )
+    )
+    blocks = [(persons[0], SIZES.persons), *((row, SIZES.rows) for row in rows[0])]
+    codes = np.column_stack(
+        [
+            rng.choice(len(p), n, p=p.double().numpy() / p.double().numpy().sum())
+            for weights, sizes in blocks
+            for p in weights.split(sizes)
+        ]
+    ).astype(float)
+    released = release(cls(SIZES), Blocks(codes))
+    if cls is PersonTablesMechanism:
+        pairs = zip(own_and_later(released.sizes), released.with_later, strict=True)
+        for (own, later), table in pairs:
+            assert tables[cls][own, later].numpy() == pytest.approx(table / n, abs=0.01)
+    else:
+        assert tables[cls].numpy() == pytest.approx(released.cells / n, abs=0.01)
+
+
 def test_one_row_of_each_person_is_drawn_for_calibration():
     codes = make_codes(400, np.random.default_rng(0))
     codes[:, 2] = np.arange(400) % 2 * 2  # no rows, or two

@@ -83,7 +83,7 @@ def draw(schema, n, rows=None, where=None, seed=0, used=None):
     if not schema.rules:
         return encoder.draw(make_rows(n), rng, conditions)
     draws = RuleDraws(schema, encoder.make_blocks(), conditions, {} if used is None else used)
-    return encoder.assemble(draws.draw(make_rows, n, rng), n, rng)
+    return encoder.assemble(draws.draw(lambda left: make_rows(len(left)), n, rng), n, rng)
 
 
 # What rules are.
@@ -514,7 +514,8 @@ def test_rows_are_drawn_again_by_their_own_code():
     def make_rows(n):
         return np.tile(codes, (n, 1))[:n]
 
-    columns = RuleDraws(schema, encoder.make_blocks(), {}, {}).draw(make_rows, 4000, rng)
+    draws = RuleDraws(schema, encoder.make_blocks(), {}, {})
+    columns = draws.draw(lambda left: make_rows(len(left)), 4000, rng)
     table = pd.DataFrame(columns)
     assert_allclose((table["c"] == 0).mean(), 0.5, atol=0.02)
     assert (table["b"][table["c"] == 1] == 0).all()

@@ -29,7 +29,8 @@ _FITTING_SHARE = 0.95
 def list_rough(schema):
     """Return the names of open columns of which it is not known how fine they are."""
     # Differences are as fine as their columns.
-    return tuple(n for n in schema if n in schema.undeclared and _is_rough(schema[n]))
+    opened = {*schema.undeclared, *schema.dates}
+    return tuple(n for n in schema if n in opened and _is_rough(schema[n]))
 
 
 def _is_rough(kind):

@@ -25,7 +25,7 @@ class HistoryFormat(Format):
     ----------
     table : TableFormat
         As in `JoinedTables`. `resolve` infers what is not declared, from one row of each person.
-    names, kinds, reader, required, dates : tuple, tuple, CellReader, tuple, Schema
+    names, kinds, reader, required, rules : tuple, tuple, CellReader, tuple, tuple
         As in `JoinedTables`; `required` columns have missing values until `resolve` returns.
     key, order : str
         As in `Keys`.
@@ -41,14 +41,14 @@ class HistoryFormat(Format):
     max_rows: int
     reader: CellReader
     required: tuple
-    dates: object
+    rules: tuple
 
     has_blocks = True
 
     @classmethod
     def of(cls, joined: JoinedTables, keys: Keys, max_rows: int) -> "HistoryFormat":
         """Return the format of two tables."""
-        parts = "table", "names", "kinds", "reader", "required", "dates"
+        parts = "table", "names", "kinds", "reader", "required", "rules"
         return cls(
             **{name: getattr(joined, name) for name in parts},
             key=keys.persons,
@@ -70,11 +70,20 @@ class HistoryFormat(Format):
         return self.table.n_columns
 
     @property
+    def learned_names(self):
+        """Names of the learned columns, and differences, of persons and of rows: two lists."""
+        schema, own = self.table.schema, {*self.person_names}
+        parts = {
+            n: schema.differences[n].names if n in schema.differences else (n,)
+            for n in schema.learned
+        }
+        is_own = {name: own.issuperset(names) for name, names in parts.items()}
+        return [n for n in parts if is_own[n]], [n for n in parts if not is_own[n]]
+
+    @property
     def n_blocks(self):
         """Numbers of learned columns of persons and of rows."""
-        learned = self.table.schema.learned
-        n_persons = sum(name in learned for name in self._person_names)
-        return n_persons, len(learned) - n_persons
+        return tuple(map(len, self.learned_names))
 
     @property
     def history_sizes(self):
@@ -95,7 +104,7 @@ class HistoryFormat(Format):
         return TableEncoder(self.table.schema).make_blocks()[-1]
 
     @property
-    def _person_names(self):
+    def person_names(self):
         """The joined columns that a person has once: the order stands for that of the first row."""
         n = len(self.kinds[0].names) + (self.order is not None)
         return self.table.schema.names[:n]
@@ -103,16 +112,17 @@ class HistoryFormat(Format):
     def list_schemas(self):
         """Return the schemas of the tables, by name, without the gap; not of keys alone."""
         found = {}
-        for table, kind in zip(self.names, self.kinds, strict=True):
+        for table, kind, rules in zip(self.names, self.kinds, self.rules, strict=True):
             names = {name: join_names(table, name) for name in kind.names}
-            # Dates after the order were learned as differences.
-            columns = {n: self.table.schema.get(names[n], self.dates.get(n)) for n in names}
-            if table == self.names[1] and self.order is not None:
-                # Each synthetic row has an order.
-                given = columns[self.order]
-                columns[self.order] = replace(given, missing=False) if given.has_knots else given
+            columns = {n: self.table.schema[names[n]] for n in names}
+            # Each synthetic row has an order.
+            present = {n for n in names if names[n] in (*self.required, self.order_name)}
+            columns |= {
+                n: replace(kind, missing=False)
+                for n, kind in columns.items()
+                if n in present and not kind.is_unknown
+            }
             if columns:
-                rules = getattr(self.dates, "rules", ()) if table == self.names[1] else ()
                 found[table] = Schema(columns, rules)
         return found
 
@@ -121,7 +131,11 @@ class HistoryFormat(Format):
     def resolve(self, curator):
         """Infer what is not declared from one row of each person; see `TableFormat.resolve`."""
         table, name = self.table.resolve(_OneRow(curator)), self.order_name
-        kinds = {n: replace(table.schema[n], missing=False) for n in self.required}
+        # A derived column is missing where the order is.
+        computed = {getattr(rule, "column", None) for rule in table.schema.rules}
+        kinds = {
+            n: replace(table.schema[n], missing=False) for n in self.required if n not in computed
+        }
         if name is not None:
             # Persons without rows have no first order, and counts are those of rows in any place.
             kinds[name] = replace(table.schema[name], missing=True)
@@ -138,20 +152,21 @@ class HistoryFormat(Format):
 
         A row with a cell that is not as declared is left out, and the others close up.
         """
-        names, n = self.table.schema.names, len(self._person_names)
-        has_order = self.order is not None
+        n_columns, n = len(self.table.schema.names), len(self.person_names)
+        has_order, (own, others) = self.order is not None, self.learned_names
         histories = [cell if isinstance(cell, np.ndarray) else [] for cell in X[:, -1]]
         sizes = np.array([len(rows) for rows in histories])
         rows = np.concatenate(
-            [np.empty((0, len(names) - n + has_order), dtype=object)]
+            [np.empty((0, n_columns - n + has_order), dtype=object)]
             + [history for history in histories if len(history)]
         )
         rows = self.reader(rows)
-        codes = self._encode_some(rows[:, has_order:], names[n:])
+        person = np.repeat(np.arange(len(X)), sizes)
+        codes = self._encode_some(np.column_stack([X[person, : n - has_order], rows]), others)
         # Rows after the first M show only that there are any.
         is_used = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < self.max_rows
         is_valid = is_used & ~np.isnan(codes).any(axis=1)
-        person = np.repeat(np.arange(len(X)), sizes)[is_valid]
+        person = person[is_valid]
         counts = np.bincount(person, minlength=len(X))
         starts = np.cumsum(counts) - counts
         persons = X[:, :n]
@@ -161,16 +176,22 @@ class HistoryFormat(Format):
             persons = np.column_stack([persons[:, :-1], first])
         found = np.zeros((len(X), self.max_rows, codes.shape[1]))
         found[person, np.arange(len(person)) - starts[person]] = codes[is_valid]
-        persons = self._encode_some(persons, names[:n])
+        persons = self._encode_some(persons, own)
         counts += (counts == self.max_rows) & (sizes > self.max_rows)
         return np.column_stack([persons, counts, found.reshape(len(X), -1)])
 
     def _encode_some(self, cells, names):
-        """Return the codes of some columns, which may have none that is learned."""
-        schema = self.table.schema.select(list(names))
-        if not schema.learned:
+        """Return the codes of some learned columns and differences, from the first columns."""
+        if not names:
             return np.empty((len(cells), 0))
-        return TableFormat(schema, texts=self.table.texts).encode_cells(cells)
+        schema = self.table.schema
+        needed = {n for name in names for n in getattr(schema.differences.get(name), "names", ())}
+        positions = [i for i, name in enumerate(schema.names) if name in needed.union(names)]
+        part = TableFormat(
+            schema.select([schema.names[i] for i in positions]), texts=self.table.texts
+        )
+        listed = list(part.schema.learned)
+        return part.encode_cells(cells[:, positions])[:, [listed.index(name) for name in names]]
 
     # Public tables.
 

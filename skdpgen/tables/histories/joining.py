@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Public facts of two tables that belong together, and their columns side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +13,10 @@ from ...curator.histories import HistoryDataset
 from ..columns import Date, Number
 from ..format import TableFormat, declare
 from ..kind import TableKind
+from ..rules.base import Rule
 from ..rules.ordered import Ordered
 from ..schema import Schema
+from .schema import Elapsed, JoinedSchema
 
 _PERSON = (
     "a person has one row of {0!r}, and rows of {1!r}, of which the first {2} in the order of {3} "
@@ -45,8 +47,8 @@ class JoinedTables:
     Attributes
     ----------
     table : TableFormat
-        The columns of persons, the order, the other columns of rows, and, if there is an order,
-        the days from it to other dates of a row, and the gap since the row before.
+        With a `JoinedSchema`: the columns of persons, the order, the other columns of rows, and, if
+        there is an order, the gap since the row before.
     names : tuple of str
         Names of the two tables.
     kinds : tuple of TableKind
@@ -55,9 +57,8 @@ class JoinedTables:
         Reads the cells of a row, with its order first, if there is one.
     required : tuple of str
         Columns of rows without missing values. Here they have some, in persons without rows.
-    dates : Schema or dict
-        The order, the columns of rows that are learned as dates relative to it, and their rules;
-        empty without such columns.
+    rules : tuple of (tuple of Rule)
+        The rules of both schemas.
     dataset : HistoryDataset
         The private records.
     """
@@ -67,12 +68,17 @@ class JoinedTables:
     kinds: tuple[TableKind, TableKind]
     reader: CellReader
     required: tuple[str, ...]
-    dates: Any
+    rules: tuple[tuple[Rule, ...], ...]
     dataset: HistoryDataset
 
     @classmethod
     def of(
-        cls, tables, schemas: Mapping[str, Schema] | None, keys: Keys, max_rows: int
+        cls,
+        tables,
+        schemas: Mapping[str, Schema] | None,
+        keys: Keys,
+        max_rows: int,
+        rules: Sequence[Rule] = (),
     ) -> "JoinedTables":
         """Check the public facts of two tables, and join their columns.
 
@@ -84,6 +90,8 @@ class JoinedTables:
         keys : Keys
         max_rows : int
             Rows of a person that are used.
+        rules : sequence of Rule
+            Rules across both tables, of columns as `join_names` names them.
 
         Raises
         ------
@@ -94,55 +102,45 @@ class JoinedTables:
         unknown = [name for name in schemas if name not in names]
         if unknown:
             raise ValueError(f"schemas names {unknown}, but the tables are {list(names)}.")
-        persons, rows = (
+        persons, rows = parts = [
             _OpenTable.of(name, tables[name], schemas.get(name), keys.persons) for name in names
-        )
+        ]
         _check_order(rows, keys.order)
-        dates = _find_dates(rows, keys.order)
-        _check_rules((persons, rows), dates)
-        schema, required = _join_schemas(persons, rows, keys.order, dates)
+        schema, required = _join_schemas(persons, rows, keys.order, rules)
         # Columns of rows as they are given out: the order, if there is one, comes first.
-        position = {name: i for i, name in enumerate(rows.schema)}
-        names_of_rows = [n for n in rows.schema if n not in dates and n != keys.order]
-        names_of_rows = [keys.order] * (keys.order is not None) + names_of_rows
-        columns = [position[name] for name in names_of_rows]
-        # The days to each other date, and the gap.
-        n_differences = 0 if keys.order is None else max(len(dates), 1)
-        given = rows.dataset.reader
+        names_of_rows = _put_first(list(rows.schema), keys.order)
+        columns = [list(rows.schema).index(name) for name in names_of_rows]
+        has_order, given = keys.order is not None, rows.dataset.reader
+        # The last column is the gap.
         styles, levels = (
-            tuple(getattr(given, what)[i] for i in columns) + (nothing,) * n_differences
+            tuple(getattr(given, what)[i] for i in columns) + (nothing,) * has_order
             for what, nothing in (("styles", None), ("levels", ()))
         )
         before = persons.dataset.reader
         dtypes, listed = (
             {
                 join_names(part.name, name): dtype
-                for part in (persons, rows)
+                for part in parts
                 for name, dtype in getattr(part.kind, what).items()
             }
             for what in ("dtypes", "listed")
         )
-        order = "the table" if keys.order is None else repr(keys.order)
+        order = repr(keys.order) if has_order else "the table"
         return cls(
             TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
             names,
             # Categories that dtypes list are private: they stay with `table` until inferred.
-            tuple(replace(part.kind, listed={}) for part in (persons, rows)),
+            tuple(replace(part.kind, listed={}) for part in parts),
             CellReader(styles, levels),
             required,
-            dates,
+            tuple(tuple(getattr(part.schema, "rules", ())) for part in parts),
             HistoryDataset(
                 persons.dataset,
                 rows.dataset,
                 CellReader(before.styles + styles, before.levels + levels),
                 _PERSON.format(*names, max_rows, order, keys.persons),
                 columns=columns,
-                order=None if keys.order is None else (columns[0], styles[0]),
-                dates=[
-                    (position[name], given.styles[position[name]])
-                    for name in dates
-                    if name != keys.order
-                ],
+                order=(columns[0], styles[0]) if has_order else None,
                 max_rows=max_rows,
             ),
         )
@@ -210,66 +208,95 @@ def _check_order(rows, order):
         )
 
 
-def _find_dates(rows, order):
-    """Return the columns of dates beside an order of dates: these are learned relative to it.
+def _put_first(names, order):
+    return sorted(names, key=lambda name: name != order)
+
+
+def _join_schemas(persons, rows, order, rules):
+    """Return the schema of all columns, and the columns of rows without missing values."""
+    parts = [
+        {join_names(part.name, name): part.schema[name] for name in _put_first(part.schema, first)}
+        for part, first in ((persons, None), (rows, order))
+    ]
+    renamed = [
+        rule.rename({name: join_names(part.name, name) for name in rule.names})
+        for part in (persons, rows)
+        for rule in getattr(part.schema, "rules", ())
+    ]
+    rules = [*renamed, *rules]
+    required = [n for n, kind in parts[1].items() if not (kind.missing or kind.is_generated)]
+    kinds = parts[0] | parts[1] | {n: replace(parts[1][n], missing=True) for n in required}
+    if order is None:
+        _check_rules(rules, parts, ())
+        return JoinedSchema(kinds, rules), tuple(required)
+    order = join_names(rows.name, order)
+    computed = {getattr(rule, "column", None) for rule in rules}
+    differences = {r.names: r.difference for r in rules if isinstance(r, Ordered)}
+    dates = [
+        Elapsed(order, name, _find_days(kinds, order, name, differences.get((order, name))))
+        for name in parts[1]
+        if name not in (order, *computed) and _may_follow(kinds[name], kinds[order])
+    ]
+    _check_rules(rules, parts, (order, *(rule.date for rule in dates)))
+    kinds[f"{rows.name} gap"] = _find_gap(kinds[order])
+    # Persons without rows have no order.
+    return JoinedSchema(kinds, [*rules, *dates]), tuple(n for n in required if n != order)
+
+
+def _may_follow(kind, order):
+    """Whether a column may hold dates, as the order may: these are learned relative to it.
 
     So the time from an admission to the discharge is kept, whatever the admission is.
     """
-    first = rows.schema.get(order)
-    if not isinstance(first, Date):
-        return {}
-    kinds = {
-        name: kind
-        for name, kind in rows.schema.items()
-        if isinstance(kind, Date) and kind.zone == first.zone and name != order
-    }
-    rules = [rule for rule in rows.schema.rules if _is_kept(rule, order, kinds)]
-    return Schema({order: first, **kinds}, rules) if kinds else {}
+    if isinstance(kind, Date) and isinstance(order, Date):
+        return kind.zone == order.zone
+    # If an order of texts turns out to be no date, declared bounds of others are of use.
+    if order.is_unknown and isinstance(kind, Date):
+        return kind.is_open
+    return kind.is_unknown and (order.is_unknown or isinstance(order, Date))
 
 
-def _is_kept(rule, order, dates):
-    return isinstance(rule, Ordered) and rule.lower == order and rule.upper in dates
+def _find_days(kinds, order, name, difference):
+    """Return the column type of the days from an order to a date that a rule declares."""
+    if difference is not None and "day" not in (
+        getattr(kinds[n], "unit", "day") for n in (order, name)
+    ):
+        raise ValueError(
+            f"The difference of {order!r} and {name!r} must be in days: declare unit='day'."
+        )
+    return difference
 
 
-def _check_rules(tables, dates):
-    """Refuse rules that histories do not obey."""
-    kept = getattr(dates, "rules", ())
-    for table in tables:
-        others = [rule for rule in getattr(table.schema, "rules", ()) if rule not in kept]
-        if others:
+def _check_rules(rules, parts, dated):
+    """Refuse rules that rows cannot obey, as others decide on their columns.
+
+    Parameters
+    ----------
+    rules : list of Rule
+    parts : list of dict
+        The columns of both tables.
+    dated : tuple of str
+        The order, and columns that may be dates relative to it.
+    """
+    free = parts[1].keys() - set(dated)
+    for rule in rules:
+        unknown = [name for name in rule.names if name not in parts[0] | parts[1]]
+        if unknown:
             raise ValueError(
-                f"Histories obey Ordered(order, date) and no other rules; that of {table.name!r} "
-                f"has {others[0]!r}: leave it out of the schema."
+                f"{rule!r} names {unknown}, which are no columns: {[*parts[0], *parts[1]]}."
             )
-    for rule in kept:
-        # Differences are learned in days.
-        is_by_day = "day" in (dates[rule.lower].unit, dates[rule.upper].unit)
-        if rule.difference is not None and not is_by_day:
-            raise ValueError(f"The difference of {rule!r} must be in days: declare unit='day'.")
-
-
-def _join_schemas(persons, rows, order, dates):
-    """Return the schema of all columns, and the columns of rows without missing values."""
-    own, others = (
-        {join_names(part.name, name): kind for name, kind in part.schema.items()}
-        for part in (persons, rows)
-    )
-    required = [name for name, kind in others.items() if not (kind.missing or kind.is_generated)]
-    others |= {name: replace(others[name], missing=True) for name in required}
-    if order is not None:
-        first, name = others.pop(join_names(rows.name, order)), join_names(rows.name, order)
-        differences = {}
-        declared = {rule.upper: rule.difference for rule in getattr(dates, "rules", ())}
-        for date in (date for date in dates if date != order):
-            kind = others.pop(join_names(rows.name, date))
-            after = name_difference(rows.name, date, order)
-            is_whole = (kind.unit, first.unit) == ("day", "day")
-            inferred = Number(decimals=0 if is_whole else None)
-            differences[after] = replace(declared.get(date) or inferred, missing=True)
-            required = [after if n == join_names(rows.name, date) else n for n in required]
-        required = [n for n in required if n != name]
-        others = {name: first, **others, **differences, f"{name} gap": _find_gap(first)}
-    return Schema({**own, **others}), tuple(required)
+        if isinstance(rule, Ordered) or parts[0].keys() >= {*rule.names}:
+            continue
+        changed = getattr(rule, "then", None)
+        changed = [n for n, _ in changed] if changed else [getattr(rule, "column", None)]
+        if changed == [None]:
+            changed = free.intersection(rule.names)
+        if not changed or not free.issuperset(changed):
+            raise ValueError(
+                f"{rule!r} cannot be obeyed: persons, the order, and dates relative to it are "
+                "drawn before other columns of rows. Only Ordered compares them; leave the rule "
+                "out."
+            )
 
 
 def _find_gap(kind):
@@ -285,8 +312,3 @@ def _find_gap(kind):
 def join_names(table: str, column: str) -> str:
     """Return the name of a column beside those of another table."""
     return f"{table}.{column}"
-
-
-def name_difference(table: str, date: str, order: str) -> str:
-    """Return the name of the days from the order of a row to another date."""
-    return f"{join_names(table, date)} since {order}"

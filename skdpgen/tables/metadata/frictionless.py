@@ -162,6 +162,33 @@ def write(schema) -> dict:
     return document
 
 
+def write_package(schemas, files: dict[str, str], key: str) -> dict:
+    """Return a data package of two tables, of which the second has foreign keys of the first.
+
+    Parameters
+    ----------
+    schemas : dict of str to Schema
+        By the names of tables, without keys; a table of keys alone has none.
+    files : dict of str to str
+        The files of both tables, that of persons first.
+    key : str
+        The column that identifies persons, of whole numbers.
+    """
+    resources: list[dict] = []
+    for name, path in files.items():
+        schema = write(schemas[name]) if name in schemas else {"fields": []}
+        identifier = {"name": key, "type": "integer", "constraints": {"required": True}}
+        schema["fields"] = [identifier, *schema["fields"]]
+        if not resources:
+            schema["primaryKey"] = [key]
+        else:
+            reference = {"resource": resources[0]["name"], "fields": [key]}
+            schema["foreignKeys"] = [{"fields": [key], "reference": reference}]
+        resources.append({"name": name, "path": path, "schema": schema})
+    profile = "https://datapackage.org/profiles/2.0/datapackage.json"
+    return {"$schema": profile, "resources": resources}
+
+
 def _write(name, column):
     field: dict = {"name": name}
     rules = {} if column.missing else {"required": True}

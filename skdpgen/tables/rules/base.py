@@ -45,6 +45,10 @@ class Rule:
     def check(self, kinds):
         """Raise an error if the rule does not apply to columns of these types."""
 
+    def rename(self, names):
+        """Return the rule with other names of columns, a dict from the old names."""
+        raise NotImplementedError
+
     def restrict(self, names):
         """Return the rule for a subset of columns, or None if nothing is left of it."""
         return self if set(self.names) <= set(names) else None

@@ -50,12 +50,15 @@ class RuleDraws:
         From `TableEncoder.find_conditions`; they hold for all rows.
     used : dict
         For each `Unique`, the keys of earlier rows; `draw` adds those of its rows.
+    given : sequence of GivenBlock, default=()
+        Numbers and dates that are known.
     """
 
-    def __init__(self, schema, blocks, conditions, used):
-        self.kinds, self.used, self.conditions = dict(schema), used, conditions
-        self.blocks = {block.name: block for block in blocks}
-        self.differences = schema.differences
+    def __init__(self, schema, blocks, conditions, used, given=()):
+        self.kinds, self.used, self._has_conditions = dict(schema), used, bool(conditions)
+        self.blocks = {block.name: block for block in (*blocks, *given)}
+        self.conditions = conditions | {block.name: block for block in given}
+        self.differences = {n: r for n, r in schema.differences.items() if n in self.blocks}
         self._rules = schema.rules
         self._groups = [_Group(self, rules) for rules in _connect(schema.rules)]
         ruled = {name for rule in schema.rules for name in rule.names} | set(self.differences)
@@ -68,8 +71,8 @@ class RuleDraws:
         Parameters
         ----------
         make_rows : callable
-            ``make_rows(n)`` generates n rows of weights with a positive probability of the
-            conditions.
+            ``make_rows(positions)`` returns rows of weights with a positive probability of the
+            conditions, for the rows of a sample at these positions.
         n_rows : int
         random_state : RandomState or Generator of NumPy
 
@@ -86,7 +89,7 @@ class RuleDraws:
         self._check_enough(n_rows)
         columns, left = {}, np.arange(n_rows)
         for i in range(CONSTANTS.n_rounds):
-            weights, obey = make_rows(len(left)), np.ones(len(left), dtype=bool)
+            weights, obey = make_rows(left), np.ones(len(left), dtype=bool)
             drawn = {name: self.draw_column(name, weights, random_state) for name in self._free}
             for group in self._groups:
                 part, are_good = group.draw(weights, random_state, i >= CONSTANTS.first_repair)
@@ -131,11 +134,32 @@ class RuleDraws:
         shares = {rule: rule.bind(self.kinds)(values)[left].mean() for rule in self._rules}
         # The rule that the fewest of the remaining rows obey is the one to act on.
         worst = min(shares, key=shares.get)
-        given = " under the conditions of where= and y=" * bool(self.conditions)
+        given = " under the conditions of where= and y=" * self._has_conditions
         return ValueError(
             f"Too few rows obey {worst!r}: they are too rare in the fitted distribution{given}. "
             "Draw fewer rows, relax conditions, or drop the rule from the schema."
         )
+
+
+class GivenBlock:
+    """A column of numbers or dates that is known, as a `Block` whose weight is the number of a row.
+
+    Parameters
+    ----------
+    name : str
+    kind : Column
+    cells : array of shape (n_rows,)
+    position : int
+        Column of the numbers of rows among the weights.
+    """
+
+    def __init__(self, name, kind, cells, position):
+        self.name, self.kind, self._cells = name, kind, make_settable(cells)
+        self.where = slice(position, position + 1)
+
+    def draw(self, weights, random_state):
+        """Return the cells of the rows."""
+        return self._cells[weights[:, 0].astype(np.int64)]
 
 
 class _Group:

@@ -100,6 +100,14 @@ class Formula:
         sign, left, right = node
         return join(sign, self._fold(left, leaf, join), self._fold(right, leaf, join))
 
+    def rename(self, names):
+        """Return the text of the formula with other names of columns, a dict from the old ones."""
+
+        def write(part):
+            return repr(part) if isinstance(part, float) else f"`{names[part]}`"
+
+        return self._fold(self._tree, write, lambda sign, *sides: f"({f' {sign} '.join(sides)})")
+
     def find_type(self, kinds):
         """Return the result type, ``"number"`` or ``"date"``, for columns of these types."""
 

@@ -75,6 +75,9 @@ class Ordered(Rule):
             shown["difference"] = self.difference.to_dict()
         return shown
 
+    def rename(self, names):
+        return replace(self, lower=names[self.lower], upper=names[self.upper])
+
     def check(self, kinds):
         pair = [kinds[name] for name in self.names]
         if any(kind.is_unknown for kind in pair):

@@ -63,6 +63,11 @@ class Implies(Rule):
     def _show(self, value, write_range):
         return format_predicate(value, write_range)
 
+    def rename(self, names):
+        return Implies(
+            *({names[n]: list(values) for n, values in side} for side in (self.when, self.then))
+        )
+
     def restrict(self, names):
         if not {name for name, _ in self.when} <= set(names):
             return None
@@ -132,6 +137,9 @@ class Derived(Rule):
     @property
     def names(self):
         return self.column, *self.operands
+
+    def rename(self, names):
+        return Derived(names[self.column], Formula(self.formula).rename(names))
 
     def restrict(self, names):
         lacking = [name for name in self.operands if name not in names]
@@ -215,6 +223,9 @@ class Unique(Rule):
     def names(self):
         return self.columns
 
+    def rename(self, names):
+        return Unique([names[name] for name in self.columns])
+
     def check(self, kinds):
         generated = [name for name in self.columns if kinds[name].is_generated]
         if generated:
@@ -273,6 +284,9 @@ class Combinations(Rule):
     def _show(self, value, write_range):
         return [list(row) if isinstance(row, tuple) else row for row in value]
 
+    def rename(self, names):
+        return Combinations([names[name] for name in self.columns], self.rows)
+
     def restrict(self, names):
         left = [i for i, name in enumerate(self.columns) if name in names]
         if len(left) < 2:
@@ -316,9 +330,10 @@ def split_document(document):
     return document, []
 
 
-def parse_rules(given, kinds=None):
+def parse_rules(given, kinds=None, types=RULES):
     """Return rules from rules or dicts, checked for columns of these types if there are any."""
-    rules = tuple(_parse_rule(i, rule) for i, rule in enumerate(check_list("rules", given), 1))
+    listed = enumerate(check_list("rules", given), 1)
+    rules = tuple(_parse_rule(i, rule, types) for i, rule in listed)
     for rule in rules if kinds else ():
         unknown = [name for name in rule.names if name not in kinds]
         if unknown:
@@ -333,14 +348,14 @@ def parse_rules(given, kinds=None):
     return rules
 
 
-def _parse_rule(i, rule):
-    if type(rule) in RULES.values():
+def _parse_rule(i, rule, types):
+    if type(rule) in types.values():
         return rule
     try:
         if not isinstance(rule, Mapping):
             names = [cls.__name__ for cls in RULES.values()]
             raise ValueError(f"it must be one of {names} or a dict; got {rule!r}.")
-        return read_dict(rule, RULES)
+        return read_dict(rule, types)
     except ValueError as error:
         reason = str(error)
     raise ValueError(f"Rule {i}: {reason}")

@@ -74,6 +74,14 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "rows do not depend on how many there are": Fault(
+        "learners.histories:make_tables",
+        "torch.stack(of_counts)",
+        "counts.T @ mean_row",
+        history_particles(
+            "tables_of_uncertain_particles_are_those_of_their_persons[PersonRowTablesMechanism]"
+        ),
+    ),
     "shares of rows are those of persons with more": Fault(
         "learners.histories:HistoryParticles.find_shares",
         "numbers / counts",

@@ -10,6 +10,7 @@ from ..ids import (
     decimals,
     densities,
     history_fits,
+    history_rules,
     inference,
     location,
     marginal_calibration,
@@ -25,6 +26,12 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "days to a date are those of another row": Fault(
+        "tables.histories.schema:Elapsed.subtract",
+        "days[1] - days[0]",
+        "days[1] - np.roll(days[0], 1)",
+        history_rules("days_to_a_date_follow_from_its_row_alone"),
+    ),
     "categories of dtypes are held with histories": Fault(
         "tables.histories.joining:JoinedTables.of",
         "replace(part.kind, listed={})",
@@ -180,10 +187,22 @@ PRIVACY = {
 
 FUNCTION = {
     "orders do not add up from the first": Fault(
-        "tables.histories.sampling:HistorySampler._put_in_order",
+        "tables.histories.orders:add_gaps",
         "total -= total[is_first][np.cumsum(is_first) - 1]",
         "total -= total[is_first][0]",
-        history_fits("without_noise_all_tables_are_kept"),
+        history_rules("orders_add_up_and_dates_follow"),
+    ),
+    "dates may leave the orders of persons": Fault(
+        "tables.histories.sampling:HistorySampler._draw_dates",
+        "obey_orders(values, self._dated, self._orders, kinds)",
+        "obey_orders(values, self._dated, [], kinds)",
+        history_rules("orders_of_undeclared_columns_hold_and_fits_are_saved"),
+    ),
+    "rules of rows know other persons": Fault(
+        "tables.histories.sampling:HistorySampler._draw_rows",
+        "pd.Series(cells).iloc[person].array",
+        "pd.Series(cells).iloc[person[::-1]].array",
+        history_rules("declared_rules_hold_within_and_across_tables"),
     ),
     "nearly all values are half of them": Fault(
         "tables.inference.location",

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two tables that belong together as one, for reports and scores of a single table."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from ..curator.containers import adapt
+
+
+def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -> pd.DataFrame:
+    """Return persons with their rows as one table, for `report` and other figures of a table.
+
+    Parameters
+    ----------
+    tables : dict of str to DataFrame
+        Synthetic or public tables: that of persons, and that of their rows.
+    persons, order : str
+        As in `DPHistorySampler.fit`.
+
+    Returns
+    -------
+    DataFrame
+        For each row, its columns; ``"number"``, its number in the order of its person; those of
+        the person, with the name of their table; and those of the row before, as ``"previous
+        ..."``, missing in first rows. Rows of nobody are left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpgen.evaluation import join_histories
+    >>> patients = pd.DataFrame({"id": [1, 2], "sex": ["f", "m"]})
+    >>> visits = pd.DataFrame({"id": [2, 1, 1], "day": [1, 5, 3], "ward": ["A", "B", "C"]})
+    >>> join_histories({"patients": patients, "visits": visits}, persons="id", order="day")
+       day ward  number patients.sex  previous day previous ward
+    0    3    C       1            f           NaN           NaN
+    1    5    B       2            f           3.0             C
+    2    1    A       1            m           NaN           NaN
+    """
+    if not isinstance(tables, Mapping) or len(tables) != 2:
+        raise ValueError("tables must be a dict of two tables, of persons and of their rows.")
+    name = next(iter(tables))
+    about, rows = (pd.DataFrame(adapt(table)[0]) for table in tables.values())
+    for table, columns in ((about, [persons]), (rows, [persons, *([order] if order else [])])):
+        if lacking := [column for column in columns if column not in table]:
+            raise ValueError(f"A table has no column {lacking[0]!r}, but {list(table)}.")
+    about = about.drop_duplicates(persons).set_index(persons).add_prefix(f"{name}.")
+    rows = rows[rows[persons].isin(about.index)]
+    rows = rows.sort_values([persons, *([order] if order else [])], kind="stable")
+    by_person = rows.groupby(persons, sort=False)
+    numbers = by_person.cumcount() + 1
+    before = by_person.shift(1).add_prefix("previous ")
+    joined = rows.assign(number=numbers).join(about, on=persons).join(before)
+    return joined.drop(columns=persons).reset_index(drop=True)

@@ -1,0 +1,46 @@
+"""Histories as one table, for reports."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from skdpgen.evaluation import join_histories, report
+
+PERSONS = pd.DataFrame({"id": [1, 2, 2, 3], "sex": ["f", "m", "f", "f"]})
+ROWS = pd.DataFrame({"id": [2, 1, 9, 1], "ward": list("ABXC"), "day": [1, 5, 2, 3]})
+
+
+def test_rows_have_the_columns_of_their_person_and_of_the_row_before():
+    joined = join_histories({"a": PERSONS, "b": ROWS}, persons="id", order="day")
+    assert joined["ward"].tolist() == list("CBA")
+    assert joined["a.sex"].tolist() == list("ffm")
+    assert joined["number"].tolist() == [1, 2, 1]
+    assert joined["previous ward"].fillna("").tolist() == ["", "C", ""]
+    in_order = join_histories({"a": PERSONS, "b": ROWS}, persons="id")
+    assert in_order["ward"].tolist() == list("BCA")
+    both = {"a": pl.from_pandas(PERSONS), "b": pl.from_pandas(ROWS)}
+    assert join_histories(both, persons="id")["ward"].tolist() == list("BCA")
+
+
+@pytest.mark.parametrize(
+    ("tables", "order", "message"),
+    [
+        ([PERSONS, ROWS], None, "dict of two tables"),
+        ({"a": PERSONS, "b": ROWS}, "date", "no column 'date'"),
+        ({"a": PERSONS.rename(columns={"id": "x"}), "b": ROWS}, None, "no column 'id'"),
+    ],
+)
+def test_tables_that_do_not_belong_together_are_refused(tables, order, message):
+    with pytest.raises(ValueError, match=message):
+        join_histories(tables, persons="id", order=order)
+
+
+def test_reports_show_how_rows_follow_each_other():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"id": np.repeat(np.arange(60), 3), "ward": rng.choice(["A", "B"], 180)})
+    persons = pd.DataFrame({"id": range(60), "sex": rng.choice(["f", "m"], 60)})
+    joined = join_histories({"patients": persons, "visits": rows}, persons="id")
+    page = report(joined, joined).to_html()
+    assert "previous ward" in page
+    assert "patients.sex" in page
