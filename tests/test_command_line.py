@@ -252,8 +252,8 @@ def test_no_schema_is_needed_as_all_is_paid_for(folder):
 
 def test_types_of_columns_are_paid_for_and_no_cell_flips_one(folder, capsys):
     frame = pd.read_csv("private.csv", dtype=str, keep_default_na=False)
-    # Of 250 rows, one run in 15 warns that noise hides the range of a column: 20 times as many are
-    # more than 15 standard deviations of the noise away from that.
+    # With 250 rows, one run in 15 warns that noise hides the range of a column: 20 times as many
+    # are more than 15 standard deviations of the noise away from that.
     frame = pd.concat([frame] * 20, ignore_index=True)
     frame.loc[5, "age"] = SECRET
     frame.to_csv("private.csv", index=False)

@@ -205,7 +205,7 @@ def test_weights_that_are_not_finite_never_make_samples(X):
         generator.sample(3)
 
 
-# What comes back.
+# Samples.
 
 
 def test_floats_are_rounded_into_integer_columns(table_generator):
@@ -289,7 +289,7 @@ def test_projections_of_the_largest_floats_are_finite(dtype):
     assert np.isfinite(rows).all()
 
 
-# What errors keep, and what they say.
+# Errors: what they keep, and what they say.
 
 
 def find_kept(error):

@@ -239,7 +239,7 @@ def test_what_is_loaded_is_what_was_saved(name, tmp_path):
         assert not differ(*pair)
     if hasattr(fitted, "schema_report_"):
         _assert_same(fitted.schema_report_, loaded.schema_report_)
-    # What is loaded is whole: it can be cloned, saved and fitted again.
+    # A loaded estimator is whole: it can be cloned, saved and fitted again.
     assert repr(clone(loaded)) == repr(clone(fitted))
     assert _save(loaded) == _save(fitted)
 
@@ -454,7 +454,7 @@ def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeyp
         _load(content, tmp_path)
 
 
-# What a file cannot say beside its certificate, by how the JSON of its attributes is changed.
+# Contradictions to the certificate of a file, by how the JSON of its attributes is changed.
 CONTRADICTIONS = {
     "a smaller price": (dict(epsilon_=0.1), "epsilon_ is no attribute"),
     "more noise": (dict(sigma_=99.0), "sigma_ is no attribute"),

@@ -131,7 +131,7 @@ def test_pages_show_all_methods():
                 if not inspect.getdoc(getattr(value, method)) or owner.__name__ in strangers:
                     hidden.add(f"{package}.{name}.{method}")
     assert not hidden, f"Their pages lack these, which have no docstring: {sorted(hidden)}."
-    # What is left out is scikit-learn's.
+    # Methods that are left out are scikit-learn's.
     assert all(re.fullmatch(r"set_\w+_request|get_metadata_routing", name) for name in unshown)
 
 
@@ -242,7 +242,7 @@ def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
 
 
 def test_what_persons_cost_is_as_it_is_computed():
-    """Of ten columns, whose one-way tables weigh as much as two-way ones: of 10/√2 records."""
+    """Noise is per 10/√2 records for ten columns, whose one-way tables weigh as two-way ones."""
     schema = skdpgen.Schema({f"column {i}": skdpgen.Category(list("abcde")) for i in range(10)})
     page = (DOC / "how_to" / "persons.rst").read_text(encoding="utf-8")
     for max_rows in (1, 2, 5, 10):

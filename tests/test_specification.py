@@ -38,7 +38,7 @@ from skdpgen.releases import (
 # Nothing is left open.
 BOX = {"bounds": (-5, 5), "clip_norm": 1.0}
 
-# Of each kind, one with parameters of its own.
+# One specification of each kind, with parameters of its own.
 SPECIFICATIONS = [
     SliceSketch(n_projections=9, n_harmonics=4),
     SlicedRows(n_projections=4, batch_size=20, n_steps=3, sampling="fixed"),
@@ -211,7 +211,7 @@ def test_clones_share_nothing(X):
     second.encoder[1].set_params(share=0.5)
     assert first.release.n_projections == 9
     assert first.encoder[1].share == 0.2
-    # What was fitted is kept.
+    # Fits of a clone and of the original give the same rows.
     assert_array_equal(clone(first).fit(X).sample(5), first.fit(X).sample(5))
 
 
@@ -279,7 +279,7 @@ def test_grid_search(X, estimator, grid):
     assert repr(estimator) == before
 
 
-# What is refused, before anything is released.
+# Refusals, before anything is released.
 
 
 @pytest.mark.parametrize(

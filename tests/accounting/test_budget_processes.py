@@ -24,7 +24,7 @@ def make(tmp_path, *names):
 
 
 def list_told():
-    """What a process that starts now is told."""
+    """Return the list that a process that starts now finds in its environment."""
     return json.loads(os.environ.get(_budget._VARIABLE, "[]"))
 
 

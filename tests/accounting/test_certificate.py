@@ -124,7 +124,7 @@ def test_what_follows_from_events_cannot_be_stated_otherwise(name, change):
     for read in (verify, Certificate.from_json):
         with pytest.raises(ValueError, match=f"states {name} = .*, but its events cost"):
             read(forged)
-    # What differs in digits that depend on the processor is the same.
+    # A number that differs only in digits that depend on the processor is accepted.
     nearly = json.dumps(stated | {name: stated[name] * (1 + 1e-9)})
     assert verify(nearly) == certificate(EVENTS["Gaussian"]).epsilon
 

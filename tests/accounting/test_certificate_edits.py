@@ -16,7 +16,7 @@ from skdpgen.accounting.rounding import show
 from skdpgen.privacy import Certificate, ledger_epsilon, verify
 
 OLD = sorted(Path(__file__).with_name("certificates").glob("*.json"))
-# What is recomputed from the rest: without it, or with other last digits, all is as it was.
+# Fields recomputed from the rest: without them, or with other last digits, nothing changes.
 FOLLOWS = {("epsilon",), ("mu",), ("rho",)}
 # Edits of each certificate in the default run; all of them are slow.
 _A_FEW = 60

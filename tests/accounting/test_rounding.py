@@ -131,7 +131,7 @@ def test_certificates_print_epsilon_and_delta_rounded_up():
     assert 0.9263 < certificate.epsilon < 0.9264
 
 
-# What `verify` says.
+# Messages of `verify`.
 
 
 def test_verify_warns_of_a_large_delta():

@@ -214,9 +214,9 @@ def test_the_best_run_is_told():
 
 
 def test_an_audit_of_what_a_search_tells():
-    """Of runs that tell a noisy number, and are scored by it, outcomes have the law of the largest.
+    """Outcomes have the law of the largest where runs tell a noisy number and are scored by it.
 
-    It shows over half of what is claimed, and no more.
+    The audit shows over half of what is claimed, and no more.
     """
     plan, noise = selection_plan("search", gaussian_event, 7.0, 1.0, 4.0, 1e-5), NoiseSource(0)
     event = plan.events[0].event

@@ -196,7 +196,7 @@ def test_nothing_is_kept_of_other_candidates(data, capfd):
     radius = chosen["sampler__clip_norm"]
     assert searched.best_params_ == {"sampler__clip_norm": radius}
     assert best.sampler.clip_norm == best.target_sampler_.clip_norm == radius
-    # What a caller's own function remembers is his.
+    # A scoring function of the caller's may remember anything: it is left out of the pickle.
     dumped = pickle.dumps(searched.set_params(scoring=None))
     X, y, X_target = data
     bounds = [X.min(axis=0), X.max(axis=0)]
@@ -431,7 +431,7 @@ def test_a_search_in_a_pipeline(data):
     assert 0 < pipe[0].epsilon_ <= 5.0
 
 
-# What is refused.
+# Refusals.
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ def test_records_that_are_not_clipped(estimator, n_samples, n_features, least, m
     assert found.name == "second moments"
     assert MORE in found.reasons
     assert found.bound > least * found.claim
-    # What is clipped elsewhere is as it was.
+    # Releases that are clipped elsewhere are as they were.
     assert all(other.verdict == "no violation found" for other in report.releases[:-1])
 
 

@@ -1,4 +1,4 @@
-"""What audits of releases report, what they read, and what they refuse."""
+"""Reports of audits of releases: what they say, what they read, and what they refuse."""
 
 import json
 import math
@@ -53,7 +53,7 @@ def test_what_a_report_says(report, monkeypatch):
 
 
 def test_what_is_shown_of_all_releases_together(report):
-    """Of the one record that all of them show most of, exactly as much as of one Gaussian."""
+    """The record that all of them show most of is shown exactly as much as by one Gaussian."""
     squares = sum(found.squares for found in report.releases)
     assert squares.shape == (13, 13)
     mu = math.sqrt(squares.max())

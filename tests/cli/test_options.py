@@ -1,4 +1,4 @@
-"""What options say of the table, and of the fit."""
+"""Options about the table, and about the fit."""
 
 import json
 import warnings

@@ -1,4 +1,4 @@
-"""What is written: nothing over what is read, all at once, and never rows without a certificate."""
+"""Outputs are written over no input, all at once, and rows never without a certificate."""
 
 import json
 import os

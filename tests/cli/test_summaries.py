@@ -1,4 +1,4 @@
-"""What commands print: at most 25 lines for people, one object for machines."""
+"""Printed summaries: at most 25 lines for people, one object for machines."""
 
 import json
 import re

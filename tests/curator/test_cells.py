@@ -35,7 +35,7 @@ from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.kind import TableKind
 
 N, CHANGED = 24, 10
-# What one record may hold in place of what the others look like.
+# Cells that one record may hold in place of one that looks like the others.
 CELLS = [
     "?",
     " ",
@@ -205,7 +205,7 @@ def test_one_cell_changes_nothing_for_other_records(column, container):
     def make(cell):
         return (CONTAINERS | MORE_CONTAINERS)[container](change(column, cell))
 
-    # What chunks hold is read cell by cell, all of them here; of a table in memory every third.
+    # Chunks are read cell by cell, all of these here; a table in memory with every third.
     chosen = CELLS if "chunks" in container else CELLS[list(DECLARED).index(column) % 3 :: 3]
     # The dtypes of a table in memory are public, and so is what follows from them.
     check(make, read, DECLARED, chosen=chosen, has_stated_dtypes=container == "whole")

@@ -209,7 +209,7 @@ TABLES = {
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("max_rows", [1, 3])
 def test_a_person_moves_tables_by_no_more_than_is_claimed(max_rows, relation, tables):
-    """Of three columns of two levels each."""
+    """The tables are those of three columns of two levels each."""
     mechanism = TABLES[tables]()
     cases = [np.tile([0.0, 0, 0], (n, 1)) for n in (1, max_rows + 5)]
     cases += [np.tile([1.0, 1, 1], (max_rows + 5, 1))]
@@ -365,7 +365,7 @@ def test_each_row_is_as_likely_to_count():
 
 
 def test_equal_rows_are_as_likely_to_count_as_others():
-    """Of nine equal rows of each person, and another one."""
+    """Each person has nine equal rows, and another one."""
     persons = np.repeat(np.arange(3000), 10)
     for rows in (np.arange(30000) % 10 == 4, np.array(["a", "b"])[np.arange(30000) % 10 // 9]):
         rows = rows.astype(object if rows.dtype.kind == "U" else float)[:, None]
@@ -397,7 +397,7 @@ def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_
 
 
 def test_unlike_rows_have_unlike_hashes():
-    """Of 64 bits: two of 5,000 are the same with a chance of 7e-13."""
+    """Hashes have 64 bits: two of 5,000 are the same with a chance of 7e-13."""
     persons, rows = Persons([1] * 5000), np.arange(5000.0)[:, None]
     limit = RowLimit(persons, 1, KEY, [(rows, None, persons.codes)])
     _, hashes = limit.hash_rows(rows, None, persons.codes)

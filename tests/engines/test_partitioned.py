@@ -74,7 +74,7 @@ def test_partitions_give_what_the_table_gives(cls, release):
     generator = cls(3.0, schema="private", release=release, n_steps=3, random_state=0)
     whole = generator.fit(table)
     rows, certificate = whole.sample(50), whole.privacy_
-    # Of no row, of one, and of many.
+    # Partitions have no row, one, and many.
     parts = generator.fit(cut(table, 0, 1, 1, 300))
     assert parts.privacy_ == certificate
     assert (certificate.engine, parts.privacy_.engine) == (None, "parts")

@@ -104,7 +104,7 @@ def test_digits_at_a_moderate_budget():
     assert model.score(X[600:], y[600:]) > 0.8  # chance is 0.2
 
 
-# What is released, and what it costs.
+# Releases, and what they cost.
 
 
 def count_releases(sampler, X, y=None):

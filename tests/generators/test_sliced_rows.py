@@ -43,7 +43,7 @@ def make(**params):
     )
 
 
-# What it learns.
+# Learning.
 
 
 @pytest.mark.parametrize("encoder", [None, pytest.param("dp-pca", marks=pytest.mark.slow)])
@@ -124,7 +124,7 @@ def test_generated_rows_are_noised_as_records_are():
     assert_allclose(shares, 0.5, atol=0.1)
 
 
-# What it plans.
+# Plans.
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])

@@ -116,7 +116,7 @@ def test_columns_are_found():
     assert find(lambda frame: frame["x"].mean()) == ["x"]
     assert find(lambda frame: (frame["group"] == "a").mean()) == ["group"]
     assert find(compute) == ["x", "group", "flag"]
-    # What fails for other values depends on them.
+    # A statistic that fails for other values of a column depends on it.
     assert find(lambda frame: [0.0][int(frame["x"].sum() != draw(500, 2)["x"].sum())]) == ["x"]
     with pytest.raises(ValueError, match="depends on no column"):
         find(len)

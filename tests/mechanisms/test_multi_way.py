@@ -61,7 +61,7 @@ def test_sensitivity(maps, refinement):
     rows = np.vstack([rows, encoded_places(SIZES, np.random.default_rng(1), 40, between=[2])])
     vectors = np.array([vector(mechanism, row) for row in rows])
     norms = np.linalg.norm(vectors, axis=1)
-    # Of what encoders make: just 1, so that no noise is wasted.
+    # Rows that encoders make have a norm of just 1, so that no noise is wasted.
     assert 0.999 < norms.max() <= mechanism.sensitivity("zero_out") == 1
     apart = max(np.linalg.norm(a - b) for a, b in itertools.combinations(vectors, 2))
     bound = mechanism.sensitivity("replace_one")

@@ -1,4 +1,4 @@
-"""What is released: sensitivities, noise, exact sums; and the basis functions of the sketch."""
+"""Releases of sums: sensitivities, noise, exactness; and the basis functions of the sketch."""
 
 import math
 
@@ -433,7 +433,7 @@ def test_what_a_record_adds_follows_from_it_alone(name, n_threads):
     mark = torch.zeros(n, 2, dtype=torch.float64)
 
     def added(start, stop, i):
-        """What row i adds, read in the block of the rows from `start` to `stop`."""
+        """Return the terms of row i, read in the block of the rows from `start` to `stop`."""
         mark.zero_()
         mark[i, i % 2] = 1
         rows = clip_rows(raw[start:stop], 2.0) / 2.0

@@ -48,7 +48,7 @@ def test_a_fixed_seed_never_repeats_noise(X):
 
 
 def test_the_seed_is_the_one_that_was_certified(X):
-    """What is set after `fit` counts from the next one on."""
+    """Parameters that are set after `fit` count from the next one on."""
     private = LocalPrivatizer().fit(X).set_params(random_state=0)
     first, second = private.transform(X), LocalPrivatizer().fit(X)
     assert not private.privacy_.reproducible

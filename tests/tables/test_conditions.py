@@ -28,7 +28,7 @@ KINDS = {
     "moved parts": Number(0, 1000, n_knots=3, cuts=[1, 10, 100, 501], atoms=[0]),
     "level": Category(["a", "b", "c"], other="d", missing=True),
 }
-# Of numbers that are not drawn where they are encoded.
+# Places of numbers that are not drawn where they are encoded.
 PLACES = {
     "moved": np.array([0, 0.1, 0.6, 1, 1.3, 1.35, 2]),
     "moved parts": np.array([0, 0.2, 0.3, 0.4, 0.7, 1.5, 2]),
@@ -157,7 +157,7 @@ def test_contradictions_are_refused(name):
 
 
 def test_an_atom_alone_may_be_asked_for():
-    """Of numbers without decimals no other value may, and others may be beyond the bounds."""
+    """Numbers without decimals allow no other single value, and atoms beyond the bounds."""
     kind = Number(0, 1, atoms=[0, -9], missing=True)
     encoder = TableEncoder(Schema({"x": kind}))
     row = np.full((1, encoder.n_columns), 1 / encoder.n_columns)

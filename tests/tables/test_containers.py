@@ -40,7 +40,7 @@ DECLARED = Schema(
         "zoned": Date("2020-01-01", "2021-01-02", "second", missing=True, zone=ZONE),
     }
 )
-# What Arrow states of the columns; other dtypes follow from these.
+# Types of the columns in Arrow; other dtypes follow from these.
 TYPES = {
     "uint8": pa.uint8(),
     "float32": pa.float32(),
@@ -255,7 +255,7 @@ def test_batches_and_queries_are_read_as_what_they_give():
         assert adapt(given)[1:] == expected[1:]
 
 
-# What is stated beside cells.
+# Properties that are stated beside cells.
 
 
 def test_categories_of_numbers_come_back_as_numbers():
@@ -330,7 +330,7 @@ def test_a_query_that_fails_quotes_no_cell():
     assert caught.value.__context__ is None
 
 
-# What no column type holds.
+# Dtypes that no column type holds.
 
 HELD_BY_NONE = {
     "period": (lambda: pd.period_range("2020", periods=9), r"period\[D\].*dt.to_timestamp\(\)"),

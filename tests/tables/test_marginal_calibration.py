@@ -79,7 +79,7 @@ def test_intervals_are_between_what_was_counted_and_the_rows():
 
 
 def test_a_value_beside_what_is_not_clear_stays_where_it_is():
-    """Of those who work 40 hours, there are none between 39 and 41 to be counted."""
+    """Beside 40 hours, there is no number between 39 and 41 to be counted."""
     kind = Number(0, 99, decimals=0, knots=[0, 39, 40, 41, 99], cuts=[5, 20, 60, 70])
     block = TableEncoder(Schema({"x": kind, "a": Boolean()})).make_blocks()[0]
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))

@@ -292,7 +292,7 @@ def test_symlog_knots_are_even_on_either_side_of_zero():
         assert 0 in knots
         assert_allclose(-Number(-upper, -lower, n_knots=9, scale="symlog").positions[::-1], knots)
     assert_array_equal(Number(-5, 7, n_knots=2, scale="symlog").positions, [-5, 7])
-    # Of one sign it is as log, where that begins at 0.
+    # Knots of numbers of one sign are as on a log scale that begins at 0.
     assert_allclose(
         Number(0, 5000, scale="symlog").positions, Number(0, 5000, scale="log").positions
     )
@@ -321,7 +321,7 @@ def test_no_atom_is_a_knot_of_numbers_with_decimals():
     assert_array_equal(kind.positions, [1, 9, 12, 100])
     assert_array_equal(Number(-2, 2, 1, knots=[-2, 0, 2], atoms=[0]).positions, [-2, -0.1, 0.1, 2])
     assert_array_equal(Number(0, 9, 0, knots=[0, 9], atoms=[9, 8]).positions, [0, 7])
-    # Of others, nothing else is as near.
+    # Numbers without decimals have none that is nearest to an atom.
     assert_array_equal(Number(0, 1, knots=[0, 1], atoms=[0]).positions, [0, 1])
 
 

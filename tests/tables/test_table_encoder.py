@@ -188,7 +188,7 @@ def test_decoding_gives_back_what_was_encoded(case):
     encoder, table, expected = case
     decoded = decode(encoder, encoder.encode(table))
     assert_same(decoded, expected, encoder.schema)
-    # What is decoded can be encoded.
+    # Decoded rows can be encoded.
     again = decode(encoder, encoder.encode(decoded))
     assert_same(again, decoded, encoder.schema)
 
