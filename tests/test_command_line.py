@@ -204,7 +204,7 @@ def test_as_a_module():
     assert "synthesize" in printed.stdout
 
 
-def test_what_is_open_is_found(folder):
+def test_open_parts_are_found(folder):
     ward = {"type": "category", "missing": True}
     spec = {**SCHEMA, "age": {"type": "number", "decimals": 0}, "ward": ward}
     (folder / "schema.json").write_text(json.dumps(spec))

@@ -1,4 +1,4 @@
-"""Sentences of comments and docstrings begin with their subjects."""
+"""Sentences of comments and docstrings, and names of tests, begin with their subjects."""
 
 import ast
 import io
@@ -15,13 +15,15 @@ DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
 
 def list_inverted(source):
-    """Return the numbers of lines of comments and docstrings with a sentence that begins so."""
+    """Return the numbers of lines with a sentence, or a name of a test, that begins so."""
     lines = [
         (token.start[0], token.string.lstrip("#: %"))
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     ]
     for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(("test_of_", "test_what_")):
+            lines.append((node.lineno, "What"))
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node):
             text = node.body[0].value.value
             lines += enumerate(map(str.strip, text.split("\n")), node.body[0].lineno)
@@ -50,5 +52,7 @@ x = "Of a string"  # What is assigned.
 async def f():
     """No more than that: what
     Of course not."""
+def test_of_it(): ...
+def test_whatever_there_is(): ...
 '''
-    assert list_inverted(source) == [1, 4, 6, 8, 11]
+    assert list_inverted(source) == [1, 4, 6, 8, 11, 12]

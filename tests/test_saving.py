@@ -220,7 +220,7 @@ def _assert_same(made, again):
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_what_is_loaded_is_what_was_saved(name, tmp_path):
+def test_loaded_estimator_is_the_saved_one(name, tmp_path):
     fitted = fit(name)
     loaded = _load(_save(fitted), tmp_path)
     assert type(loaded) is type(fitted)
@@ -415,7 +415,7 @@ def test_a_pickle_among_the_arrays_is_not_run(content, tmp_path):
     assert "Object arrays cannot be loaded" in str(refused.value)
 
 
-def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
+def test_foreign_files_are_refused(content, tmp_path):
     array = io.BytesIO()
     with zipfile.ZipFile(array, "w") as file:
         file.writestr("estimator.json", "{}")

@@ -167,7 +167,7 @@ def test_a_nested_parameter_exchanges_a_string_for_its_object(estimator, name, s
         assert getattr(estimator, name) == type(estimator)().get_params()[name]
 
 
-def test_what_strings_stand_for_is_not_changed():
+def test_specifications_behind_strings_are_not_changed():
     changed = DPSlicedWassersteinGenerator().set_params(release__n_projections=7)
     assert repr(changed) == "DPSlicedWassersteinGenerator(release=SliceSketch(n_projections=7))"
     assert describe(DPSlicedWassersteinGenerator()._resolve_spec("release")) == (
@@ -240,7 +240,7 @@ def test_two_estimators_may_take_the_same_object(X):
         assert_array_equal(estimator.sample(5), expected)
 
 
-def test_what_is_set_after_fit_does_not_change_samples(X):
+def test_parameters_set_after_fit_do_not_change_samples(X):
     fitted = LDPEntropicGAN(release=LocalNoise(), n_steps=3, random_state=0).fit(X)
     expected = fitted.sample(5)
     fitted.set_params(release__basis="dct", loss="wasserstein")

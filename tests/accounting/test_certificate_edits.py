@@ -233,7 +233,7 @@ _NO_OP = {"type": "NoOpDpEvent"}
         (lambda data: [data], "must be an object of JSON"),
     ],
 )
-def test_what_contradicts_itself_or_says_nothing_is_refused(change, message):
+def test_contradictory_or_empty_certificates_are_refused(change, message):
     with pytest.raises(ValueError, match=f"^Not a certificate: .*{message}"):
         verify(_refused(change))
 

@@ -306,7 +306,7 @@ def test_no_noise_is_no_privacy(data):
 # One sketch for all candidates.
 
 
-def test_what_acts_on_a_sketch_is_searched_for_free(data, monkeypatch):
+def test_parameters_that_act_on_a_sketch_are_searched_for_free(data, monkeypatch):
     fits = []
     fit = DPSWFlowSampler.fit
     monkeypatch.setattr(
@@ -330,7 +330,7 @@ def test_what_acts_on_a_sketch_is_searched_for_free(data, monkeypatch):
 
 
 @pytest.mark.parametrize("sampler", [None, DPSWFlowSampler()])
-def test_what_is_handed_to_the_sampler_is_not_free(data, sampler):
+def test_parameters_handed_to_the_sampler_are_not_free(data, sampler):
     """All but that is."""
     classifier = DPSWDDomainClassifier(sampler=sampler)
     handed = {"sampler", "bounds", "epsilon", "delta", "relation", "accountant"}

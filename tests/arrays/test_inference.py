@@ -75,7 +75,7 @@ def test_some_dtypes_have_bounds_that_cost_nothing(dtype, bounds, as_frame):
     assert "value ranges" not in fitted.privacy_.releases
 
 
-def test_what_is_declared_is_not_paid_for(X):
+def test_declared_bounds_are_not_paid_for(X):
     fitted = fit(X, bounds=(-1e6, 3e6), clip_norm=0.5)
     assert fitted.privacy_.releases == ("slice sketch",)
     assert fitted.clip_norm_ == 0.5
@@ -218,7 +218,7 @@ def test_ranges_that_are_not_found_are_named():
         fit(X, schema=None)
 
 
-def test_what_is_found_does_not_follow_absent_records():
+def test_bounds_do_not_follow_absent_records():
     """Records that all count as absent leave nothing but noise in the releases."""
     X = np.random.RandomState(0).uniform(5, 6, size=(400, 2))
     with (
@@ -231,7 +231,7 @@ def test_what_is_found_does_not_follow_absent_records():
     assert_array_equal(*hidden)
 
 
-def test_what_it_settles_to_is_a_box(X):
+def test_settled_format_is_a_box(X):
     fitted = fit(X)
     assert type(fitted._format) is BoxFormat
     lower, upper = fitted.bounds_

@@ -87,7 +87,7 @@ def assert_sound(report, least):
 
 
 @pytest.mark.parametrize("name", [name for name in SOUND if name != "owners"])
-def test_what_is_sound_is_shown_to_cost_nearly_what_is_claimed(name):
+def test_sound_releases_are_shown_to_cost_nearly_what_is_claimed(name):
     estimator, least = SOUND[name]
     report = find(estimator)
     assert_sound(report, least)

@@ -317,7 +317,7 @@ def test_forms_of_one_value_are_one(forms):
     "cells",
     [["?", "A7", "1_0", "0x1", "1,5", "٣", "nan", "", "e5", ".", "yes", "2020-13-01", "1 2"]],
 )
-def test_what_no_reader_converts_stays_a_text(cells):
+def test_cells_that_no_reader_converts_stay_texts(cells):
     assert [read_cell(cell, PLAIN) for cell in cells] == cells
 
 

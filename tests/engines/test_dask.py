@@ -195,7 +195,7 @@ def test_a_fit_prints_and_warns_of_nothing_private(client, capfd):
     assert SECRET not in "".join(capfd.readouterr())
 
 
-def test_what_workers_say_is_dropped(client):
+def test_output_of_workers_is_dropped(client):
     table = make_table(5).assign(job=SECRET)
     for failing in (lambda part: _fail(part), len):
         broken = cut(table, 2)

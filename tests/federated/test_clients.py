@@ -190,7 +190,7 @@ def wide():
     return agreed, [row] * 5
 
 
-def test_what_is_sent_is_as_random_numbers(wide):
+def test_messages_look_like_random_numbers(wide):
     agreed, parts = wide
     clients, _, sent = make_updates(agreed, parts=parts)
     assert not looks_random(make_share(agreed, parts[0]).view(np.uint64))
@@ -521,7 +521,7 @@ def test_numbers_of_clients_and_rows_are_checked():
         ({"release": SlicedRows(n_steps=1)}, "reads rows at random"),
     ],
 )
-def test_what_has_no_shares_is_refused_before_a_row_is_read(params, match):
+def test_fits_without_shares_are_refused_before_a_row_is_read(params, match):
     agreed = agree(**params)
     asked = []
     with pytest.raises((ValueError, PlanError), match=match):

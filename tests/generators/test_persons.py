@@ -260,7 +260,7 @@ class Untouchable:
         DPSWFlowSampler(release="presample"),
     ],
 )
-def test_what_is_no_sum_over_all_rows_is_refused_before_anything_is_read(estimator):
+def test_releases_that_are_no_sum_over_all_rows_are_refused_before_any_read(estimator):
     with PrivacyBudget(5.0, 1e-4) as budget:
         with pytest.raises(ValueError, match=r"known for one row.*release='sketch'.*no persons"):
             estimator.fit(Untouchable(), persons=Untouchable())

@@ -223,7 +223,7 @@ def test_public_rows_to_start_from(five_gaussians, release):
 
 
 @pytest.mark.parametrize("encoder", ["dp-pca", None])
-def test_what_a_sketch_says_outweighs_the_start(five_gaussians, encoder):
+def test_sketch_outweighs_the_start(five_gaussians, encoder):
     params = {"encoder": encoder, **steps_of("sketch", 200, n_harmonics=12)}
     start = np.random.RandomState(1).uniform(-0.6, 0.6, (400, 2))
     made = make(init=start, **params).fit(five_gaussians).sample(2000)

@@ -203,7 +203,7 @@ def test_fixed_batches_need_replace_one(iris):
 
 @pytest.mark.parametrize("name", ["n_steps", "batch_size"])
 @pytest.mark.parametrize("release", ["rows", SlicedRows(n_steps=2)])
-def test_what_belongs_to_the_release_is_refused(release, name, iris):
+def test_parameters_of_the_release_are_refused(release, name, iris):
     """Where a release is made at every step, it says how many there are, and of how many rows."""
     match = rf"{name} belongs to the release here: give release=SlicedRows\({name}=7\)"
     with pytest.raises(ValueError, match=match):

@@ -428,7 +428,7 @@ def test_sliced_rows_need_a_schema_that_leaves_nothing_open():
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_what_is_open_is_paid_for(relation):
+def test_open_columns_are_paid_for(relation):
     table = make_table(3000)
     generator = make(epsilon=5.0, delta=1e-6, schema="private", relation=relation)
     generator.fit(table, target="risk")

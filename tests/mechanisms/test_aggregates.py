@@ -164,7 +164,7 @@ def test_a_record_adds_one_vector_of_norm_one_to_both_sums():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_adds_nothing(bad):
+def test_records_that_are_not_finite_add_nothing(bad):
     def function(rows, membership):
         return rows * bad, lambda cotangents: rows * bad
 
@@ -295,7 +295,7 @@ def test_a_record_for_which_the_function_fails_adds_no_features_or_products_of_i
         drawn = Drawn(range(10), 3)
 
 
-def test_what_is_refused():
+def test_refusals():
     for event in (GaussianDpEvent(1.0), poisson(1.0), NonPrivateDpEvent()):
         make().check(event)
     with pytest.raises(PlanError, match="has Gaussian noise"):

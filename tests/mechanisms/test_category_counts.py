@@ -58,7 +58,7 @@ def test_without_noise_counts_are_exact():
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_what_one_record_holds_passes_as_rarely_as_stated(relation):
+def test_categories_of_one_record_pass_as_rarely_as_stated(relation):
     """Both columns hold something that nobody else does: δ' is for both of them together."""
     slack, repeats = 0.02, 2000
     cells = [["own", "too"]] + [["x", "y"]] * 3

@@ -40,7 +40,7 @@ WIDTHS = [10_000, 100_003, 1_000_000]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_is_no_number_is_0_on_the_grid(dtype):
+def test_missing_numbers_are_0_on_the_grid(dtype):
     vectors = torch.tensor([math.nan, math.inf, -math.inf, 1.5, -1.5], dtype=dtype)
     assert to_grid(vectors, 2.0).tolist() == [0.0, 0.0, 0.0, 2.0, -2.0]
 

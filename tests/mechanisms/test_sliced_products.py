@@ -168,7 +168,7 @@ def test_a_random_h_and_what_is_beside_add_up(accountant):
     assert price() < price(beside=0.1) < price(beside=0.2)
 
 
-def test_what_is_not_planned_is_refused():
+def test_unplanned_releases_are_refused():
     with pytest.raises(PlanError, match="planned as"):
         make_mechanism(ones).check(SlicedGaussianDpEvent(1.0, D, K, orthogonal=True))
     with pytest.raises(ValueError, match="one class"):

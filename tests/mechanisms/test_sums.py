@@ -423,7 +423,7 @@ def summands():
 
 @pytest.mark.parametrize("name", summands())
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_what_a_record_adds_follows_from_it_alone(name, n_threads):
+def test_terms_of_a_record_follow_from_it_alone(name, n_threads):
     """Rows alone, in blocks of 7 and of 8,191, and shifted by 3: the same to the bit."""
     mechanism, n = summands()[name], 8191
     generator = torch.Generator().manual_seed(0)

@@ -99,7 +99,7 @@ def smooth_images(side, n=2000, seed=0):
 
 
 @pytest.mark.parametrize("std", [10.0, 40.0, 200.0])
-def test_what_components_hold_is_estimated(std):
+def test_share_that_components_hold_is_estimated(std):
     axes = np.linalg.qr(np.random.default_rng(1).normal(size=(300, 300)))[0]
     truth = (axes[:, :4] * [4000, 2000, 1000, 50]) @ axes[:, :4].T
     released = noisy(truth, std)

@@ -141,7 +141,7 @@ def test_labels_are_replaced_as_often_as_certified(mechanism):
     assert abs(np.mean(labels != y) - share) < 6 * math.sqrt(share * (1 - share) / 20_000)
 
 
-def test_what_is_certified_is_released(X):
+def test_certified_noise_is_released(X):
     privatizer = LocalPrivatizer(mechanism="laplace", epsilon=5.0).fit(X)
     assert privatizer.privacy_.local
     assert privatizer.privacy_.relation == "replace_one"

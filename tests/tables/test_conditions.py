@@ -178,7 +178,7 @@ def test_bounds_that_reach_further_are_cut():
     assert condition.probability(rows) == pytest.approx(np.ones(3))
 
 
-def test_what_cannot_be_has_a_probability_of_zero():
+def test_impossible_values_have_a_probability_of_zero():
     """Also where differences of sums would leave rounding errors."""
     kind = Number(0, 100, decimals=1, n_knots=9)
     encoder = TableEncoder(Schema({"x": kind}))

@@ -189,7 +189,7 @@ def test_a_column_that_is_nearly_all_zero_has_a_range_around_it():
     assert found.lower <= 0 <= found.upper < 10
 
 
-def test_what_is_left_beside_an_atom_gets_the_knots():
+def test_values_beside_an_atom_get_the_knots():
     rng = np.random.RandomState(0)
     gain = np.where(rng.rand(30_000) < 0.9, 0, rng.lognormal(8, 1, 30_000).round())
     kind = Number(0, 1_000_000, 0)
@@ -304,7 +304,7 @@ def test_numeric_categories():
     assert found.levels == (3, 5, -1)
 
 
-def test_what_is_declared_is_checked_where_asked_for():
+def test_declarations_are_checked_where_asked_for():
     schema = Schema({"age": Number(), "city": Category(["Rome"])})
     cells = make_frame(50)[["age", "city"]].to_numpy(dtype=object)
     with pytest.raises(TableError, match="'city' holds values"):
@@ -382,7 +382,7 @@ def run_scripted(schema, epsilon, n_records, value):
     return inference.run(curator), curator.released
 
 
-def test_what_is_found_follows_from_what_was_released_alone():
+def test_schema_follows_from_releases_alone():
     schema = Schema({"a": Number(), "b": Number(0, 100)})
     found, warned = [], []
     for value in (np.arange(50.0) * 9, np.arange(50.0) * 9, np.zeros(1)):

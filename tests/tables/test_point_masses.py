@@ -172,7 +172,7 @@ def test_a_value_as_frequent_as_those_beside_it_is_none():
     assert count(kind, values).find_atoms(Number()) == [0]
 
 
-def test_what_was_found_beyond_the_range_of_all_others_stays():
+def test_atoms_beyond_the_range_of_all_others_stay():
     values = np.random.RandomState(0).randint(1, 9, 20_000)
     values[:4000] = 0
     kind = Number(1, 8, 0, atoms=[0])

@@ -42,7 +42,7 @@ def test_knots_closer_than_a_unit_are_one():
     assert 0.25 not in wide_knots(1)
 
 
-def test_what_can_be_told_from_noise():
+def test_counts_that_can_be_told_from_noise():
     assert count_affordable(6000, 10.0, 8, 500) == 100
     assert count_affordable(6000, 0.0, 8, 500) == 500
     assert [count_affordable(60, 10.0, 8, 500), count_affordable(10**6, 10.0, 8, 500)] == [8, 500]
@@ -125,7 +125,7 @@ def test_zero_is_an_end_unless_there_is_more_beyond():
     assert find_range(knots, counts, 1.0)[0] < 0
 
 
-def test_what_is_near_zero_begins_there():
+def test_range_near_zero_begins_there():
     knots = wide_knots(None, 2)
     assert find_range(knots, count(knots, np.linspace(0.3, 10, 1000)), 1.0)[0] == 0
     assert find_range(knots, count(knots, -np.linspace(0.3, 10, 1000)), 1.0)[1] == 0

@@ -198,7 +198,7 @@ def test_formulas_are_computed_as_they_are_read(text):
         3,
     ],
 )
-def test_what_is_no_formula_is_refused(text):
+def test_texts_that_are_no_formula_are_refused(text):
     with pytest.raises(ValueError, match="formula"):
         Formula(text)
 
@@ -408,7 +408,7 @@ def test_small_schemas_are_refused_just_where_brute_force_finds_a_contradiction(
 # Rows that obey.
 
 
-def test_what_holds_is_told_row_by_row():
+def test_obeying_rows_are_told_one_by_one():
     table = pd.DataFrame(
         {
             "insured": ["no", "no", "yes", "yes"],
@@ -689,7 +689,7 @@ def test_rules_that_codes_nearly_exclude_are_met_all_the_same():
     assert find_rows(schema, 200, [0.0, 1.0, 0.5, 0.5, 1e-9])
 
 
-def test_what_was_learnt_may_exclude_a_rule_which_is_named():
+def test_learnt_weights_may_exclude_a_rule_which_is_named():
     kinds = {"a": Boolean(), "b": Category([0, 1]), "c": Boolean()}
     schema = Schema(kinds, [Implies({"a": True}, {"c": True}), Implies({"c": True}, {"b": 1})])
     with pytest.raises(ValueError, match=r"obey Implies.*'c': True.*'b': 1.*too rare"):
