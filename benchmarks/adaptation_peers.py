@@ -1,4 +1,4 @@
-"""What the adapter is compared with, for run_digits_adaptation.py and run_office_adaptation.py.
+"""Peers of the adapter, for run_digits_adaptation.py and run_office_adaptation.py.
 
 All are fitted by ``fit(X, y, X_target=...)``, on the adapter's own networks, inputs, augmentation,
 optimiser and number of steps, and differ in how they align the domains, and in what of the target
@@ -100,7 +100,7 @@ class DANN(DPSWDDomainClassifier):
 grad_clip, random_state
         As in `DPSWDDomainClassifier`; the budget and `grad_clip` matter to `DPDANN` only.
     reversal : float, default=1.0
-        What the reversed gradient is multiplied by at the end, which sets in as in [1]_.
+        Factor of the reversed gradient at the end, which sets in as in [1]_.
     n_units : int, default=100
         Units of the discriminator's hidden layer, as the head has by default; 0: it is linear.
 
@@ -242,7 +242,7 @@ class DPDANN(DANN):
 
         def gradients(rows, membership):
             logits, pull = records(rows)
-            # -sigmoid(-z) is the derivative of softplus(-z). What is released is of norm 1.
+            # -sigmoid(-z) is the derivative of softplus(-z). Released gradients have norm 1.
             return pull(-torch.sigmoid(-logits)) / self.grad_clip, None
 
         mechanism = ForwardAggregateMechanism(

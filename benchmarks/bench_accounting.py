@@ -27,7 +27,7 @@ TITLE = "accounting of 60,000 steps"
 SHAPE = {"n_features": 784, "n_projections": 1000, "sampling_rate": 1 / 600, "n_steps": 60_000}
 
 
-# What was priced once is remembered: each run has a little more noise.
+# Prices are remembered: each run has a little more noise.
 sigmas = (0.65 + 1e-6 * i for i in itertools.count())
 
 

@@ -12,11 +12,11 @@
                                 generalimport, omegaconf 2.3, pandas, requests, scikit-learn, torch
 
 Rows are codes from 0. How many levels each column has, which columns are numbers, and how many rows
-there are, is public, so that nothing is spent on preprocessing. What is protected is the presence
-of a row. Much of the noise comes from the system and has no seed: the seed is that of the choices
-of tables, and of sampling.
+there are, is public, so that nothing is spent on preprocessing. The presence of a row is protected.
+Much of the noise comes from the system and has no seed: the seed is that of the choices of tables,
+and of sampling.
 
-MST is fitted as it comes. What else is changed, without which fits take hours on one core:
+MST is fitted as it comes. The others are changed, without which fits take hours on one core:
 
 - AIM divides its budget by 3 rounds per column rather than 16, and its model has at most 4 MB, by
   the size of the junction tree, as in the paper. smartnoise-synth adds up the measured tables only,
@@ -170,7 +170,7 @@ def by_privpgd(rows, options):
 
 
 def by_tabpe(rows, options):
-    # What it has for images and texts needs much else, and is not used here.
+    # The parts for images and texts need much else, and are not used here.
     for part in itertools.product(("api", "data", "embedding"), ("image", "text")):
         sys.modules[".".join(("pe", *part))] = MagicMock()
     from pe.api.tabular import TabularAPI

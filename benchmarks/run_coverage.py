@@ -3,7 +3,7 @@
     python benchmarks/run_coverage.py [--populations survey claims panel adult] [--fits 200]
         [--epsilon 1.0] [--rows 2000] [--schema declared] [--csv coverage.csv]
 
-Each fit is to new records of a population. Of 12 means and shares, 6 differences and 5 regression
+Each fit is to new records of a population. For 12 means and shares, 6 differences and 5 regression
 coefficients, the table gives how often a 95 % interval covers the value of the population: by
 `estimate`, and by the usual formulas from as many synthetic rows as records.
 """

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 
 METHODS = {"flow": DPSWFlowSampler, "network": DPSlicedWassersteinGenerator}
-# What is public of the columns, in round numbers.
+# Public bounds of the columns, in round numbers.
 WINE = (
     [11, 0, 1, 10, 70, 0.5, 0, 0, 0, 1, 0.4, 1, 250],
     [15, 6, 4, 30, 165, 4, 6, 0.7, 4, 13, 2, 4, 1700],

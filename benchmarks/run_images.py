@@ -127,7 +127,7 @@ def make_residual(n_channels, widths, n_blocks, groups=1, stride=1):
 
 
 SMALL_RESIDUAL = {"widths": (32, 64), "n_blocks": 1, "stride": 2}
-# Of 20, 8 and 14 layers: deep, wide, and with grouped convolutions.
+# Networks of 20, 8 and 14 layers: deep, wide, and with grouped convolutions.
 RESIDUALS = {
     "ResNet": {"widths": (32, 64, 128), "n_blocks": 3},
     "WideResNet": {"widths": (96, 192, 384), "n_blocks": 1},

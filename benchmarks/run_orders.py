@@ -25,7 +25,7 @@ from skdpgen.tables import Category
 METHODS = {"particles": DPSWFlowSampler, "network": DPSlicedWassersteinGenerator}
 # Numbers in the product, and idle ones.
 CASES = [(2, 0), (3, 0), (4, 0), (2, 3), (3, 3), (4, 3)]
-# Of the bounds that are declared, per law.
+# Declared bounds, per law.
 BOUNDS = {"uniform": 1, "normal": 5}
 
 

@@ -167,7 +167,7 @@ CATEGORIES = {
         "detailed_occupation_recode": Category(list(range(47))),
     },
 }
-# What a record is asked of yes and no, and may leave open.
+# Answers to questions of yes and no, which a record may leave open.
 FLAGS = {0: "no", 1: "yes", np.nan: "?"}
 
 

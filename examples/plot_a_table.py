@@ -94,7 +94,7 @@ fig.suptitle(f"Real and synthetic columns at ε = {generator.epsilon_:.3g}")
 fig.tight_layout()
 
 # %%
-# What one column says of another is there, too: the mean income of each job.
+# Relations of two columns are there, too: the mean income of each job.
 
 fig, ax = plt.subplots(figsize=(5, 3))
 pd.DataFrame(

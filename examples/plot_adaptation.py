@@ -58,8 +58,8 @@ print(f"From the source alone: {plain.score(X_target, y_target):.3f}")
 # whole is given as ``X_target=Whole(X_target)``, of ``skdpgen.adaptation``.
 
 # %%
-# What is seen of the target
-# --------------------------
+# The synthetic target
+# --------------------
 #
 # Synthetic target rows, on the right, stand in for the private ones. They have no classes.
 

@@ -20,7 +20,7 @@ from skdpgen.privacy import NoiseSource, preview
 # A table
 # -------
 #
-# What is public of the columns is all that an audit needs: it makes records of its own, extreme
+# Public facts of the columns are all that an audit needs: it makes records of its own, extreme
 # ones among them, and reads no private row. So what it finds may be published.
 
 schema = Schema(

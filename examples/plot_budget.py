@@ -61,7 +61,7 @@ with PrivacyBudget(epsilon=1.6, delta=2e-6, path=path) as budget:
 # On another day
 # --------------
 #
-# The same file is opened again. What was spent is spent.
+# The same file is opened again. It keeps what was spent.
 
 with PrivacyBudget(epsilon=1.6, delta=2e-6, path=path) as budget:
     print(f"spent: {budget.spent}")

@@ -2,10 +2,10 @@
 Noisy sums of features (DPAF)
 =============================
 
-A discriminator's features of many rows are added up, and noise is added to the sum. What comes
-after it is trained for nothing. Sums of many rows drown the noise: with 1,797 digits, of which each
-step samples two hundred, there is not much to see, and this example shows just that. For 60,000
-images see the benchmarks of forward aggregates.
+A discriminator's features of many rows are added up, and noise is added to the sum. The layers
+after it are trained for nothing. Sums of many rows drown the noise: with 1,797 digits, of which
+each step samples two hundred, there is not much to see, and this example shows just that. For
+60,000 images see the benchmarks of forward aggregates.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/pictures/plot_dpaf.png'
@@ -47,8 +47,8 @@ for row, (title, images) in zip(axes, samples.items(), strict=True):
 fig.tight_layout()
 
 # %%
-# What was released
-# -----------------
+# Releases
+# --------
 #
 # One event for each step: the sum and the products of single rows share their coins.
 

@@ -1,6 +1,6 @@
 """
-What a smaller ε costs
-======================
+The cost of a smaller ε
+=======================
 
 The same table at four budgets: how far are counts off, and what does a classifier learn? Noise is a
 number of rows, whatever their number is. So each halving of ε asks for twice as many rows.

@@ -96,8 +96,8 @@ fig.tight_layout()
 # %%
 # Without regularisation the network learns the *noised* points.
 #
-# What it costs
-# -------------
+# The cost
+# --------
 #
 # The certificate is about each single record, towards everybody, the server included. If a trusted
 # party shuffles the noised points, those who see only the shuffled ones learn far less; this is

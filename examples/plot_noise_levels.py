@@ -35,7 +35,7 @@ SETTINGS = {  # d, k, N, epochs, batch, δ, published σ
 # The columns
 # -----------
 #
-# σ is per unit of ‖z‖, the largest change of a row. What that is depends on the relation, so each
+# σ is per unit of ‖z‖, the largest change of a row. This depends on the relation, so each
 # column names one:
 #
 # - Columns 1 to 3 are under ``replace_one``, with batches of a fixed size, as the paper counts. It

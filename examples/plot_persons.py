@@ -42,8 +42,8 @@ schema = Schema(
 )
 
 # %%
-# What it costs
-# -------------
+# The cost
+# --------
 #
 # At most M rows of each patient count. Noise is M times as much, and rows are at most M times as
 # many: relative to the rows, no M has less noise than 1.
@@ -64,8 +64,8 @@ ax.set(
 fig.tight_layout()
 
 # %%
-# What M decides
-# --------------
+# The choice of M
+# ---------------
 #
 # With M = 1 each patient has the same weight, as in a survey. With M = 6 each visit has. The last
 # line compares with the private rows, outside of the ledger: for this example only.

@@ -31,8 +31,8 @@ X_private, X_public, y_private, y_public = train_test_split(
 )
 
 # %%
-# What has to be public
-# ---------------------
+# Public parameters
+# -----------------
 #
 # All parameters are treated as public. They must come from knowledge about the format of the data,
 # never from the private rows:
@@ -40,7 +40,7 @@ X_private, X_public, y_private, y_public = train_test_split(
 # - ``bounds``: pixels are numbers from 0 to 16, by the format.
 # - ``classes``: the ten digits.
 #
-# What is left out is found by noisy counts and sums, which a small share of the budget pays for.
+# Other facts are found by noisy counts and sums, which a small share of the budget pays for.
 # Here that is the radius of the rows; bounds would be found, too.
 #
 # ``random_state`` stays None. The noise then comes from the operating system's entropy, so each

@@ -42,7 +42,7 @@ sizes = np.arange(0, N + 1, 10)
 gradients = [torch.stack([draw_gradient(n) for _ in range(N_REPEATS)]) for n in sizes]
 means = torch.stack([g.mean(0) for g in gradients])
 variance = np.array([g.var(0).sum() for g in gradients])
-# What the means of finitely many gradients differ by on average without any bias.
+# Squared difference of means of finitely many gradients, on average, without any bias.
 chance = (variance + variance[-1]) / N_REPEATS
 bias = ((means - means[-1]).square().sum(1).numpy() - chance).clip(0)
 

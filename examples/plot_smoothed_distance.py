@@ -69,5 +69,5 @@ fig.tight_layout()
 
 # %%
 # The smoothed distance grows with c, as SWD does, so that descending it brings distributions
-# closer. What noise costs is contrast: at σ = 3 and 100 rows, the curve is flat near c = 0, where
+# closer. Noise costs contrast: at σ = 3 and 100 rows, the curve is flat near c = 0, where
 # it starts at more than half of what it has at c = 1.

@@ -53,7 +53,7 @@ print(f"Fitted in {time.perf_counter() - start:.0f} s, {generator.n_iter_} steps
 print(generator.privacy_)
 
 # %%
-# Classifiers that saw synthetic rows only. Of 100 guesses 10 are right by chance.
+# Classifiers that saw synthetic rows only. By chance 10 of 100 guesses are right.
 
 X_synthetic, y_synthetic = generator.sample(10_000)
 for classifier in ("logistic", "mlp", "cnn"):

@@ -99,7 +99,7 @@ print(generator.privacy_)
 # %%
 # Classifiers that saw synthetic rows only.
 
-# Of these methods further images are more of the same, which the networks would learn by heart.
+# Further images of these methods are more of the same, which the networks would learn by heart.
 is_alike = options.method in ("flow", "sinkhorn")
 X_synthetic, y_synthetic = generator.sample(10_000 if is_alike else 60_000)
 for classifier in ("logistic", "mlp", "cnn"):

@@ -108,7 +108,7 @@ def preview_tables(estimator, X, y=None, *, target=None, persons=None) -> pd.Dat
     estimator : estimator
         An unfitted generator that releases two-way tables: see `TwoWayTables`.
     X, y, target, persons
-        What `fit` would be given.
+        The arguments of `fit`.
 
     Returns
     -------

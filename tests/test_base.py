@@ -236,7 +236,7 @@ def interrupt(*args, **kwargs):
     raise Interrupt
 
 
-def test_what_fails_in_training_was_paid_for(X, monkeypatch):
+def test_failed_training_was_paid_for(X, monkeypatch):
     monkeypatch.setattr(Adam, "step", interrupt)
     budget, estimator = PrivacyBudget(2.0, 1e-5), make(random_state=None)
     with budget, pytest.raises(Interrupt):

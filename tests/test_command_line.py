@@ -204,7 +204,7 @@ def test_as_a_module():
     assert "synthesize" in printed.stdout
 
 
-def test_what_is_open_is_found(folder):
+def test_open_parts_are_found(folder):
     ward = {"type": "category", "missing": True}
     spec = {**SCHEMA, "age": {"type": "number", "decimals": 0}, "ward": ward}
     (folder / "schema.json").write_text(json.dumps(spec))
@@ -252,8 +252,8 @@ def test_no_schema_is_needed_as_all_is_paid_for(folder):
 
 def test_types_of_columns_are_paid_for_and_no_cell_flips_one(folder, capsys):
     frame = pd.read_csv("private.csv", dtype=str, keep_default_na=False)
-    # Of 250 rows, one run in 15 warns that noise hides the range of a column: 20 times as many are
-    # more than 15 standard deviations of the noise away from that.
+    # With 250 rows, one run in 15 warns that noise hides the range of a column: 20 times as many
+    # are more than 15 standard deviations of the noise away from that.
     frame = pd.concat([frame] * 20, ignore_index=True)
     frame.loc[5, "age"] = SECRET
     frame.to_csv("private.csv", index=False)

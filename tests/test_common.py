@@ -62,7 +62,7 @@ GENERATORS = {
     ),
 }
 
-# What differs from another one in parameters only.
+# Estimators that differ from another one in parameters only.
 VARIANTS = [
     "sliced-bounds",
     "flow-pca",
@@ -90,7 +90,7 @@ OF_ANY_RELEASE = [
     "check_unknown_labels",
 ]
 
-# What takes long, and is checked of an estimator like it.
+# Checks that take long, and are made of an estimator like it.
 SLOW = {
     *((which, check) for which in OTHER_RELEASES for check in OF_ANY_RELEASE),
     ("flow", "check_neighbours"),

@@ -185,7 +185,7 @@ def test_shapes_that_are_no_shapes(X, image_shape):
     ],
     ids=lambda generator: type(generator).__name__,
 )
-def test_what_diverges_is_refused_and_says_what_was_spent(X, generator):
+def test_divergence_is_refused_and_says_what_was_spent(X, generator):
     with pytest.raises(SpentError, match=r"Until then ε = \S+ at δ = 1e-05 was spent, on: "):
         generator.set_params(random_state=0, clip_norm=1.0, bounds=(-9, 9)).fit(X)
     assert not hasattr(generator, "privacy_")
@@ -205,7 +205,7 @@ def test_weights_that_are_not_finite_never_make_samples(X):
         generator.sample(3)
 
 
-# What comes back.
+# Samples.
 
 
 def test_floats_are_rounded_into_integer_columns(table_generator):
@@ -228,7 +228,7 @@ def test_asking_twice_for_one_column_is_refused(table_generator):
         table_generator.sample(where=["b"])
 
 
-def test_what_was_fitted_is_sampled_whatever_is_set_since(X, table_generator):
+def test_fitted_state_is_sampled_whatever_is_set_since(X, table_generator):
     rows = DPSlicedWassersteinGenerator(**N_STEPS).fit(X)
     expected, score = rows.sample(5), rows.score(X)
     rows.set_params(schema=SCHEMA)
@@ -289,7 +289,7 @@ def test_projections_of_the_largest_floats_are_finite(dtype):
     assert np.isfinite(rows).all()
 
 
-# What errors keep, and what they say.
+# Errors: what they keep, and what they say.
 
 
 def find_kept(error):
@@ -388,7 +388,7 @@ def test_more_rows_than_memory_holds_are_refused(X):
 
 
 @pytest.mark.parametrize("y", [[[1], 2], np.array(["a", {}], dtype=object), [["A"]], 5])
-def test_what_is_no_label_is_refused_before_a_fit_is_sampled(X, y):
+def test_values_that_are_no_label_are_refused_before_a_fit_is_sampled(X, y):
     fitted = DPSWFlowSampler(classes=["A", "B"], **N_STEPS).fit(X, ["A", "B"] * 30)
     with pytest.raises(ValueError, match="y must be a list of at least one label"):
         fitted.sample(y=y)

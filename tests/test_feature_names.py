@@ -60,7 +60,7 @@ def test_labels_of_a_sampler_are_ignored():
 
 
 @pytest.mark.parametrize("sampler", [None, "flow", DPSWFlowSampler])
-def test_what_is_no_sampler_is_refused_by_name(sampler):
+def test_objects_that_are_no_sampler_are_refused_by_name(sampler):
     with pytest.raises(ValueError, match=r"^sampler must be a fitted generator"):
         clone(CLASSIFIER).fit_to_sampler(X, Y, sampler)
 

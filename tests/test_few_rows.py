@@ -1,4 +1,4 @@
-"""What is said of few rows, before anything is spent."""
+"""Warnings of few rows come before anything is spent."""
 
 import math
 import re
@@ -79,7 +79,7 @@ def test_many_rows_are_not_announced():
 
 @pytest.mark.parametrize(("levels", "n_parts"), [("ab", 2), ("abc", 3), ("abcd", 1)])
 def test_each_level_of_a_target_takes_as_many_rows(levels, n_parts):
-    """Of more than three levels, records are not told apart."""
+    """Records are not told apart by a target of more than three levels."""
     frame = pd.DataFrame(
         {"x": np.arange(50.0), "y": [*levels] * 10 + ["a"] * (50 - 10 * len(levels))}
     )
@@ -113,7 +113,7 @@ def test_a_preview_takes_what_fit_takes(method):
     planned = preview(estimator, X, y)
     assert planned.events == preview(estimator, 300, 3, n_classes=2).events
     assert planned.n_records == 300
-    # Of a numeric y there is one column more, and its range.
+    # A numeric y is one column more, and has a range.
     if method is not LDPEntropicGAN:
         with pytest.warns(FitQualityWarning, match="taken for numbers"):
             numeric = preview(method(epsilon=3.0, bounds=(0, 1)), X, y.astype(float))
@@ -172,7 +172,7 @@ def test_components_of_images_are_sought_however_few_rows_there_are(n_columns):
 
     for bounds in ((0, 1), (0, 255)):
         assert isinstance(find_encoder(50, n_columns, bounds), PrivatePCA)
-    # Of as many columns of something else, they have to stand out by far; and of small squares.
+    # As many columns of something else have to stand out by far; and so do small squares.
     mixed = np.zeros(n_columns), np.linspace(1, 2, n_columns)
     others = [(n_columns, b) for b in (None, (-1, 1), mixed)]
     for what in (*others, (n_columns - 1, (0, 1)), (225, (0, 1))):
@@ -214,7 +214,7 @@ def test_noise_hides_components_of_few_rows():
 
     # The eigenvalue of noise is half of what 500 rows have in each of so many directions.
     assert needed(n_components=30, share=0.5) == float(f"{30 * multiplier * 20:.2g}")
-    # Of images, six frequencies along each axis can hold them.
+    # Images have components that six frequencies along each axis can hold.
     assert needed(400, n_components=30, share=0.5) == float(f"{30 * multiplier * 6:.2g}")
     assert needed() > needed(n_components=50) > needed(n_components=40)
     assert math.isclose(needed(max_rows=3), 3 * needed(), rel_tol=0.1)

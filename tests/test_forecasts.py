@@ -42,7 +42,7 @@ def make(**params):
 @pytest.mark.parametrize("target", [None, "smoker", "ward"])
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_the_noise_is_that_of_the_fit(target, relation):
-    """Of declared columns all sizes are known beforehand."""
+    """All sizes are known beforehand where columns are declared."""
     generator = make(schema=SCHEMA, relation=relation)
     planned = preview_tables(generator, make_table(), target=target)
     assert planned["is_known"].all()

@@ -11,7 +11,7 @@ from skdpgen._muting import muted, raised
 
 @pytest.fixture
 def said():
-    """What gets out."""
+    """List the warnings that get out."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield lambda: [str(warning.message) for warning in caught]

@@ -105,7 +105,7 @@ def test_much_at_a_bound(lower, counts, ends):
     for end in ends:
         assert f"% at {bounds[end]}" in messages[0]
     assert MUCH_AT_BOUND < 400 / 900
-    # What is declared is meant.
+    # Declared bounds are meant.
     assert not warned_of(kind, counts, inferred=())
     assert not warned_of(Number(lower, 10, n_knots=4, atoms=[lower, 10]), [*counts, 0, 0])
     # Each value has its knot: the counts show that none is beyond.

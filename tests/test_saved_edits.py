@@ -208,5 +208,5 @@ def test_edits_of_what_is_certified(name, tmp_path):
 def test_all_edits_of_files(name, tmp_path):
     edits = list(_list_edits(_saved(name)))
     n_loaded = _check(name, edits, tmp_path / "estimator")
-    # What was learnt may be changed by whoever computes the digest anew.
+    # Learnt values may be changed by whoever computes the digest anew.
     assert 0 < n_loaded < len(edits)

@@ -220,7 +220,7 @@ def _assert_same(made, again):
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_what_is_loaded_is_what_was_saved(name, tmp_path):
+def test_loaded_estimator_is_the_saved_one(name, tmp_path):
     fitted = fit(name)
     loaded = _load(_save(fitted), tmp_path)
     assert type(loaded) is type(fitted)
@@ -239,7 +239,7 @@ def test_what_is_loaded_is_what_was_saved(name, tmp_path):
         assert not differ(*pair)
     if hasattr(fitted, "schema_report_"):
         _assert_same(fitted.schema_report_, loaded.schema_report_)
-    # What is loaded is whole: it can be cloned, saved and fitted again.
+    # A loaded estimator is whole: it can be cloned, saved and fitted again.
     assert repr(clone(loaded)) == repr(clone(fitted))
     assert _save(loaded) == _save(fitted)
 
@@ -415,7 +415,7 @@ def test_a_pickle_among_the_arrays_is_not_run(content, tmp_path):
     assert "Object arrays cannot be loaded" in str(refused.value)
 
 
-def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
+def test_foreign_files_are_refused(content, tmp_path):
     array = io.BytesIO()
     with zipfile.ZipFile(array, "w") as file:
         file.writestr("estimator.json", "{}")
@@ -454,7 +454,7 @@ def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeyp
         _load(content, tmp_path)
 
 
-# What a file cannot say beside its certificate, by how the JSON of its attributes is changed.
+# Contradictions to the certificate of a file, by how the JSON of its attributes is changed.
 CONTRADICTIONS = {
     "a smaller price": (dict(epsilon_=0.1), "epsilon_ is no attribute"),
     "more noise": (dict(sigma_=99.0), "sigma_ is no attribute"),

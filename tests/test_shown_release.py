@@ -1,4 +1,4 @@
-"""What was chosen for a release is shown."""
+"""Choices that were made for a release are shown."""
 
 import numpy as np
 import pytest

@@ -131,7 +131,7 @@ def test_pages_show_all_methods():
                 if not inspect.getdoc(getattr(value, method)) or owner.__name__ in strangers:
                     hidden.add(f"{package}.{name}.{method}")
     assert not hidden, f"Their pages lack these, which have no docstring: {sorted(hidden)}."
-    # What is left out is scikit-learn's.
+    # Methods that are left out are scikit-learn's.
     assert all(re.fullmatch(r"set_\w+_request|get_metadata_routing", name) for name in unshown)
 
 
@@ -221,7 +221,7 @@ def test_the_example_of_dask_says_what_it_needs(monkeypatch):
         runpy.run_path(str(ROOT / "examples" / "plot_dask.py"))
 
 
-def test_what_is_cited_is_what_is_installed():
+def test_cited_version_is_the_installed_one():
     cited = (ROOT / "CITATION.cff").read_text()
     version = re.search(r"^version: (.+)$", cited, re.MULTILINE)[1]
     assert skdpgen.__version__.split(".dev")[0] == version
@@ -241,8 +241,8 @@ def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
     assert not lost, f"Links to nothing: {lost[:20]}."
 
 
-def test_what_persons_cost_is_as_it_is_computed():
-    """Of ten columns, whose one-way tables weigh as much as two-way ones: of 10/√2 records."""
+def test_stated_noise_for_persons_is_as_it_is_computed():
+    """Noise is per 10/√2 records for ten columns, whose one-way tables weigh as two-way ones."""
     schema = skdpgen.Schema({f"column {i}": skdpgen.Category(list("abcde")) for i in range(10)})
     page = (DOC / "how_to" / "persons.rst").read_text(encoding="utf-8")
     for max_rows in (1, 2, 5, 10):

@@ -38,7 +38,7 @@ from skdpgen.releases import (
 # Nothing is left open.
 BOX = {"bounds": (-5, 5), "clip_norm": 1.0}
 
-# Of each kind, one with parameters of its own.
+# One specification of each kind, with parameters of its own.
 SPECIFICATIONS = [
     SliceSketch(n_projections=9, n_harmonics=4),
     SlicedRows(n_projections=4, batch_size=20, n_steps=3, sampling="fixed"),
@@ -167,7 +167,7 @@ def test_a_nested_parameter_exchanges_a_string_for_its_object(estimator, name, s
         assert getattr(estimator, name) == type(estimator)().get_params()[name]
 
 
-def test_what_strings_stand_for_is_not_changed():
+def test_specifications_behind_strings_are_not_changed():
     changed = DPSlicedWassersteinGenerator().set_params(release__n_projections=7)
     assert repr(changed) == "DPSlicedWassersteinGenerator(release=SliceSketch(n_projections=7))"
     assert describe(DPSlicedWassersteinGenerator()._resolve_spec("release")) == (
@@ -211,7 +211,7 @@ def test_clones_share_nothing(X):
     second.encoder[1].set_params(share=0.5)
     assert first.release.n_projections == 9
     assert first.encoder[1].share == 0.2
-    # What was fitted is kept.
+    # Fits of a clone and of the original give the same rows.
     assert_array_equal(clone(first).fit(X).sample(5), first.fit(X).sample(5))
 
 
@@ -240,7 +240,7 @@ def test_two_estimators_may_take_the_same_object(X):
         assert_array_equal(estimator.sample(5), expected)
 
 
-def test_what_is_set_after_fit_does_not_change_samples(X):
+def test_parameters_set_after_fit_do_not_change_samples(X):
     fitted = LDPEntropicGAN(release=LocalNoise(), n_steps=3, random_state=0).fit(X)
     expected = fitted.sample(5)
     fitted.set_params(release__basis="dct", loss="wasserstein")
@@ -279,7 +279,7 @@ def test_grid_search(X, estimator, grid):
     assert repr(estimator) == before
 
 
-# What is refused, before anything is released.
+# Refusals, before anything is released.
 
 
 @pytest.mark.parametrize(

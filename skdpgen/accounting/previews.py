@@ -21,14 +21,14 @@ def preview(
     estimator : estimator
         An unfitted generator.
     X : array-like, DataFrame, or int
-        What `fit` would be given, of which only the shape, dtypes and names are looked at, unless
+        The argument of `fit`, of which only the shape, dtypes and names are looked at, unless
         classes are to be inferred. Or the number of rows.
     y : array-like or int, default=None
-        What `fit` would be given. Or the number of features, a numeric `y` counted.
+        The argument of `fit`. Or the number of features, a numeric `y` counted.
     target : str, default=None
         As in `fit`.
     persons : array-like or bool, default=None
-        What `fit` would be given. Beside numbers, whether the first of them is that of persons.
+        The argument of `fit`. Beside numbers, whether the first of them is that of persons.
     n_classes : int, default=None
         Beside numbers of rows and features, the number of classes of `y`; None for no classes.
 

@@ -60,14 +60,14 @@ class OpenBoxFormat(BoxFormat):
     opens_X, opens_y : bool
         Whether ranges of X, or of the norms that an encoder gives, and of a numeric y are open.
     shares : dict of str to float
-        What is to be released, in this order, and what it gets of the budget.
+        The releases to come, in this order, and what each gets of the budget.
     knots : ndarray of shape (n_knots,)
         The grid on which numbers are counted, after they are mapped to [1, 2] once there are
         ranges.
     n_fine : int
         Knots of the second grid.
     ranges : (lower, upper), default=None
-        What the first counts have shown, arrays of shape (m,).
+        Arrays of shape (m,) that the first counts have shown.
     """
 
     opens_X: bool = False

@@ -176,7 +176,7 @@ class HistoryDataset:
     assumption : str
         States which rows a person has.
     **options : dict
-        Of `HistoryCells`.
+        Options of `HistoryCells`.
     """
 
     classes = max_rows = label = target = None

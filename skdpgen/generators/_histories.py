@@ -76,7 +76,7 @@ class DPHistorySampler(BaseGenerator):
     n_steps : int, default=None
         Largest number of steps; they cost no privacy. None: 1000.
     learning_rate : float, default=None
-        Of Adam, for logits. None: 0.03.
+        Learning rate of Adam, for logits. None: 0.03.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ class InferenceConstants:
     max_features: int = 3_000
     # Weight of rows of the schema in the projection: small, as they may be unlike any record.
     schema_weight: float = 0.1
-    # What the features explain has so much more weight than noise, so that no bias is traded for
+    # Weight of what the features explain relative to noise: so large that no bias is traded for
     # less noise.
     trade: float = 4.0
     # Largest bias by a misfit, in standard errors, that an interval allows for.

@@ -114,7 +114,7 @@ def fit_to_tables(
     n_steps, batch_size : int
         Largest number of steps, and number of generated rows in a step.
     learning_rate : float
-        Of Adam, between a warm-up and a linear decay.
+        Learning rate of Adam, between a warm-up and a linear decay.
     device : torch.device
         Where training runs.
     multi_way : skdpgen.mechanisms.multi_way.MultiWayTables, default=None

@@ -104,7 +104,7 @@ class Tables:
     by : slice, default=None
         The levels by which records are stratified, among all levels.
     counted : tuple of (float or ndarray of shape (n_strata,), float), default=None
-        What `count_records` returned before cells were set to 0: records that break a rule are
+        The result of `count_records` before cells were set to 0: records that break a rule are
         missing from the cells since then.
     """
 

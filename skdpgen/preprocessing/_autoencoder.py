@@ -59,8 +59,8 @@ class Autoencoder(
     batch_size : int, default=50
         Rows per step. For the same time, small batches give smaller errors.
     learning_rate : float, default=None
-        Of Adam; it rises over the first tenth of the steps and then decays linearly to 0. None:
-        0.003, or 0.0005 for 64×64 images.
+        Learning rate of Adam; it rises over the first tenth of the steps and then decays linearly
+        to 0. None: 0.003, or 0.0005 for 64×64 images.
     bounds : (lower, upper), default=(0, 1)
         Public bounds of the features, numbers or arrays of shape (n_features,). Features are
         clipped to them.

@@ -29,9 +29,9 @@ class ReleasedHistories:
     ----------
     sizes : HistorySizes
     rows, persons : Tables
-        Of `RowTablesMechanism` and `PersonTablesMechanism`.
+        Results of `RowTablesMechanism` and `PersonTablesMechanism`.
     links, steps : LinkTables
-        Of `PersonRowTablesMechanism` and `StepTablesMechanism`.
+        Results of `PersonRowTablesMechanism` and `StepTablesMechanism`.
     """
 
     sizes: HistorySizes

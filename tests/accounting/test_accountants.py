@@ -540,7 +540,7 @@ def test_three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified(
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
-def test_what_the_diameter_of_a_release_costs(accountant):
+def test_price_of_the_diameter_of_a_release(accountant):
     options = {"delta": 1e-5, "accountant": accountant}
     diameter, gaussian = DiameterGaussianDpEvent(1.5), GaussianDpEvent(1.5)
 

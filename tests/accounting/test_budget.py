@@ -149,7 +149,7 @@ def test_no_noise_is_refused():
 
 
 @pytest.mark.parametrize(("released", "share"), [(0, 0.0), (1, 0.25), (2, 1.0)])
-def test_what_was_not_released_is_returned(released, share):
+def test_unreleased_share_is_returned(released, share):
     budget = PrivacyBudget(3.0, 1e-5)
     with budget:
         plan = fit(2.0, shares={"a": 0.25, "b": 0.75}, released=released)

@@ -53,7 +53,7 @@ def spend(path, epsilon=1.0):
         sys.exit(7)
 
 
-def test_what_is_spent_is_kept(path):
+def test_spending_is_kept(path):
     with PrivacyBudget(2.0, 1e-5, path=path) as budget:
         fit(1.0)
     assert budget.spent == pytest.approx(together(1.0))
@@ -66,7 +66,7 @@ def test_what_is_spent_is_kept(path):
     assert PrivacyBudget.from_file(path).spent == again.spent
 
 
-def test_what_was_not_released_is_given_back(path):
+def test_unreleased_shares_are_given_back(path):
     with PrivacyBudget(2.0, 1e-5, path=path) as budget:
         fit(1.0, shares={"a": 0.5, "b": 0.5}, released=1)
     half = gaussian_plan({"a": 0.5, "b": 0.5}, 1.0, 1e-5).events[:1]
@@ -93,7 +93,7 @@ def test_a_file_that_another_process_has_made_meanwhile_stays(path):
     assert budget.spent == spent > 0
 
 
-def test_what_one_fit_has_left_is_taken_from_no_other(path):
+def test_rest_of_one_fit_is_taken_from_no_other(path):
     """Three are under way; the second of them ends."""
     for budget in (PrivacyBudget(9.0, 1e-5, path=path), PrivacyBudget(9.0, 1e-5)):
         store, plans = budget._store, [gaussian_plan({"a": 1.0}, e, 1e-5) for e in (1.0, 2.0, 3.0)]
@@ -213,7 +213,7 @@ def test_processes_that_are_started_inside_know_of_it(path):
     assert _budget._VARIABLE not in os.environ
 
 
-def test_what_is_written_is_on_the_disk(path, monkeypatch):
+def test_written_entries_are_on_the_disk(path, monkeypatch):
     """Each connection syncs in full; the folder is synced after the file is in it."""
     committed, synced, connect, fsync = [], [], sqlite3.connect, os.fsync
 
@@ -264,7 +264,7 @@ def test_a_full_disk_lets_nothing_out(path):
     assert PrivacyBudget.from_file(path).spent == 0
 
 
-def test_what_cannot_be_given_back_stays_charged(path):
+def test_shares_that_cannot_be_given_back_stay_charged(path):
     """A fit is not lost because its budget cannot be reached at its end."""
     plan = gaussian_plan({"a": 0.5, "b": 0.5}, 1.0, 1e-5)
     with PrivacyBudget(2.0, 1e-5, path=path) as budget:

@@ -24,7 +24,7 @@ def make(tmp_path, *names):
 
 
 def list_told():
-    """What a process that starts now is told."""
+    """Return the list that a process that starts now finds in its environment."""
     return json.loads(os.environ.get(_budget._VARIABLE, "[]"))
 
 
@@ -129,7 +129,7 @@ def test_one_budget_in_two_threads(tmp_path):
     assert seen == [(was, told), ("ThreadingBackend", told), (was, [])]
 
 
-def test_what_a_process_has_inherited_stays(tmp_path, monkeypatch):
+def test_inherited_budgets_of_a_process_stay(tmp_path, monkeypatch):
     inherited, own = make(tmp_path, "inherited", "own")
     monkeypatch.setattr(_budget, "_inherited", tuple(list_paths(inherited)))
     monkeypatch.setenv(_budget._VARIABLE, json.dumps(list_paths(inherited)))

@@ -118,13 +118,13 @@ def test_verify_prices_every_event(n_events):
 
 @pytest.mark.parametrize("name", ["epsilon", "mu", "rho"])
 @pytest.mark.parametrize("change", [lambda x: x * 1.01, lambda x: x * 0.99, lambda x: "inf"])
-def test_what_follows_from_events_cannot_be_stated_otherwise(name, change):
+def test_numbers_that_follow_from_events_cannot_be_stated_otherwise(name, change):
     stated = json.loads(certificate(EVENTS["Gaussian"]).to_json())
     forged = json.dumps(stated | {name: change(stated[name])})
     for read in (verify, Certificate.from_json):
         with pytest.raises(ValueError, match=f"states {name} = .*, but its events cost"):
             read(forged)
-    # What differs in digits that depend on the processor is the same.
+    # A number that differs only in digits that depend on the processor is accepted.
     nearly = json.dumps(stated | {name: stated[name] * (1 + 1e-9)})
     assert verify(nearly) == certificate(EVENTS["Gaussian"]).epsilon
 
@@ -390,7 +390,7 @@ def test_a_certificate_as_html_says_what_its_text_says_and_escapes_it():
     assert "<details>" not in replace(certificate, assumptions=())._repr_html_()
 
 
-def test_of_many_releases_twenty_are_shown_and_the_others_folded():
+def test_twenty_of_many_releases_are_shown_and_the_others_folded():
     names = tuple(f"fit {i:02d}" for i in range(25))
     page = Certificate((GaussianDpEvent(9.0),) * 25, names)._repr_html_()
     shown, folded = page.split("<summary>5 more</summary>")

@@ -16,7 +16,7 @@ from skdpgen.accounting.rounding import show
 from skdpgen.privacy import Certificate, ledger_epsilon, verify
 
 OLD = sorted(Path(__file__).with_name("certificates").glob("*.json"))
-# What is recomputed from the rest: without it, or with other last digits, all is as it was.
+# Fields recomputed from the rest: without them, or with other last digits, nothing changes.
 FOLLOWS = {("epsilon",), ("mu",), ("rho",)}
 # Edits of each certificate in the default run; all of them are slow.
 _A_FEW = 60
@@ -233,7 +233,7 @@ _NO_OP = {"type": "NoOpDpEvent"}
         (lambda data: [data], "must be an object of JSON"),
     ],
 )
-def test_what_contradicts_itself_or_says_nothing_is_refused(change, message):
+def test_contradictory_or_empty_certificates_are_refused(change, message):
     with pytest.raises(ValueError, match=f"^Not a certificate: .*{message}"):
         verify(_refused(change))
 

@@ -203,7 +203,7 @@ def test_costs_of_a_composition_in_closed_form(first, second, delta):
     elif {"sliced", "sampled"}.isdisjoint(names):
         assert found == pytest.approx(gaussian + beside, rel=1e-9)
     else:
-        # What else there is costs something, and no more than on its own, at half of δ.
+        # The other parts cost something, and no more than on their own, at half of δ.
         alone = [PARTS[n].epsilon_at(left / 2) for n in names if n in ("sliced", "sampled")]
         rest = get_epsilon_gaussian(1 / mu, left / 2) if mu else 0.0
         assert gaussian < found <= sum(alone) + rest + beside + 1e-6

@@ -85,7 +85,7 @@ def test_mean_is_k_over_d(d, k, orthogonal):
 def test_law_is_a_law(d, k, orthogonal):
     law = sensitivity_law(d, k, orthogonal)
     assert (law.weights >= 0).all()
-    # What rounding may have lost is added, never taken.
+    # Mass that rounding may have lost is added, never taken.
     assert 1 - 1e-14 <= law.weights.sum() + law.infinity < 1 + 1e-9
     assert (np.diff(law.values) >= 0).all()
     assert law.values[0] > 0
@@ -116,7 +116,7 @@ def test_in_many_dimensions_the_end_of_the_support_has_next_to_no_mass():
     law = sensitivity_law(196_608, 443, True)
     assert law.values[-1] == 1
     assert law.weights[law.values > 0.02].sum() < 1e-90
-    # What a step costs follows from what is likely, and can be put on a grid.
+    # The price of a step follows from the likely values, and its law can be put on a grid.
     step = PoissonSampledDpEvent(0.01, SlicedGaussianDpEvent(0.05, 196_608, 443, True))
     ledger = [SelfComposedDpEvent(step, 200)]
     plain = PoissonSampledDpEvent(0.01, GaussianDpEvent(0.05 / math.sqrt(443 / 196_608)))

@@ -107,7 +107,7 @@ def test_parameters_are_plain_inside_and_as_given_outside():
     assert all(getattr(estimator, name) is value for name, value in given.items())
 
 
-def test_what_is_printed_is_never_less():
+def test_printed_numbers_are_never_less():
     rng = np.random.RandomState(0)
     for number in np.exp(rng.uniform(-30, 30, 2000)).tolist():
         assert number <= float(show(number)) <= number * 1.0011, number
@@ -131,7 +131,7 @@ def test_certificates_print_epsilon_and_delta_rounded_up():
     assert 0.9263 < certificate.epsilon < 0.9264
 
 
-# What `verify` says.
+# Messages of `verify`.
 
 
 def test_verify_warns_of_a_large_delta():

@@ -127,7 +127,7 @@ def test_other_accountants_refuse(accountant):
         PoissonSampledDpEvent(0.1, best_of(GAUSSIAN)),
     ],
 )
-def test_what_has_no_price_is_refused(event):
+def test_events_without_a_price_are_refused(event):
     with pytest.raises(UnsupportedEventError):
         ledger_epsilon([event], 1e-5, accountant="rdp")
 
@@ -214,9 +214,9 @@ def test_the_best_run_is_told():
 
 
 def test_an_audit_of_what_a_search_tells():
-    """Of runs that tell a noisy number, and are scored by it, outcomes have the law of the largest.
+    """Outcomes have the law of the largest where runs tell a noisy number and are scored by it.
 
-    It shows over half of what is claimed, and no more.
+    The audit shows over half of what is claimed, and no more.
     """
     plan, noise = selection_plan("search", gaussian_event, 7.0, 1.0, 4.0, 1e-5), NoiseSource(0)
     event = plan.events[0].event
@@ -245,7 +245,7 @@ def test_an_audit_of_what_a_search_tells():
     assert show(4.0) < 1e-5 < show(2.0)
 
 
-def test_of_equals_the_first():
+def test_first_of_equals_is_chosen():
     runs = Runs(mean=50.0, random_state=0)
     outcomes = iter(range(100))
 
@@ -278,7 +278,7 @@ def test_a_run_releases_no_more_than_was_paid_for():
     release(100.0)
 
 
-def test_what_was_not_settled_is_paid_for():
+def test_unsettled_runs_are_paid_for():
     def interrupted():
         plan = gaussian_plan({"sum": 1.0}, 0.5 * runs.epsilon, 1e-5, accountant="rdp")
         Reservation(plan, False)  # and something is released
@@ -341,7 +341,7 @@ def test_a_budget_that_cannot_pay_refuses_before_anything_is_released():
         Runs(random_state=0).search()
 
 
-def test_what_a_search_leaves_is_for_gaussian_releases():
+def test_rest_of_a_search_is_for_gaussian_releases():
     with PrivacyBudget(5.0, 3e-5) as budget:
         runs = Runs()
         runs.search()

@@ -66,7 +66,7 @@ def test_divergence_by_its_formula():
     assert sum_divergence(1.0, 3) == pytest.approx(-sum(math.log1p(-t) for t in terms), rel=1e-6)
     assert sum_divergence(1.0, 1) == 0
     assert sum_divergence(0.1, 2) == sum_divergence(0.0, 2) == math.inf
-    # Of as many owners as there can be, with the least share that is taken.
+    # The divergence is 0 for as many owners as there can be, with the least share that is taken.
     assert sum_divergence(16.0, 100_000) == 0
 
 

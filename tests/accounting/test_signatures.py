@@ -200,7 +200,7 @@ def test_certificates_of_older_versions_are_verified(path):
     _check_form(Certificate.from_json(text).to_json())
 
 
-def test_what_is_written_is_of_the_published_form():
+def test_written_signatures_are_of_the_published_form():
     X = np.random.RandomState(0).normal(size=(30, 2))
     sampler = DPSWFlowSampler(1.0, 1e-3, n_steps=2, bounds=(-3, 3)).fit(X)
     text = sampler.privacy_.to_json()

@@ -13,7 +13,7 @@ from skdpgen.accounting.trade_offs import TradeOff, scale_noise
 
 
 @pytest.mark.parametrize("mu", [0.3, 0.9, 2.0])
-def test_of_a_gaussian_release(mu):
+def test_trade_off_of_a_gaussian_release(mu):
     """Φ(Φ⁻¹(power) - μ), of which lines see a little less."""
     curve = TradeOff([GaussianDpEvent(1 / mu)], "zero_out")
     assert curve.advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1, rel=1e-9)
@@ -37,7 +37,7 @@ def test_releases_add_up_and_noise_is_scaled():
     assert scale_noise(NonPrivateDpEvent(), 3.0) == NonPrivateDpEvent()
 
 
-def test_of_samples():
+def test_trade_off_of_samples():
     """Sampled once, total variation shrinks by the rate."""
     curve = TradeOff([PoissonSampledDpEvent(0.25, GaussianDpEvent(0.5))], "zero_out")
     assert curve.advantage == pytest.approx(0.25 * (2 * norm.cdf(1.0) - 1), rel=1e-3)

@@ -13,7 +13,7 @@ from skdpgen.accounting.units import (
 )
 
 
-def test_what_a_certificate_for_persons_rests_on():
+def test_assumptions_of_a_certificate_for_persons():
     given = ("bounds are public", ONE_RECORD, "every record is valid")
     assert unit_assumptions(given) == given
     of_persons = unit_assumptions(given, 3)
@@ -32,7 +32,7 @@ def test_what_a_certificate_for_persons_rests_on():
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("max_rows", [None, 1, 4])
-def test_what_is_said_of_a_unit(relation, max_rows):
+def test_description_of_a_unit(relation, max_rows):
     said = " ".join(describe_unit(relation, max_rows, 1234))
     assert "1,234" in said
     assert relation in said

@@ -26,7 +26,7 @@ def find(name, n_runs=300, **given):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_what_adapters_release_is_consistent(name):
+def test_releases_of_adapters_are_consistent(name):
     report = find(name, n_runs=120 if name == "rows" else 300)
     assert report.verdict == "no violation found", report
     for found in report.releases:
@@ -52,7 +52,7 @@ def test_given_rows_are_the_target():
     assert report.verdict == "no violation found"
 
 
-def test_what_is_refused():
+def test_refusals():
     with pytest.raises(TypeError, match="that it fits"):
         audit(PrivateSearch(ADAPTERS["sketch"], {}), 20)
     with pytest.raises(ValueError, match="neither labels"):

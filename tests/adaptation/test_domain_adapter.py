@@ -92,7 +92,7 @@ def test_one_map_for_both_domains(cls):
     assert len(adapter.loss_curve_) == (20 if cls is DPSWDDomainAdapter else 26)
 
 
-# What is read of the target.
+# Releases of the target.
 
 
 def test_the_certificate_is_that_of_the_sketch():

@@ -196,7 +196,7 @@ def test_nothing_is_kept_of_other_candidates(data, capfd):
     radius = chosen["sampler__clip_norm"]
     assert searched.best_params_ == {"sampler__clip_norm": radius}
     assert best.sampler.clip_norm == best.target_sampler_.clip_norm == radius
-    # What a caller's own function remembers is his.
+    # A scoring function of the caller's may remember anything: it is left out of the pickle.
     dumped = pickle.dumps(searched.set_params(scoring=None))
     X, y, X_target = data
     bounds = [X.min(axis=0), X.max(axis=0)]
@@ -306,7 +306,7 @@ def test_no_noise_is_no_privacy(data):
 # One sketch for all candidates.
 
 
-def test_what_acts_on_a_sketch_is_searched_for_free(data, monkeypatch):
+def test_parameters_that_act_on_a_sketch_are_searched_for_free(data, monkeypatch):
     fits = []
     fit = DPSWFlowSampler.fit
     monkeypatch.setattr(
@@ -330,7 +330,7 @@ def test_what_acts_on_a_sketch_is_searched_for_free(data, monkeypatch):
 
 
 @pytest.mark.parametrize("sampler", [None, DPSWFlowSampler()])
-def test_what_is_handed_to_the_sampler_is_not_free(data, sampler):
+def test_parameters_handed_to_the_sampler_are_not_free(data, sampler):
     """All but that is."""
     classifier = DPSWDDomainClassifier(sampler=sampler)
     handed = {"sampler", "bounds", "epsilon", "delta", "relation", "accountant"}
@@ -431,7 +431,7 @@ def test_a_search_in_a_pipeline(data):
     assert 0 < pipe[0].epsilon_ <= 5.0
 
 
-# What is refused.
+# Refusals.
 
 
 @pytest.mark.parametrize(

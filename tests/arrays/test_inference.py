@@ -75,7 +75,7 @@ def test_some_dtypes_have_bounds_that_cost_nothing(dtype, bounds, as_frame):
     assert "value ranges" not in fitted.privacy_.releases
 
 
-def test_what_is_declared_is_not_paid_for(X):
+def test_declared_bounds_are_not_paid_for(X):
     fitted = fit(X, bounds=(-1e6, 3e6), clip_norm=0.5)
     assert fitted.privacy_.releases == ("slice sketch",)
     assert fitted.clip_norm_ == 0.5
@@ -218,8 +218,8 @@ def test_ranges_that_are_not_found_are_named():
         fit(X, schema=None)
 
 
-def test_what_is_found_does_not_follow_absent_records():
-    """Of records that all count as absent, nothing is released but noise."""
+def test_bounds_do_not_follow_absent_records():
+    """Records that all count as absent leave nothing but noise in the releases."""
     X = np.random.RandomState(0).uniform(5, 6, size=(400, 2))
     with (
         intercept_releases(
@@ -231,7 +231,7 @@ def test_what_is_found_does_not_follow_absent_records():
     assert_array_equal(*hidden)
 
 
-def test_what_it_settles_to_is_a_box(X):
+def test_settled_format_is_a_box(X):
     fitted = fit(X)
     assert type(fitted._format) is BoxFormat
     lower, upper = fitted.bounds_
@@ -241,7 +241,7 @@ def test_what_it_settles_to_is_a_box(X):
 
 
 def test_unscaled_rows_are_not_squeezed_into_the_unit_ball():
-    """What a newcomer passes: ages and pays, at an ε of 10."""
+    """The rows are those of a newcomer: ages and pays, at an ε of 10."""
     rng = np.random.RandomState(0)
     X = np.c_[rng.uniform(18, 90, 4000), rng.uniform(1e4, 9e4, 4000)]
     generator = DPSlicedWassersteinGenerator(epsilon=10.0, n_steps=150, random_state=0)
@@ -263,7 +263,7 @@ def test_components_by_themselves_find_their_units_too(X):
 
 
 def test_a_radius_beyond_the_box_changes_nothing(X):
-    """Of rows in their own units it would be 30; in a box none is longer than 1."""
+    """The radius would be 30 for rows in their own units; in a box none is longer than 1."""
     assert fit(X, clip_norm=30.0).clip_norm_ == fit(X, clip_norm=1.0).clip_norm_ == 1.0
 
 

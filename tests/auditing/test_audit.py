@@ -87,7 +87,7 @@ def assert_sound(report, least):
 
 
 @pytest.mark.parametrize("name", [name for name in SOUND if name != "owners"])
-def test_what_is_sound_is_shown_to_cost_nearly_what_is_claimed(name):
+def test_sound_releases_are_shown_to_cost_nearly_what_is_claimed(name):
     estimator, least = SOUND[name]
     report = find(estimator)
     assert_sound(report, least)
@@ -288,7 +288,7 @@ def test_records_that_are_not_clipped(estimator, n_samples, n_features, least, m
     assert found.name == "second moments"
     assert MORE in found.reasons
     assert found.bound > least * found.claim
-    # What is clipped elsewhere is as it was.
+    # Releases that are clipped elsewhere are as they were.
     assert all(other.verdict == "no violation found" for other in report.releases[:-1])
 
 

@@ -1,4 +1,4 @@
-"""What audits of releases report, what they read, and what they refuse."""
+"""Reports of audits of releases: what they say, what they read, and what they refuse."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def report():
     return find(clone(SKETCH).set_params(epsilon=2.0))
 
 
-def test_what_a_report_says(report, monkeypatch):
+def test_content_of_a_report(report, monkeypatch):
     said = str(report)
     assert said.startswith("No violation found: the audit shows ε > ")
     assert "slice sketch: μ > " in said
@@ -52,8 +52,8 @@ def test_what_a_report_says(report, monkeypatch):
     assert str(find(SKETCH)).startswith("Violation found: ")
 
 
-def test_what_is_shown_of_all_releases_together(report):
-    """Of the one record that all of them show most of, exactly as much as of one Gaussian."""
+def test_joint_bound_of_all_releases(report):
+    """The record that all of them show most of is shown exactly as much as by one Gaussian."""
     squares = sum(found.squares for found in report.releases)
     assert squares.shape == (13, 13)
     mu = math.sqrt(squares.max())
@@ -151,12 +151,12 @@ def test_noise_of_less_than_a_unit_is_not_audited():
         ({"n_samples": 3}, "needs at least 4 records"),
     ],
 )
-def test_what_is_refused(given, message):
+def test_refusals(given, message):
     with pytest.raises(ValueError, match=message):
         find(SKETCH, **given)
 
 
-def test_what_cannot_be_audited():
+def test_estimators_that_cannot_be_audited():
     with PrivacyBudget(9.0, 1e-3), pytest.raises(ValueError, match="outside of a PrivacyBudget"):
         find(SKETCH)
     with pytest.raises(TypeError, match="cannot be audited"):

@@ -1,4 +1,4 @@
-"""What bounds and tests of audits rest on, against closed forms and simulations."""
+"""Bounds and tests that audits rest on, against closed forms and simulations."""
 
 import numpy as np
 import pytest
@@ -39,12 +39,12 @@ def test_bounds_hold_as_often_as_they_say(alpha):
 def test_bounds_at_the_ends():
     assert rate_lower_bound(0, 10, 0.05) == 0
     assert rate_upper_bound(10, 10, 0.05) == 1
-    # Of n trials none: 1 - alpha^(1/n).
+    # No success in n trials bounds the rate by 1 - alpha^(1/n).
     assert rate_upper_bound(0, 10, 0.05) == pytest.approx(1 - 0.05**0.1)
     assert rate_lower_bound(10, 10, 0.05) == pytest.approx(0.05**0.1)
     assert std_upper_bound(np.ones(5), 0.01) == 0
     assert mean_lower_bound(np.full(9, 2.0), 1e-6) == 2
-    # What is said of the runs of an audit.
+    # Audits state this ratio for their runs.
     spread = np.sqrt(stats.chi2.ppf(1e-3, 2500) / 2500)
     assert spread == pytest.approx(0.957, abs=0.001)
 
@@ -61,7 +61,7 @@ def test_normality():
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_equal_scale(power):
-    """Of normal numbers by their squares, of Laplace noise by its sizes."""
+    """Scales are compared by squares of normal numbers, and by absolute values of Laplace noise."""
     rng, n_rows = np.random.default_rng(power), (40, 60)
     degrees = [(2 if power == 1 else 1) * n for n in n_rows]
     draw = rng.laplace if power == 1 else rng.normal
@@ -73,7 +73,7 @@ def test_equal_scale(power):
 
     scale = np.array([0.1, 1, 1, 3, 0])
     p_values = np.array([compare(1.0, scale) for _ in range(2000)])
-    # Of 4 numbers, and all together, by Bonferroni's inequality.
+    # P-values of 4 numbers are combined by Bonferroni's inequality.
     assert 0.05 < np.mean(p_values < 0.1) < 0.13
     assert np.mean(p_values < 0.01) < 0.02
     for factors in (3.0, 1 / 3, [1, 4, 1, 1, 1], [1, 0, 1, 1, 1]):

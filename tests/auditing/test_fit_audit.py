@@ -176,7 +176,7 @@ def _present(X):
     return X[~_intercepted.get()[1]]
 
 
-def test_what_an_audit_says():
+def test_content_of_an_audit():
     found = find(SKETCH, n_clear=10, confidence=0.9)
     assert str(found).startswith("No violation found: the audit shows ε > ")
     assert f"In 4 fits, {found.n_right} of 20 guesses by releases were right, and " in str(found)
@@ -199,7 +199,7 @@ def test_what_an_audit_says():
         ({"confidence": 2}, "confidence must be in"),
     ],
 )
-def test_what_is_refused(given, message):
+def test_refusals(given, message):
     with pytest.raises(ValueError, match=message):
         find(SKETCH, **given)
     with pytest.raises(ValueError, match="with relation='zero_out'"):

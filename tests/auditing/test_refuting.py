@@ -1,4 +1,4 @@
-"""What right guesses refute: against closed forms, and the best guesses that there are."""
+"""Refutations by right guesses: against closed forms, and the best guesses that there are."""
 
 import math
 from types import SimpleNamespace
@@ -64,7 +64,7 @@ def test_one_fit_shows_half_by_the_clearest():
 
 
 def test_fits_are_refuted_as_often_as_said():
-    """Of curves that guesses meet just so, with probability alpha at most."""
+    """Curves that guesses meet just so are refuted with probability alpha at most."""
     mu, alpha, n_draws = 1.0, 0.1, 400
     curve = TradeOff([GaussianDpEvent(1 / mu)], "zero_out")
     n_wrong = sum(

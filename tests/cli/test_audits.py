@@ -55,6 +55,6 @@ def test_a_violation(folder, capsys, monkeypatch):
         (["--schema", "schema.json", "--max-rows-per-person", "2"], "goes with --n-persons"),
     ],
 )
-def test_what_is_refused(options, message, folder, capsys):
+def test_refusals(options, message, folder, capsys):
     assert main([*ALWAYS, *options]) == 1
     assert message in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
         (["--sheet", "a"], "private.csv", "--sheet is for Excel files"),
     ],
 )
-def test_what_cannot_be(parts, synthesize, capsys, options, table, message):
+def test_impossible_options_are_refused(parts, synthesize, capsys, options, table, message):
     pd.DataFrame({"a": [1]}).to_csv("other.csv", index=False)
     assert synthesize(*options, table=table) == 1
     assert message in capsys.readouterr().err

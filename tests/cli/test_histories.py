@@ -107,7 +107,7 @@ def test_undeclared_columns_are_inferred_and_a_budget_is_charged(folder):
         (["--output", "."], 1, "holds files already"),
     ],
 )
-def test_what_is_refused_is_refused_for_nothing(folder, options, code, message, capsys):
+def test_refusals_cost_nothing(folder, options, code, message, capsys):
     assert main([*RUN, *DECLARED, *options]) == code
     assert not (folder / "out").exists()
     assert re.search(message, capsys.readouterr().err)

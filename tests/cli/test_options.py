@@ -1,4 +1,4 @@
-"""What options say of the table, and of the fit."""
+"""Options about the table, and about the fit."""
 
 import json
 import warnings
@@ -234,7 +234,7 @@ def test_rules_of_a_schema_are_obeyed(folder, synthesize, capsys):
     assert "'twice' cannot be computed without ['age']" in capsys.readouterr().err
 
 
-def test_what_is_different_in_all_rows_is_written_at_once(folder, synthesize, monkeypatch):
+def test_columns_of_all_different_cells_are_written_at_once(folder, synthesize, monkeypatch):
     monkeypatch.setattr(synthesis, "_PIECE", 10)
     schema = json.loads((folder / "schema.json").read_text())
     rules = [{"type": "unique", "columns": ["age", "ward"]}]
@@ -348,7 +348,7 @@ def test_warnings_are_one_line_and_fail_on_request(folder, synthesize, capsys, m
         assert len(pd.read_csv("made/synthetic.csv")) == 300
 
 
-def test_what_was_found_is_written(folder, synthesize):
+def test_found_schema_is_written(folder, synthesize):
     assert synthesize() == 0
     found = read_json(folder / "made/schema.json")
     # With knots, and cuts between them, that were found, beside what was declared.

@@ -1,4 +1,4 @@
-"""What is written: nothing over what is read, all at once, and never rows without a certificate."""
+"""Outputs are written over no input, all at once, and rows never without a certificate."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def make_links(folder):
         (["--seed", "-1"], "--seed must be"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_read(
+def test_senseless_options_are_refused_before_anything_is_read(
     unread, synthesize, capsys, options, match
 ):
     make_links(unread)
@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_written_to(unread, synthesize, capsys, monkeypa
     assert f"the folder {os.path.realpath('.')} cannot be written to" in capsys.readouterr().err
 
 
-def test_what_would_be_written_over_is_refused(folder, capsys):
+def test_outputs_over_other_files_are_refused(folder, capsys):
     make_links(folder)
     for path, match in (
         ("hard.csv", "are the same file"),
@@ -286,7 +286,7 @@ def test_a_text_is_no_formula_of_a_workbook(tmp_path):
     ("arguments", "modules"),
     [(["--help"], {"torch", "pandas", "numpy"}), (["verify", "none.json"], {"torch"})],
 )
-def test_what_needs_no_network_is_quick(arguments, modules):
+def test_commands_without_a_network_are_quick(arguments, modules):
     """It does not import torch, whatever the machine's speed."""
     code = f"import sys; from skdpgen.__main__ import main\ntry: main({arguments})\n"
     code += f"except SystemExit: pass\nprint(sorted({modules} & set(sys.modules)))"

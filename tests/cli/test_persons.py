@@ -69,7 +69,7 @@ def test_the_person_column_of_a_parquet_file(persons, synthesize):
         (["--person-column", "patient", "--types", "patient=category"], "are no columns"),
     ],
 )
-def test_what_makes_no_sense_is_refused(persons, synthesize, capsys, options, message):
+def test_senseless_options_are_refused(persons, synthesize, capsys, options, message):
     assert synthesize(*options) == 1
     assert message in capsys.readouterr().err
 

@@ -50,7 +50,7 @@ def test_from_a_synthesis_over_its_audit_to_a_page(synthesize, folder):
     assert "<h2>Audit</h2>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_what_was_found_is_a_schema_for_what_comes_after(synthesize, folder):
+def test_found_columns_are_a_schema_for_later_fits(synthesize, folder):
     assert synthesize() == 0
     (folder / "made").rename("first")
     assert synthesize(schema="first/schema.json") == 0

@@ -1,4 +1,4 @@
-"""What commands print: at most 25 lines for people, one object for machines."""
+"""Printed summaries: at most 25 lines for people, one object for machines."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def test_a_summary_fits_a_terminal(width, n_warnings, n_columns):
     assert ("s.json" in "\n".join(lines)) == (n_columns == 200 or n_warnings > 1)
 
 
-def test_what_is_printed_of_a_synthesis(folder, capsys):
+def test_summary_of_a_synthesis(folder, capsys):
     assert main(COMMAND) == 0
     printed = capsys.readouterr()
     # No progress bar, as this is no terminal.

@@ -35,7 +35,7 @@ from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.kind import TableKind
 
 N, CHANGED = 24, 10
-# What one record may hold in place of what the others look like.
+# Cells that one record may hold in place of one that looks like the others.
 CELLS = [
     "?",
     " ",
@@ -205,7 +205,7 @@ def test_one_cell_changes_nothing_for_other_records(column, container):
     def make(cell):
         return (CONTAINERS | MORE_CONTAINERS)[container](change(column, cell))
 
-    # What chunks hold is read cell by cell, all of them here; of a table in memory every third.
+    # Chunks are read cell by cell, all of these here; a table in memory with every third.
     chosen = CELLS if "chunks" in container else CELLS[list(DECLARED).index(column) % 3 :: 3]
     # The dtypes of a table in memory are public, and so is what follows from them.
     check(make, read, DECLARED, chosen=chosen, has_stated_dtypes=container == "whole")
@@ -317,7 +317,7 @@ def test_forms_of_one_value_are_one(forms):
     "cells",
     [["?", "A7", "1_0", "0x1", "1,5", "٣", "nan", "", "e5", ".", "yes", "2020-13-01", "1 2"]],
 )
-def test_what_no_reader_converts_stays_a_text(cells):
+def test_cells_that_no_reader_converts_stay_texts(cells):
     assert [read_cell(cell, PLAIN) for cell in cells] == cells
 
 

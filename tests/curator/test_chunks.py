@@ -225,7 +225,7 @@ class Unlike:
     ],
     ids=lambda cell: type(cell).__name__,
 )
-def test_what_is_no_identifier_concerns_its_row_alone(cell):
+def test_invalid_identifiers_concern_their_row_alone(cell):
     visits = make_visits()
     whose = visits.pop("patient").tolist()
     found = []

@@ -368,7 +368,7 @@ def test_null_has_one_entry_per_record():
 
 
 def summed(held):
-    """What is released without noise, of rows that were made for it."""
+    """Return the sum, released without noise, of rows that were made for it."""
     return held.release(GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, "sum")).value
 
 

@@ -84,7 +84,7 @@ def test_orders_are_read_each_on_its_own():
 
 
 @pytest.mark.parametrize("changed", ["removed", "others", "orphans"])
-def test_what_a_person_adds_follows_from_that_person_alone(changed):
+def test_terms_of_a_person_follow_from_that_person_alone(changed):
     rng = np.random.default_rng(0)
     persons = pd.DataFrame({"id": range(40), "sex": rng.choice(["f", "m"], 40)})
     rows = pd.DataFrame(

@@ -209,7 +209,7 @@ TABLES = {
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("max_rows", [1, 3])
 def test_a_person_moves_tables_by_no_more_than_is_claimed(max_rows, relation, tables):
-    """Of three columns of two levels each."""
+    """The tables are those of three columns of two levels each."""
     mechanism = TABLES[tables]()
     cases = [np.tile([0.0, 0, 0], (n, 1)) for n in (1, max_rows + 5)]
     cases += [np.tile([1.0, 1, 1], (max_rows + 5, 1))]
@@ -285,7 +285,7 @@ def count_categories(cells, persons, max_rows, noise, columns, relation="zero_ou
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("columns", [{"a": 0}, {"a": 0, "b": 1}])
 @pytest.mark.parametrize("max_rows", [1, 2, 6])
-def test_what_a_person_alone_holds_passes_as_rarely_as_stated(max_rows, columns, relation):
+def test_cells_of_one_person_alone_pass_as_rarely_as_stated(max_rows, columns, relation):
     """By the tail of the noise: the smallest that lifts a category above the threshold."""
 
     class Given(NoiseSource):
@@ -365,7 +365,7 @@ def test_each_row_is_as_likely_to_count():
 
 
 def test_equal_rows_are_as_likely_to_count_as_others():
-    """Of nine equal rows of each person, and another one."""
+    """Each person has nine equal rows, and another one."""
     persons = np.repeat(np.arange(3000), 10)
     for rows in (np.arange(30000) % 10 == 4, np.array(["a", "b"])[np.arange(30000) % 10 // 9]):
         rows = rows.astype(object if rows.dtype.kind == "U" else float)[:, None]
@@ -397,7 +397,7 @@ def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_
 
 
 def test_unlike_rows_have_unlike_hashes():
-    """Of 64 bits: two of 5,000 are the same with a chance of 7e-13."""
+    """Hashes have 64 bits: two of 5,000 are the same with a chance of 7e-13."""
     persons, rows = Persons([1] * 5000), np.arange(5000.0)[:, None]
     limit = RowLimit(persons, 1, KEY, [(rows, None, persons.codes)])
     _, hashes = limit.hash_rows(rows, None, persons.codes)
@@ -542,7 +542,7 @@ def test_forms_of_one_identifier_are_one_person(name, forms, beside):
         (lambda: iter([]), ValueError, "holds no identifier"),
     ],
 )
-def test_what_is_no_identifier_is_refused_without_a_word_of_it(persons, error, message):
+def test_invalid_identifiers_are_refused_without_a_word_of_them(persons, error, message):
     with pytest.raises(error, match=message) as raised:
         Persons(persons)
     assert_not_quoted(raised.value, SECRET)
@@ -570,7 +570,7 @@ def test_plans_for_persons_need_persons_and_the_other_way_round():
             Curator(np.zeros((2, 2)), persons=persons, plan=given, noise=NoiseSource(0))
 
 
-def test_what_is_no_sum_is_refused_before_a_row_is_read():
+def test_releases_that_are_no_sum_are_refused_before_a_row_is_read():
     reads = []
 
     def chunks():
@@ -587,7 +587,7 @@ def test_what_is_no_sum_is_refused_before_a_row_is_read():
     assert curator.certificate().events == ()
 
 
-def test_what_is_public_follows_from_persons_alone():
+def test_public_facts_follow_from_persons_alone():
     scales = set()
     for n_rows in (1, 9, 700):
         persons = ["a", "b", *["c"] * n_rows, *[None] * n_rows]
@@ -654,7 +654,7 @@ def test_a_budget_is_for_records_or_for_persons():
 
 
 @pytest.mark.parametrize("kind", ["objects", "tensors"])
-def test_what_equals_no_copy_of_itself_is_no_identifier(kind):
+def test_cells_unequal_to_their_copies_are_no_identifiers(kind):
     persons = [object()] * 4 if kind == "objects" else list(torch.zeros(4))
     with pytest.raises(ValueError, match="no identifier"):
         Persons(persons)

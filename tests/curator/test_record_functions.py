@@ -54,7 +54,7 @@ def test_products_need_a_function_that_has_them():
 
 
 @pytest.mark.parametrize("kind", [RecordFunction, PullingFunction, BatchFunction])
-def test_what_cannot_be_called_is_none(kind):
+def test_attributes_that_cannot_be_called_are_none(kind):
     with pytest.raises(TypeError, match="takes a function"):
         kind(np.ones(3))
 

@@ -181,7 +181,7 @@ def test_seeds_of_two_owners_are_known_to_them_alone():
         assert seeds[a, b] == seeds[b, a]
         assert len(seeds[a, b]) == 32
     assert len({*seeds.values(), *(person._own_seed for person in people)}) == 6
-    # Of another agreement, with the same keys, they are others.
+    # Another agreement with the same keys gives other seeds.
     again = Client(FederatedFit(JOINT.generator, Sharing(3), 31, target="ill"), 0)
     again._private_key = people[0]._private_key
     assert again._agree(keys[1]) != seeds[0, 1]

@@ -222,7 +222,7 @@ ROWS, GRADIENTS = SlicedRows(n_steps=3), SampledGradients(n_steps=3)
 AGGREGATES = ForwardAggregates(n_steps=3, n_pretrain=2, budget_split=(0.2, 0.4, 0.4))
 SCHEMA = Schema({"age": Number(0, 100, n_knots=4), "city": Category(["Graz", "Lyon"])})
 
-# Of rows and labels.
+# Fits to rows and labels.
 LABELLED = {
     "sketch": DPSlicedWassersteinGenerator(**CLASSES),
     "sketch of components": DPSlicedWassersteinGenerator(**CLASSES, **PCA),
@@ -246,7 +246,7 @@ LABELLED = {
     "noised rows": LDPEntropicGAN(**CLASSES),
     "noised by Gaussians": LDPEntropicGAN(**CLASSES, release="gaussian"),
 }
-# Of rows, with a number beside them or without.
+# Fits to rows, with a number beside them or without.
 NUMBERS = {
     "sketch": DPSlicedWassersteinGenerator(**NETWORK),
     "aggregates": DPAFGenerator(**COMMON, release=ForwardAggregates(n_steps=3)),

@@ -57,7 +57,7 @@ def test_no_partition_is_left_out_however_many_there_are(n_parts):
 
 @pytest.mark.parametrize("cell", ["?", "Smith", "x9", "2020-01-01"])
 def test_one_cell_changes_nothing_for_others_of_its_partition(tmp_path, cell):
-    """Of records that are absent in any case, no release tells."""
+    """Releases tell nothing of records that are absent in any case."""
     digests = set()
     for absent in ("", cell):
         paths = []
@@ -176,7 +176,7 @@ def _fail(part):
 def test_names_of_tasks_are_no_digests():
     graphs = [adapt_table(cut(make_table(20), 7))._plan_sum(len).__dask_graph__() for _ in range(2)]
     ours = [{key for key in graph if str(key).startswith("skdpgen-")} for graph in graphs]
-    # Of a function, two partitions, and their sum.
+    # The four are a function, two partitions, and their sum.
     assert len(ours[0]) == len(ours[1]) == 4
     assert not ours[0] & ours[1]
 
@@ -195,7 +195,7 @@ def test_a_fit_prints_and_warns_of_nothing_private(client, capfd):
     assert SECRET not in "".join(capfd.readouterr())
 
 
-def test_what_workers_say_is_dropped(client):
+def test_output_of_workers_is_dropped(client):
     table = make_table(5).assign(job=SECRET)
     for failing in (lambda part: _fail(part), len):
         broken = cut(table, 2)

@@ -53,7 +53,7 @@ def test_parquet_comes_in_chunks_with_dtypes(tmp_path, small_chunks):
         "a\n\udcff\udcfe\n",
     ],
 )
-def test_what_is_no_csv_is_refused_without_quoting_it(tmp_path, text):
+def test_files_that_are_no_csv_are_refused_without_quoting_them(tmp_path, text):
     path = tmp_path / "table.csv"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(TableError, match="is no CSV file") as caught:
@@ -62,7 +62,7 @@ def test_what_is_no_csv_is_refused_without_quoting_it(tmp_path, text):
     assert caught.value.__context__ is None
 
 
-def test_what_is_no_parquet_is_refused(tmp_path):
+def test_files_that_are_no_parquet_are_refused(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "table.parquet"
     path.write_text(SECRET)
@@ -292,7 +292,7 @@ def test_excel_comes_in_chunks_of_cells_that_depend_on_themselves_alone(tmp_path
         ([["a", None, "b"]], "blank or equal cells, at position 2"),
     ],
 )
-def test_what_is_no_excel_table_is_refused_without_quoting_it(tmp_path, rows, message):
+def test_sheets_that_are_no_table_are_refused_without_quoting_them(tmp_path, rows, message):
     path = tmp_path / "table.xlsx"
     write_excel(path, rows)
     with pytest.raises(TableError, match=message) as caught:
@@ -301,7 +301,7 @@ def test_what_is_no_excel_table_is_refused_without_quoting_it(tmp_path, rows, me
     assert caught.value.__context__ is None
 
 
-def test_what_is_no_excel_file_is_refused(tmp_path, monkeypatch):
+def test_files_that_are_no_excel_are_refused(tmp_path, monkeypatch):
     pytest.importorskip("openpyxl")
     path = tmp_path / "table.xlsx"
     path.write_text(SECRET)

@@ -74,7 +74,7 @@ def test_partitions_give_what_the_table_gives(cls, release):
     generator = cls(3.0, schema="private", release=release, n_steps=3, random_state=0)
     whole = generator.fit(table)
     rows, certificate = whole.sample(50), whole.privacy_
-    # Of no row, of one, and of many.
+    # Partitions have no row, one, and many.
     parts = generator.fit(cut(table, 0, 1, 1, 300))
     assert parts.privacy_ == certificate
     assert (certificate.engine, parts.privacy_.engine) == (None, "parts")
@@ -103,7 +103,7 @@ def test_target_and_dtypes_are_kept():
         ({"schema": SCHEMA.drop("age")}, {}, "does not declare"),
     ],
 )
-def test_what_cannot_be_is_refused_before_a_row_is_read(params, fit_params, match):
+def test_impossible_fits_are_refused_before_a_row_is_read(params, fit_params, match):
     class Closed(Parts):
         def _iter_partitions(self):
             raise AssertionError("A row was read.")
@@ -123,7 +123,7 @@ def test_no_rows():
 
 
 @pytest.mark.parametrize("is_loud", [False, True])
-def test_what_a_worker_says_is_dropped(is_loud):
+def test_output_of_a_worker_is_dropped(is_loud):
     class Failing(Parts):
         def _add_up(self, function):
             if is_loud:
@@ -222,7 +222,7 @@ def _ages(part):
     return part[["age"]].to_numpy(dtype=float)
 
 
-def test_of_equal_numbers_and_texts_in_other_partitions_one_person_is_made():
+def test_equal_numbers_and_texts_in_other_partitions_make_one_person():
     persons = [
         1,
         1.0,

@@ -115,7 +115,7 @@ def test_a_task_that_is_tried_again_counts_once(session, tmp_path):
     assert os.path.exists(marker)
 
 
-def test_what_workers_say_is_dropped(session):
+def test_output_of_workers_is_dropped(session):
     def fail(part):
         raise ValueError(part.to_string())
 

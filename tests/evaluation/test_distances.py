@@ -14,7 +14,7 @@ def samples():
     return rng.randn(200, 4) @ rng.randn(4, 4), 1 + rng.randn(300, 4)
 
 
-def test_of_itself_it_is_zero_and_it_is_symmetric(samples):
+def test_distance_to_itself_is_zero_and_it_is_symmetric(samples):
     X, Y = samples
     assert_allclose(frechet_distance(X, X), 0, atol=1e-8)
     assert_allclose(frechet_distance(X, Y), frechet_distance(Y, X))

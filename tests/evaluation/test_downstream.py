@@ -60,7 +60,7 @@ def test_shuffled_labels_score_near_chance(digits, classifier, metric, chance):
     score = train_on_synthetic_score(
         X_train, rng.permutation(y_train), X_test, y_test, classifier, metric, random_state=0
     )
-    # Of 450 rows an accuracy has a standard error of 0.014 by chance.
+    # An accuracy on 450 rows has a standard error of 0.014 by chance.
     assert abs(score - chance) < 0.1
 
 

@@ -172,7 +172,7 @@ def test_landmarks_headings_and_labels(page):
     for attrs in tree.of("svg"):
         assert attrs["role"] == "img"
         assert len(attrs["aria-label"]) > 10
-    # What scrolls takes the focus and has a name.
+    # Elements that scroll take the focus and have a name.
     assert all(attrs["aria-label"] for _, attrs in tree.tags if "tabindex" in attrs)
 
 

@@ -116,14 +116,14 @@ def test_the_grid_follows_from_the_number_of_all_rows(monkeypatch):
     quieten(monkeypatch)
     rows = cut(make_table())[2]
     fine, coarse = (make_share(agree(n=n), rows).max() for n in (300, 2**30))
-    # What is multiplied has 19 bits, or 15 where so many products have to fit.
+    # Factors of products have 19 bits, or 15 where so many products have to fit.
     assert fine / coarse == pytest.approx(2**8, rel=0.01)
 
 
 def test_noise_is_shared():
     table, agreed = make_table(), agree()
     whole = cut(table)[4]
-    # What two shares of the same rows differ by is noise, in each number and for each client.
+    # Two shares of the same rows differ by noise, in each number and for each client.
     shares = np.stack([make_share(agreed, whole).ravel() for _ in range(6)]).astype(np.float64)
     alone = NoiseSource(0)
     seen = {}
@@ -190,7 +190,7 @@ def wide():
     return agreed, [row] * 5
 
 
-def test_what_is_sent_is_as_random_numbers(wide):
+def test_messages_look_like_random_numbers(wide):
     agreed, parts = wide
     clients, _, sent = make_updates(agreed, parts=parts)
     assert not looks_random(make_share(agreed, parts[0]).view(np.uint64))
@@ -454,7 +454,7 @@ def test_lists_of_survivors_that_are_not_unmasked(survivors):
     clients, _, _ = make_updates(agree())
     with pytest.raises(PlanError, match="unmasks a sum that it is in, of at least 3 clients"):
         clients[0].unmask(survivors)
-    # What is refused reveals nothing, and is asked for again.
+    # A refused request reveals nothing, and may be followed by another one.
     assert set(clients[0].unmask((0, 1, 2))) == {0, 3, 4}
 
 
@@ -521,7 +521,7 @@ def test_numbers_of_clients_and_rows_are_checked():
         ({"release": SlicedRows(n_steps=1)}, "reads rows at random"),
     ],
 )
-def test_what_has_no_shares_is_refused_before_a_row_is_read(params, match):
+def test_fits_without_shares_are_refused_before_a_row_is_read(params, match):
     agreed = agree(**params)
     asked = []
     with pytest.raises((ValueError, PlanError), match=match):

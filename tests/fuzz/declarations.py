@@ -42,7 +42,7 @@ def _of_name(name):
     return Schema({name if isinstance(name, Hashable) else None: Boolean()})
 
 
-# What is called, with its usual arguments, of which some are exchanged.
+# Callables and their usual arguments, of which some are exchanged.
 _CALLS = {
     "Number": (Number, {"lower": 0, "upper": 9, "decimals": 0, "n_knots": 4, "atoms": [0]}),
     "knots": (Number, {"lower": 0, "upper": 9, "knots": [0, 3, 9], "missing": True}),

@@ -129,7 +129,7 @@ def judge_files(case):
         made = [name for name in sorted(os.listdir(folder)) if name not in there]
         is_fit = case.command in ("synthesize", "look")
         is_noisy = is_fit and ("--epsilon", "inf") not in case.options
-        # What else is printed is of public files, or of names of columns.
+        # All else that is printed comes from public files, or is a name of a column.
         told = is_noisy and case.form != "no header" and markers.find_in_text(printed)
         fault_if(told, f"Something private is printed: {told}: {printed[:400]}")
         if code in (0, 4):

@@ -11,7 +11,7 @@ from .estimators import MAKERS, NESTED, ODD, Estimator, estimators
 from .oracle import Call, check_fitted, check_stored, fault_if
 from .rows import NOBODY, PLAIN, Labels, Rows, labels, rows
 
-# What a refusal may be about beside parameters: arguments, and what they are.
+# Subjects of refusals beside parameters: arguments, and what they are.
 WORDS = {
     *("X", "y", "persons", "target", "where", "n_samples", "classes", "labels", "init", "Labels"),
     *("X_target", "source", "schema", "Schema", "PrivacyBudget", "release", "n_features"),
@@ -128,7 +128,7 @@ def fits(draw):
     )
 
 
-# Of good fits, what else is asked.
+# Calls of fitted estimators.
 
 _ASKED = {
     **ODD,
@@ -149,7 +149,7 @@ _ASKED = {
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked of a fitted estimator: samples, scores, maps of rows."""
+    """Call of a fitted estimator: samples, scores, maps of rows."""
 
     maker: str
     labels: Labels

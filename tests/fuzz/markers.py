@@ -42,7 +42,7 @@ def find_in_error(error, given):
         seen.add(id(error))
         name = type(error).__name__
         told = [str(error), *map(_show, (error.args, vars(error)))]
-        # What is not among arguments, such as the text that could not be encoded.
+        # Attributes that are not among arguments, such as the text that could not be encoded.
         told += [_show(getattr(error, part)) for part in ("object", "doc") if hasattr(error, part)]
         found += [f"{name}: {secret}" for secret in find_in_text("\n".join(told))]
         trace = error.__traceback__

@@ -1,5 +1,5 @@
-"""What may come of a call: a sound result, a refusal that costs nothing, or an error that says what
-was spent. One function decides, for whatever was asked.
+"""Outcomes of a call: a sound result, a refusal that costs nothing, or an error that says
+what was spent. One function decides, for whatever was asked.
 """
 
 import contextlib
@@ -32,12 +32,12 @@ _WARNINGS = (FitQualityWarning, PrivacyLeakWarning, DataConversionWarning)
 
 
 class Fault(AssertionError):
-    """What must not come of a call."""
+    """Outcome that a call must not have."""
 
 
 @dataclass
 class Call:
-    """What is asked of the library, and what is known of it.
+    """Call of the library, and what is known of it.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Call:
     words : set of str
         Names of parameters and columns, of which a refusal has one.
     refusals : tuple of type
-        What a refusal may be.
+        Types that a refusal may have.
     check : callable
         ``check(result)`` raises a `Fault` if the result is not sound.
     state : callable
@@ -90,7 +90,7 @@ def judge(call):
     _fault_if((call.releases or spent) and not is_said, "It is not said what was spent.", error)
     if isinstance(error, SpentError):
         _fault_if(not is_said, "It is not said what was spent.", error)
-        # What is learnt from releases may be of no use, and is then refused in our words.
+        # Values learnt from releases may be of no use, and are then refused in our words.
         check_refusal(error.__cause__, call.words | {"diverged"})
         return "spent"
     _fault_if(call.releases, f"Spent and refused: {call.releases}.", error)

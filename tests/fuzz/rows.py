@@ -24,7 +24,7 @@ _CONTAINERS = (
 )
 _COLUMNS = ("f8", "f4", "i8", "?", "Int64", "Float64", "boolean", "category", "O", "string")
 _COLUMNS += ("datetime", "zone", "period", "timedelta", "interval", "sparse", "complex", "texts")
-# What a cell may be; the last ones, where a dtype says nothing of cells.
+# Values of cells; the last ones, where a dtype says nothing of cells.
 _FLOATS = (np.nan, np.inf, -np.inf, 1e308, -1e308, -0.0, 5e-324, NUMBER, float(WHOLE), 1e16)
 OBJECTS = (
     *(TEXT, f"{TEXT}\ud800", f"\0{TEXT}", f"{NUMBER}", "", " ", "nan", "1e999", TEXT.encode()),

@@ -1,4 +1,4 @@
-"""What a call must leave as it was: generators, threads, dtypes, filters, the environment."""
+"""State that a call must leave as it was: generators, threads, dtypes, filters, the environment."""
 
 import os
 import random

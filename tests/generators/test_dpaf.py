@@ -52,7 +52,7 @@ def batch(n=9, image_shape=(1, 8, 8), seed=0):
     return rows, torch.eye(3)[torch.arange(n) % 3], generator
 
 
-# What the mechanism applies to records.
+# Functions that the mechanism applies to records.
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_largest_numbers_are_kept():
     assert kept.tolist() == [[3.0, 0, 2.0, -4.0, 0], [0, 5.0, -3.0, 2.0, 0]]
 
 
-# What is made of releases.
+# Post-processing of releases.
 
 
 def test_means_are_sums_over_expected_records():
@@ -163,7 +163,7 @@ def test_slow_layers_wait_for_several_releases():
     assert ((now - before).sign().numpy() == -products).all()
 
 
-# What it learns.
+# Learning.
 
 
 @pytest.mark.parametrize("split", [(0, 0, 1), pytest.param((0, 0.3, 0.7), marks=pytest.mark.slow)])
@@ -279,7 +279,7 @@ def test_images(shape, expected, seen):
     assert 0 <= made.min() < made.max() <= 1
 
 
-# What it releases and plans.
+# Releases and plans.
 
 
 def test_events():

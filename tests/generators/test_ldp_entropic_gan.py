@@ -54,7 +54,7 @@ def distance_to_half_circle(X):
     return np.minimum(flat, ends).mean()
 
 
-# What is released.
+# Releases.
 
 
 @pytest.mark.parametrize("loss", ["entropic", "wasserstein", "sinkhorn_divergence"])
@@ -117,7 +117,7 @@ def test_inferred_classes_are_not_local(X, y):
         assert make(classes=[0, 1], random_state=None).fit(X, y).privacy_.local
 
 
-# What is learnt.
+# Learning.
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -164,7 +164,7 @@ def test_shares_and_posteriors():
     assert_allclose(clean_shares(codes, 3, 0.0), [0.55, 0.25, 0.2])
     shares = clean_shares(codes, 3, 0.3)
     assert_allclose(shares, (np.array([0.55, 0.25, 0.2]) - 0.1) / 0.7)
-    # What cannot be, since a share would be negative, is moved to what can.
+    # Shares that would be negative become 0, and the others have all.
     assert_allclose(clean_shares(np.zeros(10, dtype=int), 3, 0.3), [1, 0, 0])
     assert_allclose(clean_shares(codes, 3, 1.0), [1 / 3] * 3)
     given_label = _classes_given_labels(shares, 0.3)
@@ -249,7 +249,7 @@ def test_two_halves(X, y):
     assert gan.sigma_ == privatizer.sigma_
     assert gan.reg_ == pytest.approx(2 * gan.sigma_**2)
     assert (np.abs(made) <= 1).to_numpy().all()
-    # What was fitted counts, and not what was set since.
+    # Parameters count as they were at the fit, and not as they were set since.
     privatizer.set_params(mechanism="laplace", random_state=0)
     assert make().fit_privatized(noised, privatizer=privatizer).privacy_ == replace(
         privatizer.privacy_, events=gan.privacy_.events[:1], releases=("noised rows",)

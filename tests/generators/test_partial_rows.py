@@ -180,7 +180,7 @@ def test_the_target_of_a_split_table_is_a_column():
         ({"age": []}, "where has no rows"),
     ],
 )
-def test_what_cannot_be_given(where, message):
+def test_impossible_conditions_are_refused(where, message):
     with pytest.raises(ValueError, match=message):
         Model().sample(where=pd.DataFrame(where))
 

@@ -214,7 +214,7 @@ def test_without_its_noise_no_release_of_a_fit_moves_by_more_than_is_claimed(
             return release_only(owned, X, y, spies, null)
 
     cases = [np.tile(row, (8, 1)) for row in EXTREMES[:7]] + [EXTREMES[:8], EXTREMES[1:2]]
-    # What later mechanisms are may depend on earlier releases: keep those of one fit.
+    # Later mechanisms may depend on earlier releases: keep those of one fit.
     spies = release(cases[0], 0)
     null = np.arange(20) >= 12
     absent = [spy.exact for spy in release(cases[0], 0, spies, null)]
@@ -260,7 +260,7 @@ class Untouchable:
         DPSWFlowSampler(release="presample"),
     ],
 )
-def test_what_is_no_sum_over_all_rows_is_refused_before_anything_is_read(estimator):
+def test_releases_that_are_no_sum_over_all_rows_are_refused_before_any_read(estimator):
     with PrivacyBudget(5.0, 1e-4) as budget:
         with pytest.raises(ValueError, match=r"known for one row.*release='sketch'.*no persons"):
             estimator.fit(Untouchable(), persons=Untouchable())

@@ -146,7 +146,7 @@ def test_merged_data_that_overlap_are_composed(tmp_path):
     assert fitted.privacy_.epsilon == merged.certificate.epsilon
 
 
-def test_what_cannot_be_merged_is_refused():
+def test_tables_that_cannot_be_merged_are_refused():
     one = fit_table().release_
     wider = SCHEMA.replace({"city": Category(["x", "y", "z", "w"])})
     with pytest.raises(ValueError, match="different schemas"):

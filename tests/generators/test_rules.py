@@ -87,7 +87,7 @@ def test_all_sampled_rows_obey(fitted):
     stays = (rows["discharged"] - rows["admitted"]).dt.days
     assert abs(stays.median() - 5) <= 1
     assert pd.isna(fitted.schema_report_.loc["total", "n_levels"])
-    # What rules leave open follows the data.
+    # Values that rules leave open follow the data.
     assert abs((rows["city"] == "Wien").mean() - 0.6) < 0.15
 
 

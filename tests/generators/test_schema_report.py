@@ -1,4 +1,4 @@
-"""What a fit says of the columns of a table, and levels that stand for what is not told apart."""
+"""Reports on the columns of a table, and levels that stand for what is not told apart."""
 
 import json
 import math
@@ -146,7 +146,7 @@ def test_the_target_is_never_missing(schema):
     assert not generator.sample(3000)["b"].isna().any()
     assert generator.schema_report_.loc["b", "share_missing"] == 0
     assert not generator.schema_["b"].missing
-    # Of other columns they are.
+    # Other columns have missing values.
     assert generator.sample(3000)["a"].isna().any()
 
 

@@ -120,7 +120,7 @@ def test_classes_are_generated_by_their_shares():
     assert abs(exact - [5, 3, 2]).max() <= 1
 
 
-# What it learns.
+# Learning.
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_images(name, shape):
         make(network=name).fit(X)
 
 
-# What it releases and plans.
+# Releases and plans.
 
 
 @pytest.mark.parametrize("n_records", [20, 90])

@@ -83,7 +83,7 @@ def test_memory_holds_the_slices_that_are_chosen():
 @pytest.mark.parametrize(("n_projections", "k"), [(None, 400), (70, 70)])
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("estimator", [DPSWFlowSampler, DPSlicedWassersteinGenerator])
-def test_what_is_released_is_what_was_planned_whatever_the_rows_are(
+def test_release_is_the_planned_one_whatever_the_rows_are(
     estimator, relation, n_projections, k, monkeypatch
 ):
     chosen, original = [], Curator.release
@@ -109,7 +109,7 @@ def test_what_is_released_is_what_was_planned_whatever_the_rows_are(
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_more_slices_are_not_taken_for_more_noise(relation):
-    """What goes by the noise on a value goes by that on one of the fewest slices."""
+    """Choices that go by the noise on a value go by that on one of the fewest slices."""
     release = SliceSketch()
     for n in SIZES:
         terms = Terms(10.0, 1e-5, relation, "pld", n, 1, 64)

@@ -104,7 +104,7 @@ def test_digits_at_a_moderate_budget():
     assert model.score(X[600:], y[600:]) > 0.8  # chance is 0.2
 
 
-# What is released, and what it costs.
+# Releases, and what they cost.
 
 
 def count_releases(sampler, X, y=None):
@@ -223,7 +223,7 @@ def test_public_rows_to_start_from(five_gaussians, release):
 
 
 @pytest.mark.parametrize("encoder", ["dp-pca", None])
-def test_what_a_sketch_says_outweighs_the_start(five_gaussians, encoder):
+def test_sketch_outweighs_the_start(five_gaussians, encoder):
     params = {"encoder": encoder, **steps_of("sketch", 200, n_harmonics=12)}
     start = np.random.RandomState(1).uniform(-0.6, 0.6, (400, 2))
     made = make(init=start, **params).fit(five_gaussians).sample(2000)

@@ -43,7 +43,7 @@ def make(**params):
     )
 
 
-# What it learns.
+# Learning.
 
 
 @pytest.mark.parametrize("encoder", [None, pytest.param("dp-pca", marks=pytest.mark.slow)])
@@ -124,7 +124,7 @@ def test_generated_rows_are_noised_as_records_are():
     assert_allclose(shares, 0.5, atol=0.1)
 
 
-# What it plans.
+# Plans.
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
@@ -203,7 +203,7 @@ def test_fixed_batches_need_replace_one(iris):
 
 @pytest.mark.parametrize("name", ["n_steps", "batch_size"])
 @pytest.mark.parametrize("release", ["rows", SlicedRows(n_steps=2)])
-def test_what_belongs_to_the_release_is_refused(release, name, iris):
+def test_parameters_of_the_release_are_refused(release, name, iris):
     """Where a release is made at every step, it says how many there are, and of how many rows."""
     match = rf"{name} belongs to the release here: give release=SlicedRows\({name}=7\)"
     with pytest.raises(ValueError, match=match):

@@ -37,7 +37,7 @@ def make(**params):
     return make_plain(DPSlicedWassersteinGenerator(**{"random_state": 0, **params}))
 
 
-# What it learns.
+# Learning.
 
 
 def accuracy(generator, digits):
@@ -345,7 +345,7 @@ def test_budget_pays_for_a_search(iris):
     assert_allclose(budget.spent, compose(*certificates).epsilon)
 
 
-# What it refuses. Each message is clear, tells no private value, and costs nothing.
+# Refusals. Each message is clear, tells no private value, and costs nothing.
 
 _SECRET = 0.8512347
 

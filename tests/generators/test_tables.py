@@ -78,7 +78,7 @@ def fitted():
     return make(epsilon=math.inf, n_steps=200, batch_size=1000).fit(make_table(3000), target="risk")
 
 
-# What comes back.
+# Samples.
 
 
 def test_columns_dtypes_and_values(fitted):
@@ -178,7 +178,7 @@ def test_levels_of_the_target_can_be_asked_for(fitted):
 
 @pytest.mark.parametrize("kind", [Category(["a", "b"], missing=True), Boolean(missing=True)])
 def test_a_record_without_a_target_counts_as_absent(kind):
-    """What is to be predicted is known; beside it, values may be missing."""
+    """The value to be predicted is known; beside it, values may be missing."""
     schema = Schema({"x": Category(["u", "v"], missing=True), "t": kind})
     known, other = kind.levels
     table = pd.DataFrame({"x": ["u", None, "v"], "t": [known, other, None]}, dtype=object)
@@ -246,7 +246,7 @@ def test_one_column_and_one_row():
     assert len(make(n_steps=2).fit(make_table(1)).sample(3)) == 3
 
 
-# What it costs.
+# Costs.
 
 # Without a target of few levels.
 ALL_TABLES = ("two-way tables", "interactions", "multi-way tables")
@@ -279,7 +279,7 @@ def test_no_cell_is_in_the_pickle():
     assert b"31415.92" not in stored
 
 
-# What is refused; messages quote no cell.
+# Refusals; messages quote no cell.
 
 
 def assert_tells_nothing(error):
@@ -289,7 +289,7 @@ def assert_tells_nothing(error):
 
 
 def releases_of(generator, table):
-    """What the mechanisms of a fit measure."""
+    """Return what the mechanisms of a fit measure."""
     exact, present = [], TablesMechanism._present
 
     def watched(mechanism, noisy, measured):
@@ -428,7 +428,7 @@ def test_sliced_rows_need_a_schema_that_leaves_nothing_open():
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_what_is_open_is_paid_for(relation):
+def test_open_columns_are_paid_for(relation):
     table = make_table(3000)
     generator = make(epsilon=5.0, delta=1e-6, schema="private", relation=relation)
     generator.fit(table, target="risk")
@@ -632,7 +632,7 @@ def test_noise_of_tables():
 
 
 def cells_of(matrix, sizes):
-    """Of a matrix of products of levels, those of a column with later ones, level by level."""
+    """Return the products of the levels of each column with those of later ones, level by level."""
     column = np.repeat(np.arange(len(sizes)), sizes)
     return matrix[column[:, None] < column]
 
@@ -659,7 +659,7 @@ def test_one_and_two_way_tables_together_have_the_least_noise_on_one_way_tables(
     exact = np.hstack([np.bincount(c, minlength=L) for c, L in zip(codes.T, sizes, strict=True)])
     errors = [noisy_tables(codes, sizes, 10.0, rng).count_levels()[0] - exact for _ in range(4000)]
     for i, (size, block) in enumerate(zip(sizes, np.cumsum(sizes), strict=True)):
-        # What is measured of a level: a row sum of L cells for each other column, and itself.
+        # Measures of a level: a row sum of L cells for each other column, and its own count.
         variances = [50.0 * other for j, other in enumerate(sizes) if j != i]
         weight = one_way_weight(sizes)
         variances += [100.0 / weight**2] if weight else []
@@ -760,7 +760,7 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
     spread = np.std(losses) / math.sqrt(150)
     assert spread < 0.05 * energies[0]
     assert abs(np.mean(losses) - energies[0]) < 5.5 * spread
-    # Of both, in shares of all records.
+    # Noise of two-way and one-way tables adds to the loss, in shares of all records.
     expected = 2 * 100 / 2 * count_cells(sizes) + 100 * sum(sizes)
     assert energies[0] == pytest.approx(2 * expected / 360**2)
 
@@ -833,7 +833,7 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
         generator=torch.Generator(),
         device="cpu",
     )
-    # What own tables would add: Σ (pᵢpⱼ)², 0.25 for the first column alone.
+    # Tables of a column with itself would add Σ (pᵢpⱼ)², 0.25 for the first column alone.
     assert abs(losses[0]) < 1e-6
 
 

@@ -116,7 +116,7 @@ def test_columns_are_found():
     assert find(lambda frame: frame["x"].mean()) == ["x"]
     assert find(lambda frame: (frame["group"] == "a").mean()) == ["group"]
     assert find(compute) == ["x", "group", "flag"]
-    # What fails for other values depends on them.
+    # A statistic that fails for other values of a column depends on it.
     assert find(lambda frame: [0.0][int(frame["x"].sum() != draw(500, 2)["x"].sum())]) == ["x"]
     with pytest.raises(ValueError, match="depends on no column"):
         find(len)
@@ -164,7 +164,7 @@ def test_estimates_of_streams():
     assert (errors.abs() < 5).all()
 
 
-def test_what_was_not_released_gets_no_interval():
+def test_unreleased_statistics_get_no_interval():
     sampler = fit(epsilon=50.0, n_steps=10)
 
     def three_way(frame):
@@ -257,7 +257,7 @@ def test_quantiles():
         assert (found.upper - found.lower).max() <= widest
 
 
-def test_what_cannot_be_estimated_is_refused():
+def test_statistics_that_cannot_be_estimated_are_refused():
     X = np.random.default_rng(0).uniform(0, 1, (100, 2))
     array = DPSWFlowSampler(8.0, bounds=(0, 1), n_steps=2).fit(X)
     with pytest.raises(ValueError, match="need the released tables"):

@@ -38,7 +38,7 @@ def test_the_weight_of_classes_brings_their_means_together():
     assert gaps[1] < 0.2 * gaps[0]
 
 
-def test_what_is_like_the_target_is_learnt_from_and_compared(monkeypatch):
+def test_rows_like_the_target_are_learnt_from_and_compared(monkeypatch):
     """Rows that lack a column, as the target does, tell classes by another column alone."""
     codes = torch.arange(400) % 2
     sides, nothing = 2.0 * codes[:, None] - 1, torch.zeros(400, 1)

@@ -44,7 +44,7 @@ def make_bits(n=3000, seed=0, is_parity=True):
         (DPSlicedWassersteinGenerator, {"batch_size": 500, "n_steps": 150}),
     ],
 )
-def test_what_no_pair_shows_is_learnt(kind, sizes):
+def test_interactions_that_no_pair_shows_are_learnt(kind, sizes):
     """All pairs of columns are independent, and no column is the target."""
     generator = kind(epsilon=10.0, schema=BITS, random_state=0, **sizes)
     made = generator.fit(make_bits()).sample(2000)
@@ -53,7 +53,7 @@ def test_what_no_pair_shows_is_learnt(kind, sizes):
     assert np.abs(made.corr().to_numpy() - np.eye(4)).max() < 0.1
 
 
-def test_what_is_spent_does_not_follow_from_the_rows():
+def test_spending_does_not_follow_from_the_rows():
     generators = [
         DPSWFlowSampler(epsilon=5.0, schema=BITS, random_state=0, n_steps=50).fit(
             make_bits(is_parity=is_parity)

@@ -85,13 +85,13 @@ def run(mechanism, rows, noise, multiplier=0.0, relation="zero_out"):
 
 
 def stages(mechanism, rows, noise, told, relation="zero_out"):
-    """What is measured, at a given first release: both sums in the units of the noise."""
+    """Measure both sums at a given first release, in the units of the noise."""
     first = mechanism._measure(rows, poisson(1.0), relation, noise)
     second = first.then(told)
     return np.concatenate([m.exact.ravel() / m.scale for m in (first, second)])
 
 
-# What is released.
+# Releases.
 
 
 def test_sums_are_those_of_the_records_that_joined():
@@ -121,7 +121,7 @@ def test_without_products():
     assert released.features_std == pytest.approx(2.0 / math.sqrt(1 - W**2))
 
 
-# What bounds them.
+# Bounds.
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
@@ -164,7 +164,7 @@ def test_a_record_adds_one_vector_of_norm_one_to_both_sums():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_adds_nothing(bad):
+def test_records_that_are_not_finite_add_nothing(bad):
     def function(rows, membership):
         return rows * bad, lambda cotangents: rows * bad
 
@@ -260,7 +260,7 @@ def test_errors_and_warnings_of_the_function_are_withheld():
 
 
 def test_a_record_for_which_the_function_fails_adds_no_features_or_products_of_its_own_only():
-    """What others add is the same to the bit, whether it fails or is not drawn."""
+    """Terms of others are the same to the bit, whether it fails or is not drawn."""
 
     def failing(where):
         def function(rows, membership):
@@ -295,7 +295,7 @@ def test_a_record_for_which_the_function_fails_adds_no_features_or_products_of_i
         drawn = Drawn(range(10), 3)
 
 
-def test_what_is_refused():
+def test_refusals():
     for event in (GaussianDpEvent(1.0), poisson(1.0), NonPrivateDpEvent()):
         make().check(event)
     with pytest.raises(PlanError, match="has Gaussian noise"):
@@ -312,7 +312,7 @@ def test_what_is_refused():
         make(grad_clip=0)
 
 
-# What it costs.
+# Costs.
 
 
 def test_a_step_costs_what_one_event_costs():

@@ -58,7 +58,7 @@ def test_without_noise_counts_are_exact():
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_what_one_record_holds_passes_as_rarely_as_stated(relation):
+def test_categories_of_one_record_pass_as_rarely_as_stated(relation):
     """Both columns hold something that nobody else does: δ' is for both of them together."""
     slack, repeats = 0.02, 2000
     cells = [["own", "too"]] + [["x", "y"]] * 3
@@ -145,7 +145,7 @@ def test_price_is_that_of_the_gaussian_at_a_smaller_delta(accountant, relation):
 def test_the_price_bounds_the_true_profile():
     """A record that holds a category of its own, against none: the exact δ(ε) is no larger."""
     s, slack, epsilon = 2.0, 1e-3, 0.5
-    # What others hold: a Gaussian at distance 1/s; its own: there with probability slack.
+    # Categories of others: a Gaussian at distance 1/s; its own: there with probability slack.
     shifted = norm.cdf(1 / (2 * s) - epsilon * s) - math.exp(epsilon) * norm.cdf(
         -1 / (2 * s) - epsilon * s
     )

@@ -227,7 +227,7 @@ def test_a_number_between_two_whole_ones_gets_more_digits():
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_digits_that_were_looked_at_are_kept(power):
-    """Of a point so close to the curve that its place gets more digits before it is accepted."""
+    """The point is so close to the curve that its place gets more digits before it is accepted."""
     sampler, rng = rounded_sampler(power), np.random.RandomState(0)
     for _ in range(20):
         box = sampler._n_inside + int(rng.randint(sampler._n_crossed))

@@ -204,7 +204,7 @@ def test_clip_holds_at_all_sizes(size):
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_becomes_zero(bad):
+def test_gradients_that_are_not_finite_become_zero(bad):
     mechanism = ClippedGradientMechanism(
         BatchFunction(lambda rows, membership: rows.sum(0) * bad), (3,), CLIP
     )

@@ -120,7 +120,7 @@ def find_expected(persons):
 
 
 @pytest.mark.parametrize("cls", MECHANISMS)
-def test_what_is_released_without_noise(cls):
+def test_releases_without_noise(cls):
     rng = np.random.default_rng(0)
     persons = make_persons(rng.integers(0, M + 2, 300), rng, whole=False)
     mechanism = cls(SIZES)

@@ -119,7 +119,7 @@ MECHANISMS = {
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_two_numbers_share_their_noise(name):
-    """Of null records, all that is released is noise."""
+    """Null records leave nothing but noise in all releases."""
     make, event, part = MECHANISMS[name]
     mechanism, parts = make(), []
     plan = Plan(((mechanism.name, event),), 1.0, 1e-5)

@@ -57,7 +57,7 @@ def release(X, plan, y=None, seed=0):
 
 @pytest.mark.parametrize(("p", "name"), [(1, "laplace"), (2, "gaussian")])
 def test_noise_is_calibrated_to_the_diameter(p, name):
-    """What is stated for a pair of opposite rows is what their noised values cost.
+    """The price stated for a pair of opposite rows is that of their noised values.
 
     For Laplace noise the log ratio of the densities is ‖x - x'‖₁ / b = 2 / b.
     """

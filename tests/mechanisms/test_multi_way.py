@@ -61,7 +61,7 @@ def test_sensitivity(maps, refinement):
     rows = np.vstack([rows, encoded_places(SIZES, np.random.default_rng(1), 40, between=[2])])
     vectors = np.array([vector(mechanism, row) for row in rows])
     norms = np.linalg.norm(vectors, axis=1)
-    # Of what encoders make: just 1, so that no noise is wasted.
+    # Rows that encoders make have a norm of just 1, so that no noise is wasted.
     assert 0.999 < norms.max() <= mechanism.sensitivity("zero_out") == 1
     apart = max(np.linalg.norm(a - b) for a, b in itertools.combinations(vectors, 2))
     bound = mechanism.sensitivity("replace_one")
@@ -78,7 +78,7 @@ def test_signs_of_one_subset_reach_the_bound():
 
 
 @pytest.mark.parametrize("maps", MAPS)
-def test_what_is_released_without_noise(maps):
+def test_releases_without_noise(maps):
     rows = encoded_places(SIZES, np.random.default_rng(0), 300, between=[2])
     mechanism = make_mechanism(maps)
     released = release(mechanism, Blocks(rows[:100], rows[100:130], rows[130:]))
@@ -125,7 +125,7 @@ def test_maps_that_would_move_sums_further(wrong):
         MultiWayMechanism("three", NONE, [[(c, maps[c]) for c in (0, 1, 3)]])
 
 
-def test_what_rules_leave_out_is_zero():
+def test_cells_that_rules_leave_out_are_zero():
     """A group is left out where all of its levels are."""
     impossible = np.zeros((12, 12), dtype=bool)
     # The first level of the first column, with the first and the second one of the third.

@@ -129,7 +129,7 @@ def test_small_scales_follow_the_rounded_gaussian(scale):
 def test_noise_is_what_its_digits_say(name):
     """A box in the tail, the 40th strip in it, and zeros: further out than any double goes."""
     source, sampler = NoiseSource(0), rounded_sampler(2 if name == "rounded_gaussian" else 1)
-    # Of nine attempts the others are in the first box.
+    # All of the nine attempts but one are in the first box.
     script = iter([(sampler.n_boxes - 1) << 44, *[0] * 8, *[1] * 40, *[0] * 60])
     source._digits = lambda bits, n: np.array([next(script) for _ in range(n)], dtype=np.uint64)
     (drawn,) = getattr(source, name)(np.array([64.0]))

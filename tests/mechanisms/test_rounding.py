@@ -40,7 +40,7 @@ WIDTHS = [10_000, 100_003, 1_000_000]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_is_no_number_is_0_on_the_grid(dtype):
+def test_missing_numbers_are_0_on_the_grid(dtype):
     vectors = torch.tensor([math.nan, math.inf, -math.inf, 1.5, -1.5], dtype=dtype)
     assert to_grid(vectors, 2.0).tolist() == [0.0, 0.0, 0.0, 2.0, -2.0]
 
@@ -120,7 +120,7 @@ def of_weights(width, bits):
 
 
 def of_moments(width, bits):
-    """Of √width columns: second moments are the products of their numbers."""
+    """Measure √width columns: second moments are the products of their numbers."""
     n_columns, half = math.isqrt(width), 2.0 ** (bits - 4)
     # So many records, with so much noise, that products have 2·bits - 8 bits.
     row, n_records = make_row(n_columns, half), 2 ** (62 - 2 * (bits - 4)) - 1
@@ -131,7 +131,7 @@ def of_moments(width, bits):
 
 
 def of_tables(width, bits):
-    """Of binary columns, in tables of four cells."""
+    """Measure binary columns, in tables of four cells."""
     most, half = round(math.sqrt(width / 2)), 2.0 ** (bits - 4)
     n_records = 2 ** (62 - 2 * (bits - 4)) - 1
     # Each number of a column is divided by the root of the number of records that the unit is.
@@ -146,7 +146,7 @@ def of_tables(width, bits):
 
 
 def of_multi_way(width, bits):
-    """Of signs of columns: a table is a single number."""
+    """Measure signs of columns: a table is a single number."""
     most, half = round((6 * width) ** (1 / 3)), 2.0 ** (bits - 4)
     n_columns = np.arange(most // 4, most + 1)
     n_columns = dict(zip((math.comb(m, 3) for m in n_columns.tolist()), n_columns, strict=True))

@@ -505,7 +505,7 @@ def assert_certified(
         for epsilon, bound in certified.items():
             delta, error = delta_of(released, one, other, event, std, epsilon)
             assert delta <= bound + 4 * error
-            # Of the two directions one can be smaller, but not at ε = 0.
+            # One of the two directions can be smaller, but not at ε = 0.
             if epsilon == 0 or one is source:
                 assert delta + 4 * error >= least * bound
             estimates.append((delta, error))

@@ -81,7 +81,7 @@ def test_both_parts_have_the_noise_of_the_event(relation):
     for seed in range(200):
         noisy = release(X, cotangent, multiplier, relation, seed)
         noise.append(noisy.products - exact.products)
-        # What the cotangent is found at is what is released, noise included.
+        # The cotangent is found at the released values, noise included.
         np.testing.assert_array_equal(seen[-1], noisy.values)
         assert noisy.std == multiplier * (2 if relation == "replace_one" else 1)
     expected = noisy.std * 3 / math.sqrt(BESIDE)
@@ -168,7 +168,7 @@ def test_a_random_h_and_what_is_beside_add_up(accountant):
     assert price() < price(beside=0.1) < price(beside=0.2)
 
 
-def test_what_is_not_planned_is_refused():
+def test_unplanned_releases_are_refused():
     with pytest.raises(PlanError, match="planned as"):
         make_mechanism(ones).check(SlicedGaussianDpEvent(1.0, D, K, orthogonal=True))
     with pytest.raises(ValueError, match="one class"):

@@ -1,4 +1,4 @@
-"""What is released: sensitivities, noise, exact sums; and the basis functions of the sketch."""
+"""Releases of sums: sensitivities, noise, exactness; and the basis functions of the sketch."""
 
 import math
 
@@ -423,7 +423,7 @@ def summands():
 
 @pytest.mark.parametrize("name", summands())
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_what_a_record_adds_follows_from_it_alone(name, n_threads):
+def test_terms_of_a_record_follow_from_it_alone(name, n_threads):
     """Rows alone, in blocks of 7 and of 8,191, and shifted by 3: the same to the bit."""
     mechanism, n = summands()[name], 8191
     generator = torch.Generator().manual_seed(0)
@@ -433,7 +433,7 @@ def test_what_a_record_adds_follows_from_it_alone(name, n_threads):
     mark = torch.zeros(n, 2, dtype=torch.float64)
 
     def added(start, stop, i):
-        """What row i adds, read in the block of the rows from `start` to `stop`."""
+        """Return the terms of row i, read in the block of the rows from `start` to `stop`."""
         mark.zero_()
         mark[i, i % 2] = 1
         rows = clip_rows(raw[start:stop], 2.0) / 2.0

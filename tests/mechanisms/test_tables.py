@@ -196,7 +196,7 @@ def test_noise(name, records, multiplier, relation):
 
 
 def expected_tables(sizes, places, by=None):
-    """What NumPy makes of places, a level at a time: the tables of all pairs, and of columns."""
+    """Compute by NumPy, a level at a time, the tables of all pairs, and of columns."""
     blocks = encoded(places, sizes)
     shares = [np.ones(len(places))] if by is None else blocks.pop(by).T
     for share in shares:

@@ -99,7 +99,7 @@ def smooth_images(side, n=2000, seed=0):
 
 
 @pytest.mark.parametrize("std", [10.0, 40.0, 200.0])
-def test_what_components_hold_is_estimated(std):
+def test_share_that_components_hold_is_estimated(std):
     axes = np.linalg.qr(np.random.default_rng(1).normal(size=(300, 300)))[0]
     truth = (axes[:, :4] * [4000, 2000, 1000, 50]) @ axes[:, :4].T
     released = noisy(truth, std)
@@ -200,7 +200,7 @@ def test_half_of_the_slices_of_images_are_local():
     windows = draw_windows(100, 12, torch.Generator().manual_seed(1))
     assert_allclose(directions[:, :12], components.find_directions(windows), atol=1e-6)
     assert_allclose(directions[:, 12:18].T @ directions[:, 12:18], torch.eye(6), atol=1e-6)
-    # Of rows that are no images, or have a number beside them, and without components, none is.
+    # Random directions remain for rows that are no images, or with a number, or no components.
     longer = PrincipalComponents(torch.eye(101)[:, :6], torch.ones(6))
     no_images = [(BoxFormat(101), longer), (BoxFormat(100, has_number=True), longer)]
     for of in (*no_images, (format, None)):

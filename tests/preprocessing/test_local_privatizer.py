@@ -48,7 +48,7 @@ def test_a_fixed_seed_never_repeats_noise(X):
 
 
 def test_the_seed_is_the_one_that_was_certified(X):
-    """What is set after `fit` counts from the next one on."""
+    """Parameters that are set after `fit` count from the next one on."""
     private = LocalPrivatizer().fit(X).set_params(random_state=0)
     first, second = private.transform(X), LocalPrivatizer().fit(X)
     assert not private.privacy_.reproducible
@@ -141,7 +141,7 @@ def test_labels_are_replaced_as_often_as_certified(mechanism):
     assert abs(np.mean(labels != y) - share) < 6 * math.sqrt(share * (1 - share) / 20_000)
 
 
-def test_what_is_certified_is_released(X):
+def test_certified_noise_is_released(X):
     privatizer = LocalPrivatizer(mechanism="laplace", epsilon=5.0).fit(X)
     assert privatizer.privacy_.local
     assert privatizer.privacy_.relation == "replace_one"

@@ -61,7 +61,7 @@ def test_a_cell_is_read_alike_beside_any_other(read):
 
     for cell, other in itertools.product(CELLS, repeat=2):
         assert read_first(cell, other) == read_first(cell), (cell, other)
-        # Of one kind, as most columns are.
+        # All cells of most columns are of one kind.
         assert read_first(cell, cell, cell) == read_first(cell), cell
 
 

@@ -28,7 +28,7 @@ KINDS = {
     "moved parts": Number(0, 1000, n_knots=3, cuts=[1, 10, 100, 501], atoms=[0]),
     "level": Category(["a", "b", "c"], other="d", missing=True),
 }
-# Of numbers that are not drawn where they are encoded.
+# Places of numbers that are not drawn where they are encoded.
 PLACES = {
     "moved": np.array([0, 0.1, 0.6, 1, 1.3, 1.35, 2]),
     "moved parts": np.array([0, 0.2, 0.3, 0.4, 0.7, 1.5, 2]),
@@ -157,7 +157,7 @@ def test_contradictions_are_refused(name):
 
 
 def test_an_atom_alone_may_be_asked_for():
-    """Of numbers without decimals no other value may, and others may be beyond the bounds."""
+    """Numbers without decimals allow no other single value, and atoms beyond the bounds."""
     kind = Number(0, 1, atoms=[0, -9], missing=True)
     encoder = TableEncoder(Schema({"x": kind}))
     row = np.full((1, encoder.n_columns), 1 / encoder.n_columns)
@@ -178,7 +178,7 @@ def test_bounds_that_reach_further_are_cut():
     assert condition.probability(rows) == pytest.approx(np.ones(3))
 
 
-def test_what_cannot_be_has_a_probability_of_zero():
+def test_impossible_values_have_a_probability_of_zero():
     """Also where differences of sums would leave rounding errors."""
     kind = Number(0, 100, decimals=1, n_knots=9)
     encoder = TableEncoder(Schema({"x": kind}))

@@ -40,7 +40,7 @@ DECLARED = Schema(
         "zoned": Date("2020-01-01", "2021-01-02", "second", missing=True, zone=ZONE),
     }
 )
-# What Arrow states of the columns; other dtypes follow from these.
+# Types of the columns in Arrow; other dtypes follow from these.
 TYPES = {
     "uint8": pa.uint8(),
     "float32": pa.float32(),
@@ -255,7 +255,7 @@ def test_batches_and_queries_are_read_as_what_they_give():
         assert adapt(given)[1:] == expected[1:]
 
 
-# What is stated beside cells.
+# Properties that are stated beside cells.
 
 
 def test_categories_of_numbers_come_back_as_numbers():
@@ -314,7 +314,7 @@ def test_no_cell_chooses_a_dtype(cell):
             assert adapted.data["x"].tolist() == cells
 
 
-def test_what_is_no_table_is_refused():
+def test_objects_that_are_no_table_are_refused():
     with pytest.raises(ValueError, match="different lengths"):
         make().fit({"a": [1, 2, 3], "b": [1, 2]})
     with pytest.raises(ValueError, match="all must be"):
@@ -330,7 +330,7 @@ def test_a_query_that_fails_quotes_no_cell():
     assert caught.value.__context__ is None
 
 
-# What no column type holds.
+# Dtypes that no column type holds.
 
 HELD_BY_NONE = {
     "period": (lambda: pd.period_range("2020", periods=9), r"period\[D\].*dt.to_timestamp\(\)"),
@@ -348,7 +348,7 @@ HELD_BY_NONE = {
 
 
 @pytest.mark.parametrize("name", HELD_BY_NONE)
-def test_what_no_column_type_holds_is_refused_for_nothing(name, tmp_path):
+def test_dtypes_that_no_column_type_holds_are_refused_for_nothing(name, tmp_path):
     cells, match = HELD_BY_NONE[name][0](), f"Column 'x' has dtype {HELD_BY_NONE[name][1]}"
     tables = [pd.DataFrame({"x": cells, "a": 1.0})]
     if isinstance(cells, pa.Array):
@@ -387,7 +387,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_what_holds_no_rows_is_refused_with_what_to_do(name):
+def test_objects_without_rows_are_refused_with_what_to_do(name):
     given, match = SOURCES[name]
     with pytest.raises(ValueError, match=f"X must be a table or an array; got .*{match}"):
         make().fit(given)

@@ -73,7 +73,7 @@ def test_decimals(cells, decimals):
     assert found_of(cells * 10, Number(missing=True)).decimals == decimals
 
 
-def test_what_noise_hides_is_left_as_it_is():
+def test_decimals_that_noise_hides_are_left_as_they_are():
     cells = [1.0] * 900
     assert found_of(cells, Number(), std=20.0).decimals == 0
     coarse = [found_of(cells, Number(), 2000.0, seed).decimals is not None for seed in range(200)]
@@ -128,8 +128,8 @@ def test_each_cell_is_counted_on_its_own():
 
 
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan, None, "x", True])
-def test_what_is_no_finite_number_has_no_decimals(bad):
-    """It counts as missing, and not as a whole number."""
+def test_numbers_that_are_not_finite_have_no_decimals(bad):
+    """They count as missing, and not as whole numbers."""
     cells = pd.DataFrame({"a": np.array([bad, 7.0, 0.25], dtype=object)})
     rows = encode_decimals(cells, Schema({"a": Number()}))
     assert rows.argmax(axis=1).tolist() == [rows.shape[1] - 1, 0, 2]

@@ -163,7 +163,7 @@ def test_bad_parameters(params, match):
         Identifier(**params)
 
 
-def test_what_is_refused():
+def test_refusals():
     with pytest.raises(ValueError, match="identifiers only"):
         make(Schema({"id": Identifier()})).fit(make_table()[["id"]])
     with pytest.raises(ValueError, match="'id' is an identifier"):

@@ -1,4 +1,4 @@
-"""What a schema leaves open is found from noisy counts, near what is in the table."""
+"""Open parts of a schema are found from noisy counts, near what is in the table."""
 
 import contextlib
 import math
@@ -189,7 +189,7 @@ def test_a_column_that_is_nearly_all_zero_has_a_range_around_it():
     assert found.lower <= 0 <= found.upper < 10
 
 
-def test_what_is_left_beside_an_atom_gets_the_knots():
+def test_values_beside_an_atom_get_the_knots():
     rng = np.random.RandomState(0)
     gain = np.where(rng.rand(30_000) < 0.9, 0, rng.lognormal(8, 1, 30_000).round())
     kind = Number(0, 1_000_000, 0)
@@ -304,7 +304,7 @@ def test_numeric_categories():
     assert found.levels == (3, 5, -1)
 
 
-def test_what_is_declared_is_checked_where_asked_for():
+def test_declarations_are_checked_where_asked_for():
     schema = Schema({"age": Number(), "city": Category(["Rome"])})
     cells = make_frame(50)[["age", "city"]].to_numpy(dtype=object)
     with pytest.raises(TableError, match="'city' holds values"):
@@ -382,7 +382,7 @@ def run_scripted(schema, epsilon, n_records, value):
     return inference.run(curator), curator.released
 
 
-def test_what_is_found_follows_from_what_was_released_alone():
+def test_schema_follows_from_releases_alone():
     schema = Schema({"a": Number(), "b": Number(0, 100)})
     found, warned = [], []
     for value in (np.arange(50.0) * 9, np.arange(50.0) * 9, np.zeros(1)):
@@ -584,7 +584,7 @@ def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, 
 
 
 def test_cells_are_read_one_by_one():
-    """What a cell becomes does not depend on others: bad ones are missing, and no more."""
+    """Encodings of a cell do not depend on others: bad ones are missing, and no more."""
     schema = Schema(
         {"a": Number(0, 9, missing=True), "d": Date("2020-01-01", "2021-01-01", missing=True)}
     )
@@ -691,7 +691,7 @@ def test_a_value_that_many_share_is_an_atom():
 
 @pytest.mark.parametrize(("sigma", "n_knots"), [(0, 16), (1, 15), (2, 11), (4, 8), (40, 5)])
 def test_as_many_knots_as_the_noise_of_tables_lets_one_see(sigma, n_knots):
-    """Of 10,000 records, K² cells of a pair have 20 times their noise of 3σ/√2, on average."""
+    """With 10,000 records, K² cells of a pair have 20 times their noise of 3σ/√2, on average."""
     schema = Schema({"x": Number(0, 1), "y": Number(0, 1), "z": Boolean()})
     inference = SchemaInference(schema)
     events = [(name, GaussianDpEvent(sigma)) for name in (TablesMechanism.name, "value counts")]
@@ -770,7 +770,7 @@ def test_contradicting_ranges_are_widened():
     kinds = {"a": Number(5, 9, knots=[5, 9]), "b": Number(1, 4, knots=[1, 4])}
     found = reconcile_orders(inference.schema, kinds)
     assert found == {"a": kinds["a"], "b": Number(1, 9, knots=[1, 4, 9])}
-    # What is declared stays.
+    # Declared bounds stay.
     declared = Schema({"a": Number(), "b": Number(upper=4)}, [Ordered("a", "b")])
     found = reconcile_orders(declared, kinds)
     assert found == {"a": Number(1, 9, knots=[1, 5, 9]), "b": kinds["b"]}

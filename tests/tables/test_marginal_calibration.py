@@ -56,7 +56,7 @@ def make_exponential(n_rows, rng, factor=1.0):
     return rows
 
 
-def test_what_is_drawn_between_cuts_is_what_was_counted():
+def test_shares_between_cuts_are_as_counted():
     codes = calibrate(count(EXPONENTIAL, 3.0), make_exponential)
     plain, even = (draw(c, make_exponential) for c in (None, codes))
     edges = 0, 1, 2, 4, 10, 20, 30, 50
@@ -79,7 +79,7 @@ def test_intervals_are_between_what_was_counted_and_the_rows():
 
 
 def test_a_value_beside_what_is_not_clear_stays_where_it_is():
-    """Of those who work 40 hours, there are none between 39 and 41 to be counted."""
+    """Beside 40 hours, there is no number between 39 and 41 to be counted."""
     kind = Number(0, 99, decimals=0, knots=[0, 39, 40, 41, 99], cuts=[5, 20, 60, 70])
     block = TableEncoder(Schema({"x": kind, "a": Boolean()})).make_blocks()[0]
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))
@@ -142,7 +142,7 @@ def test_samples_have_the_shape_that_was_counted(cls, sizes):
     assert even < 0.8 * plain
 
 
-def test_what_is_declared_is_drawn_where_it_is_encoded():
+def test_declared_numbers_are_drawn_where_they_are_encoded():
     rng = np.random.RandomState(0)
     frame = pd.DataFrame({"x": rng.rand(500), "y": rng.rand(500) < 0.5})
     schema = Schema({"x": Number(0, 1, knots=[0, 0.5, 1], cuts=[0.1]), "y": Boolean()})

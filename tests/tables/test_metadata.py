@@ -268,7 +268,7 @@ def test_fields_of_frictionless(field, column):
         ),
     ],
 )
-def test_what_a_field_loses(field, column, parts):
+def test_losses_of_a_field(field, column, parts):
     with lost(*parts):
         assert Schema.from_metadata({"fields": [{"name": "x", **field}]})["x"] == column
 
@@ -298,7 +298,7 @@ def test_keys_of_frictionless():
         Schema.from_metadata(package, table="b")
 
 
-def test_what_pandas_writes_is_read_without_its_rows():
+def test_pandas_metadata_is_read_without_its_rows():
     frame = pd.DataFrame(
         {
             "n": [1, 2],
@@ -553,7 +553,7 @@ def test_properties_of_json_schema(spec, column):
         ({"type": "string", "format": "email"}, Category(), "format email"),
     ],
 )
-def test_what_a_property_loses(spec, column, part):
+def test_losses_of_a_property(spec, column, part):
     with lost(part):
         document = {"type": "object", "properties": {"x": spec}, "required": ["x"]}
         assert Schema.from_metadata(document)["x"] == column
@@ -837,7 +837,7 @@ def test_frictionless_keeps_what_it_can_express(tmp_path):
         assert Schema.from_metadata(two.to_metadata()) == two
 
 
-def test_what_frictionless_loses_is_named():
+def test_losses_of_frictionless_are_named():
     schema = Schema(
         {
             "pay": Number(0, 9, decimals=2, scale="log"),

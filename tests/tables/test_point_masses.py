@@ -49,7 +49,7 @@ def test_cells_are_compared_with_atoms_as_they_are_rounded():
     kind = Number(0, 10, 1, knots=[0, 10], atoms=[-9.9])
     for cells in (np.array([-9.9], np.float32), [-9.88], pd.array([-9.9], "Float64")):
         assert_array_equal(encode(kind, cells), [[0, 0, 1]])
-    # Of any decimals, they have to be equal.
+    # Numbers of any decimals have to be equal to the atom.
     assert_array_equal(encode(Number(0, 10, knots=[0, 10], atoms=[-9.9]), [-9.88]), [[1, 0, 0]])
 
 
@@ -172,7 +172,7 @@ def test_a_value_as_frequent_as_those_beside_it_is_none():
     assert count(kind, values).find_atoms(Number()) == [0]
 
 
-def test_what_was_found_beyond_the_range_of_all_others_stays():
+def test_atoms_beyond_the_range_of_all_others_stay():
     values = np.random.RandomState(0).randint(1, 9, 20_000)
     values[:4000] = 0
     kind = Number(1, 8, 0, atoms=[0])
@@ -233,7 +233,7 @@ def test_a_value_that_holds_the_share_of_a_knot_is_an_atom_too():
     counted = count(HOURS, hours(4000))
     assert counted.find_shared(16) == [40]
     assert type(counted.find_shared(16)[0]) is int
-    # Of a fifth of all, less than that is noise, or fewer knots have more each.
+    # A fifth of all is no more than each of four knots has, or than much noise.
     assert counted.find_shared(4) == []
     assert count(HOURS, hours(4000), std=2000.0).find_shared(16) == []
     counts, n_values = counted.without([40])

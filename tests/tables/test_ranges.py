@@ -30,7 +30,7 @@ def test_the_wide_grid():
     assert len(knots) == 2 * (124 * 8 + 1) + 1
     assert_array_equal(knots, -knots[::-1])
     assert_allclose(knots[-993:], 2.0 ** (np.arange(-480, 513) / 8))
-    # Of two decimals, floats hold fewer.
+    # Floats hold fewer numbers of two decimals.
     assert wide_knots(2)[-1] == 2.0**45
     assert set(wide_knots(n_per_octave=2)) < set(knots)
 
@@ -42,7 +42,7 @@ def test_knots_closer_than_a_unit_are_one():
     assert 0.25 not in wide_knots(1)
 
 
-def test_what_can_be_told_from_noise():
+def test_counts_that_can_be_told_from_noise():
     assert count_affordable(6000, 10.0, 8, 500) == 100
     assert count_affordable(6000, 0.0, 8, 500) == 500
     assert [count_affordable(60, 10.0, 8, 500), count_affordable(10**6, 10.0, 8, 500)] == [8, 500]
@@ -125,7 +125,7 @@ def test_zero_is_an_end_unless_there_is_more_beyond():
     assert find_range(knots, counts, 1.0)[0] < 0
 
 
-def test_what_is_near_zero_begins_there():
+def test_range_near_zero_begins_there():
     knots = wide_knots(None, 2)
     assert find_range(knots, count(knots, np.linspace(0.3, 10, 1000)), 1.0)[0] == 0
     assert find_range(knots, count(knots, -np.linspace(0.3, 10, 1000)), 1.0)[1] == 0
@@ -201,7 +201,7 @@ def test_a_finer_grid_is_fine_where_few_values_share_nearly_all():
     found = quantile_knots(knots, count(knots, values), 50.0, 64, unit=1, is_fine=True)
     assert len(np.unique(found.round())) > 20
     assert {510, 511, 512} <= set(found.round())
-    # Of the knots of a column, one is enough.
+    # One is enough among the knots of a column.
     found = quantile_knots(knots, count(knots, values), 50.0, 16, unit=1)
     assert len(found[(500 < found) & (found < 520)]) <= 3
 
@@ -287,7 +287,7 @@ def test_cuts_part_what_was_counted_in_equal_shares():
 
 @pytest.mark.parametrize(("n_there", "n_cuts"), [(100, 7), (900, 0)])
 def test_cuts_do_not_part_the_values_of_a_knot_that_has_far_more(n_there, n_cuts):
-    """Of 0 to 60, and of one value far from that, which is a knot."""
+    """The values are 0 to 60, and one that is far from these, which is a knot."""
     knots = np.r_[np.arange(61), 65, 100, 400, 777, 778]
     counts = np.r_[np.full(60, 100.0), 60, 200, 0, 0, n_there, 0]
     cuts = find_cuts(knots, counts, 1.0, np.array([0, 60, 777, 778]), unit=1)

@@ -86,7 +86,7 @@ def draw(schema, n, rows=None, where=None, seed=0, used=None):
     return encoder.assemble(draws.draw(lambda left: make_rows(len(left)), n, rng), n, rng)
 
 
-# What rules are.
+# Forms of rules.
 
 
 def test_a_schema_with_rules_goes_through_json_dicts_and_pickles(tmp_path):
@@ -198,7 +198,7 @@ def test_formulas_are_computed_as_they_are_read(text):
         3,
     ],
 )
-def test_what_is_no_formula_is_refused(text):
+def test_texts_that_are_no_formula_are_refused(text):
     with pytest.raises(ValueError, match="formula"):
         Formula(text)
 
@@ -215,7 +215,7 @@ def test_the_range_of_a_formula_holds_all_its_values():
     assert Formula("a * b - 3").find_range(ranges) == (-11.0, 9.0)
 
 
-# What is refused.
+# Refusals.
 
 REFUSED = {
     "no list": (3, "rules must be a list"),
@@ -405,10 +405,10 @@ def test_small_schemas_are_refused_just_where_brute_force_finds_a_contradiction(
     assert 20 < n_refused < 180
 
 
-# What holds of rows.
+# Rows that obey.
 
 
-def test_what_holds_is_told_row_by_row():
+def test_obeying_rows_are_told_one_by_one():
     table = pd.DataFrame(
         {
             "insured": ["no", "no", "yes", "yes"],
@@ -500,7 +500,7 @@ def test_columns_that_no_rule_connects_do_not_change():
     weights = np.array([0.9, 0.1, 0.1, 0.9, 0.25, 0.75])
     table = draw(Schema(kinds, [Implies({"a": 0}, {"b": 0})]), 20_000, weights)
     assert_allclose((table["c"] == 1).mean(), 0.75, atol=0.015)
-    # Of nine ways to be 0 and 0, nine to be 1, and one to be both: P(a) ∝ .9·.1, .1.
+    # With a = 0 only b = 0 obeys: P(a = 0) ∝ 0.9·0.1, and P(a = 1) ∝ 0.1.
     assert_allclose((table["a"] == 0).mean(), 0.09 / 0.19, atol=0.015)
 
 
@@ -690,7 +690,7 @@ def test_rules_that_codes_nearly_exclude_are_met_all_the_same():
     assert find_rows(schema, 200, [0.0, 1.0, 0.5, 0.5, 1e-9])
 
 
-def test_what_was_learnt_may_exclude_a_rule_which_is_named():
+def test_learnt_weights_may_exclude_a_rule_which_is_named():
     kinds = {"a": Boolean(), "b": Category([0, 1]), "c": Boolean()}
     schema = Schema(kinds, [Implies({"a": True}, {"c": True}), Implies({"c": True}, {"b": 1})])
     with pytest.raises(ValueError, match=r"obey Implies.*'c': True.*'b': 1.*too rare"):
@@ -758,7 +758,7 @@ def test_derived_columns_stay_within_their_bounds_and_divisions_by_zero_are_miss
     assert (draw(whole, 400)["b"] > 0).all()
 
 
-# What rules leave out of two-way tables.
+# Cells of two-way tables that rules leave out.
 
 
 def test_impossible_pairs_are_those_that_no_row_has_which_obeys():

@@ -292,13 +292,13 @@ def test_symlog_knots_are_even_on_either_side_of_zero():
         assert 0 in knots
         assert_allclose(-Number(-upper, -lower, n_knots=9, scale="symlog").positions[::-1], knots)
     assert_array_equal(Number(-5, 7, n_knots=2, scale="symlog").positions, [-5, 7])
-    # Of one sign it is as log, where that begins at 0.
+    # Knots of numbers of one sign are as on a log scale that begins at 0.
     assert_allclose(
         Number(0, 5000, scale="symlog").positions, Number(0, 5000, scale="log").positions
     )
 
 
-def test_what_is_linear_around_zero():
+def test_linear_part_around_zero():
     """1; a thousandth of the larger bound, if that is less; but no less than a step."""
     for lower, upper, decimals, linear in (
         (-1e6, 1e6, 0, 1),
@@ -321,7 +321,7 @@ def test_no_atom_is_a_knot_of_numbers_with_decimals():
     assert_array_equal(kind.positions, [1, 9, 12, 100])
     assert_array_equal(Number(-2, 2, 1, knots=[-2, 0, 2], atoms=[0]).positions, [-2, -0.1, 0.1, 2])
     assert_array_equal(Number(0, 9, 0, knots=[0, 9], atoms=[9, 8]).positions, [0, 7])
-    # Of others, nothing else is as near.
+    # Numbers without decimals have none that is nearest to an atom.
     assert_array_equal(Number(0, 1, knots=[0, 1], atoms=[0]).positions, [0, 1])
 
 
@@ -410,7 +410,7 @@ def test_no_atom_is_a_knot_of_numbers_with_decimals():
         ((17, 90), "must be one of .* or a dict; got \\(17, 90\\)"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_column(spec, message):
+def test_senseless_columns_are_refused_by_name(spec, message):
     with pytest.raises(ValueError, match=f"^Column 'here': .*{message}"):
         Schema({"fine": Boolean(), "here": spec})
 
@@ -425,7 +425,7 @@ def test_what_makes_no_sense_is_refused_by_column(spec, message):
         ({"": Boolean()}, "non-empty strings; got ''"),
     ],
 )
-def test_what_is_no_schema(columns, message):
+def test_objects_that_are_no_schema(columns, message):
     with pytest.raises(ValueError, match=message):
         Schema(columns)
 
@@ -544,7 +544,7 @@ def test_a_schema_as_html_has_a_row_for_each_column_and_escapes_it():
     ]
 
 
-def test_what_is_nested_too_deeply_is_no_schema(tmp_path):
+def test_json_nested_too_deeply_is_no_schema(tmp_path):
     for text, message in [("[" * 100_000, "nested too deeply"), ("{", "not valid JSON")]:
         (tmp_path / "schema.json").write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -555,7 +555,7 @@ def test_what_is_nested_too_deeply_is_no_schema(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [5, None, np.array([1.0, 2.0]), pd.NA, pd.DataFrame({"a": [1]})])
-def test_what_is_of_another_type_is_named(bad):
+def test_objects_of_another_type_are_named(bad):
     frame = pd.DataFrame({"a": [1, 2]})
     for call, name in [
         (lambda: Schema.from_dtypes(bad), "dtypes"),

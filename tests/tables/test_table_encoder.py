@@ -188,7 +188,7 @@ def test_decoding_gives_back_what_was_encoded(case):
     encoder, table, expected = case
     decoded = decode(encoder, encoder.encode(table))
     assert_same(decoded, expected, encoder.schema)
-    # What is decoded can be encoded.
+    # Decoded rows can be encoded.
     again = decode(encoder, encoder.encode(decoded))
     assert_same(again, decoded, encoder.schema)
 
@@ -270,7 +270,7 @@ def test_dtypes_of_an_example(encoder, table):
     assert_array_equal(decoded.isna(), table.isna())
 
 
-def test_what_has_no_exact_place_is_rounded_clipped_or_gathered(encoder, table):
+def test_cells_without_an_exact_place_are_rounded_clipped_or_gathered(encoder, table):
     table["age"] = [16.9, 17.6, 1e300]
     table["pay"] = [-np.inf, 1.005001, np.inf]
     table["pet"] = ["horse", ["a", "list"], ("a", "tuple")]
@@ -428,7 +428,7 @@ def test_extreme_draws_avoid_what_has_no_weight(uniform):
 
 
 @pytest.mark.parametrize("n_rows", [1, 3])
-def test_what_is_drawn_has_the_weights_as_its_mean(encoder, n_rows):
+def test_draws_have_the_weights_as_their_mean(encoder, n_rows):
     n_draws = 20_000
     rows = random_rows(encoder, n_rows, n_rows)
     drawn = encoder.draw(np.repeat(rows, n_draws, axis=0), np.random.RandomState(0))
@@ -458,7 +458,7 @@ def test_cuts_say_where_numbers_are_between_knots(decimals):
     assert Schema.from_json(encoder.schema.to_json()) == encoder.schema
 
 
-def test_what_has_no_weight_is_never_drawn():
+def test_places_without_weight_are_never_drawn():
     schema = Schema(
         {
             "x": Number(0, 4, decimals=0, missing=True),

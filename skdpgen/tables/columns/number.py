@@ -26,7 +26,7 @@ from .values import MAX_UNITS, Values, place_knots, wide_knots
 
 # Default number of knots.
 N_KNOTS = 16
-# What many records of a column may share, and what may stand for what is not known: ends of shares,
+# Values that many records may share, or that may stand for unknown ones: ends of shares,
 # repeated digits, as surveys code it, and the largest numbers of a field with decimals.
 _REPEATED = [digit * (10**k - 1) // 9 for digit in (7, 8, 9) for k in range(2, 8)]
 _CANDIDATES = (0, 1, 100, -1, 9, *_REPEATED, -9, *(-number for number in _REPEATED))

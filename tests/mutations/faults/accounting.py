@@ -502,7 +502,7 @@ PRIVACY = {
         "accounting.units:unit_assumptions",
         "(_ONE_IDENTIFIER, _UNLIKE)",
         "(_ONE_IDENTIFIER,)",
-        "tests/accounting/test_units.py::test_what_a_certificate_for_persons_rests_on",
+        "tests/accounting/test_units.py::test_assumptions_of_a_certificate_for_persons",
     ),
     "a unit may contradict what is assumed": Fault(
         "accounting.units:check_unit",

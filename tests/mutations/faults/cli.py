@@ -138,6 +138,6 @@ FUNCTION = {
         "tables.metadata.own:unwrap",
         '"schema" in document and isinstance(document.get("report"), list)',
         "False",
-        "tests/cli/test_reports.py::test_what_was_found_is_a_schema_for_what_comes_after",
+        "tests/cli/test_reports.py::test_found_columns_are_a_schema_for_later_fits",
     ),
 }

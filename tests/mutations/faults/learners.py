@@ -21,7 +21,7 @@ PRIVACY = {
         "learners.adaptation:_cotangent",
         "torch.Generator().manual_seed(seed)",
         "None",
-        "tests/adaptation/test_audits.py::test_what_adapters_release_is_consistent[rows]",
+        "tests/adaptation/test_audits.py::test_releases_of_adapters_are_consistent[rows]",
     ),
     "what is spent follows from what stands out": Fault(
         "learners.interactions:InteractionSearch.run",
