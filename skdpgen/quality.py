@@ -64,7 +64,7 @@ CAUSES = {
     "vary.",
     "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "
     "next to them. Declare the bounds, as Number(lower, upper).",
-    "tail": "Columns {} have long tails, by their quantiles, that do not show above the noise. "
+    "tail": "Columns {} have long tails that do not show above the noise, by released counts. "
     "Declare the bounds, as Number(lower, upper), or learn a logarithm of the columns.",
 }
 # Most warnings of a fit about released numbers.

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from skdpgen.tables.blocks import knot_weights
 from skdpgen.tables.columns import Category, Date, Number, Ordinal
 from skdpgen.tables.columns.values import wide_knots
 from skdpgen.tables.inference.columns import SchemaInference
+from skdpgen.tables.inference.densities import Histogram, estimate_density
 from skdpgen.tables.inference.location import (
     FACTOR,
     N_LEVELS,
@@ -28,7 +30,7 @@ from skdpgen.tables.inference.location import (
     read_locations,
     read_value,
 )
-from skdpgen.tables.inference.tails import LEAST_LOSS, estimate_loss
+from skdpgen.tables.inference.tails import CONSTANTS, describe_loss, estimate_loss
 from skdpgen.tables.schema import Schema
 
 
@@ -339,35 +341,58 @@ def test_times_and_durations_are_named_rather_than_their_categories(text):
 # Tails.
 
 
-def count(values, last, n_per_octave=4):
-    knots = wide_knots(n_per_octave=n_per_octave)
-    knots = knots[(knots >= 0) & (knots <= last)]
-    return knots, knot_weights(values, knots).sum(axis=0), 0.0
+def lose(values, last, std=0.0, seed=0, unit=None):
+    """Return the estimate for values of which those beyond `last` are there, at noisy counts."""
+    rng, knots = np.random.default_rng(seed), wide_knots(n_per_octave=4)
+    wide, fine = knots[(knots >= 0) & (knots <= last)], np.linspace(0, last, 100)
+    parts = []
+    for grid in (wide, fine):
+        counts = knot_weights(values, grid).sum(axis=0)
+        parts.append(Histogram(grid, counts + std * rng.normal(size=len(grid)), std))
+    density = estimate_density(parts, 0.0, last, unit)
+    return estimate_loss(parts[1], parts[0], density, 0.0, last, unit), parts, density
 
 
 @pytest.mark.parametrize("last", [16.0, 64.0])
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_the_loss_of_a_lognormal_tail_is_estimated(last, scale):
+@pytest.mark.parametrize("std", [5.0, 30.0])
+def test_the_loss_of_a_lognormal_tail_is_estimated(last, std):
     values = np.random.default_rng(0).lognormal(0, 1.5, 30_000)
     loss = 1 - values.clip(max=last).mean() / values.mean()
-    knots, counts, std = count(values, last)
-    found = estimate_loss(knots * scale, counts, std)
-    assert 0.4 * loss < found < 1.1 * loss
-    assert estimate_loss(-knots[::-1] * scale, counts[::-1], std) == pytest.approx(found)
+    (found, error), parts, (points, masses) = lose(values, last, std)
+    assert 0 < error < loss
+    assert abs(found - loss) < max(2 * error, 0.2 * loss)
+    fine, wide = parts[1], parts[0]
+    scaled = [replace(part, knots=part.knots * 1e6) for part in (fine, wide)]
+    again = estimate_loss(*scaled, (points * 1e6, masses), 0.0, last * 1e6)
+    assert again == pytest.approx((found, error), rel=1e-6)
+    mirrored = [replace(p, knots=-p.knots[::-1], counts=p.counts[::-1]) for p in (fine, wide)]
+    again = estimate_loss(*mirrored, (-points[::-1], masses[::-1]), -last, 0.0)
+    assert again == pytest.approx((found, error), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["uniform", "exponential", "normal", "groups", "both signs"])
-def test_other_columns_lose_no_tail(name):
+@pytest.mark.parametrize("name", ["uniform", "exponential", "normal", "groups", "geometric"])
+@pytest.mark.parametrize("std", [0.0, 30.0])
+def test_other_columns_lose_no_tail(name, std):
     rng = np.random.default_rng(0)
     values = {
         "uniform": rng.random(20_000),
         "exponential": rng.exponential(size=20_000),
         "normal": abs(rng.normal(5, 1, 20_000)),
         "groups": np.r_[rng.normal(8, 2, 17_000), rng.normal(1000, 50, 3000)].clip(0),
-        "both signs": rng.standard_t(3, 20_000),
+        "geometric": rng.geometric(0.02, 20_000),
     }[name]
-    knots = np.linspace(min(values.min(), 0), values.max(), 200)
-    assert estimate_loss(knots, knot_weights(values, knots).sum(axis=0), 0.0) < LEAST_LOSS / 2
+    unit = 1.0 if name == "geometric" else None
+    (loss, _), *_ = lose(values, float(values.max()), std, unit=unit)
+    assert loss < CONSTANTS.least_loss
+
+
+def test_numbers_of_both_signs_and_declared_bounds_lose_no_tail():
+    values = np.random.default_rng(0).lognormal(0, 2, 3000)
+    _, (wide, fine), density = lose(values, 16.0)
+    assert estimate_loss(fine, wide, density, -1.0, 16.0) == (0.0, 0.0)
+    assert "mean low by" in describe_loss(Number(), fine, wide, density, 0.0, 16.0)
+    assert not describe_loss(Number(None, 16.0), fine, wide, density, 0.0, 16.0)
+    assert "mean low by" in describe_loss(Number(0.0), fine, wide, density, 0.0, 16.0)
 
 
 def test_long_tails_are_told_with_their_effect_on_the_mean():
@@ -375,6 +400,6 @@ def test_long_tails_are_told_with_their_effect_on_the_mean():
     frame = pd.DataFrame({"x": rng.lognormal(6, 2, 3000), "y": rng.normal(size=3000)})
     schema = Schema({"x": Number(), "y": Number()})
     with pytest.warns(
-        FitQualityWarning, match=r"Columns 'x' \(mean low by \d\d%\) have long tails"
+        FitQualityWarning, match=r"Columns 'x' \(mean low by \d\d% ± \d+%\) have long tails"
     ):
         infer(frame, schema, epsilon=1.0)

@@ -47,7 +47,7 @@ from .ranges import (
     narrow_range,
     quantile_knots,
 )
-from .tails import LEAST_LOSS, estimate_loss
+from .tails import describe_loss
 
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
 # records, on average, in units of its noise, where the records of each level of the target have
@@ -330,7 +330,7 @@ class SchemaInference:
             for name in self._scales
         }
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
-        found, unresolved, lost, apart, low = {}, [], {}, {}, {}
+        found, unresolved, lost, apart, tails = {}, [], {}, {}, {}
         for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
@@ -338,24 +338,24 @@ class SchemaInference:
             if kind.atoms is None:
                 atoms += counted.find_shared(max(n_knots, N_KNOTS))
             counts, n_values = counted.without(atoms)
+            finest = Histogram(knots, counts, std)
             if name in ranged:
-                lower, upper = narrow_range(
-                    knots, counts, std, n_values, unit_of(kind), ranged[name].without(atoms)
-                )
+                wide = ranged[name].without(atoms)
+                lower, upper = narrow_range(knots, counts, std, n_values, unit_of(kind), wide)
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
                 known, left = self._known(name), set(ranged[name].atoms).difference(atoms)
                 beyond = [a for a in left if not lower <= a <= upper]
                 lost.update((name, write_near(known, a)) for a in beyond)
                 apart.update((name, write_near(known, sum(a) / 2)) for a in ranged[name].apart)
-                if not isinstance(self.schema[name], Date):
-                    low[name] = estimate_loss(knots, counts, std)
             chosen, unit, parts = knots, unit_of(kind), [Histogram(knots, counts, std)]
             # Around new point masses, the wide grid counts these as well.
             new = {a for a in atoms if knots[0] <= a <= knots[-1]}
             if name in ranged and new <= set(ranged[name].atoms):
                 parts = ranged[name].around(*knots[[0, -1]]) + parts
             density = estimate_density(parts, *knots[[0, -1]], unit)
+            if name in ranged and not isinstance(self.schema[name], Date):
+                tails[name] = describe_loss(kind, finest, Histogram(*wide), density, lower, upper)
             if is_unresolved(knots, counts, std, n_values, unit):
                 unresolved.append(name)
             if len(knots) > n_knots:
@@ -376,8 +376,7 @@ class SchemaInference:
         warn_of_columns("values unresolved", unresolved)
         warn_of_columns("cut", lost)
         warn_of_columns("apart", apart)
-        low = {n: f"mean low by {x:.0%}" for n, x in low.items() if x >= LEAST_LOSS}
-        warn_of_columns("tail", low)
+        warn_of_columns("tail", {name: text for name, text in tails.items() if text})
         found = self._wrap(found)
         # Breakpoints of dates that are knots after rounding are none.
         self.counted = {name: n for name, n in self.counted.items() if found[name].cuts}

@@ -1,55 +1,179 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Effect of truncated tails on the mean of a column, from noisy counts."""
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
-from .ranges import spread_counts
-
-# Shares below the quantiles that a lognormal tail has; set by hand. Values in two groups have no
-# tail although one of the two ratios of quantiles is large: the smaller one decides.
-_SHARES = 0.5, 0.8, 0.95
-# Least share of a mean whose loss is told: the tails of exponential columns, of which all shows,
-# seem to lose less. Set by hand.
-LEAST_LOSS = 0.08
+from ..columns.values import locate_between
 
 
-def estimate_loss(knots, counts, std):
-    """Return by how much the mean of a column is nearer to zero because its tail does not show.
+@dataclass(frozen=True)
+class TailConstants:
+    """Constants of tails; tuned on 1,530 made up columns of 17 distributions at ε 1, 3 and 10.
 
-    The tail is that of a lognormal distribution with the quantiles that were counted. It is
-    compared with what of the counts is more than noise.
+    Seeds apart from those give the figures of tests and of the changelog.
+    """
+
+    # A tail has a count of so many standard deviations of noise, and such a share of values.
+    min_signal: float = 60.0
+    min_share: float = 0.1
+    max_share: float = 0.75
+    # Largest χ² of a count at which the family fits; otherwise half as many values are tried.
+    max_chi2: float = 2.5
+    n_tries: int = 4
+    # Standard deviation of the relative error of the family.
+    misfit: float = 0.05
+    # Shapes of the g-and-h family, log2 of scales relative to that of the median, and quantiles.
+    g: tuple = tuple(np.linspace(0, 3, 13).tolist())
+    h: tuple = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
+    log2_scales: tuple = tuple(np.linspace(-0.75, 0.75, 13).tolist())
+    n_quantiles: int = 50
+    # Rate of the exponential prior of h ≥ 0.
+    rate: float = 2.0
+    # Least expected loss that is told, as a share of the mean.
+    least_loss: float = 0.08
+
+
+CONSTANTS = TailConstants()
+
+
+def describe_loss(kind, fine, wide, density, lower, upper):
+    """Return the effect on the mean where it is large and the bound was inferred, or "".
 
     Parameters
     ----------
-    knots, counts : ndarray of shape (n_knots,)
-        Noisy counts near knots, without point masses.
-    std : float
-        Standard deviation of their noise.
+    kind : Number
+        As declared.
+    fine, wide, density, lower, upper
+        As in `estimate_loss`.
+    """
+    is_declared = (kind.lower if upper <= 0 else kind.upper) is not None
+    unit = None if kind.decimals is None else 10.0**-kind.decimals
+    loss, std = estimate_loss(fine, wide, density, lower, upper, unit)
+    is_told = loss >= CONSTANTS.least_loss and not is_declared
+    return f"mean low by {loss:.0%} ± {std:.0%}" if is_told else ""
+
+
+def estimate_loss(fine, wide, density, lower, upper, unit=None):
+    """Estimate by how much the mean of a column is nearer to zero as its tail is cut at a bound.
+
+    The part of the distribution beyond a quantile is that of a g-and-h distribution [1]_ beyond its
+    median: exponential, lognormal, Weibull and Pareto tails are near to one. Its posterior
+    distribution follows from the counts, with the variance of their noise and of sampling.
+
+    Parameters
+    ----------
+    fine : Histogram
+        Counts without point masses. Values beyond its knots are at these.
+    wide : Histogram
+        Counts on another grid; values beyond may be at the last knot.
+    density : (points, masses)
+        As from `estimate_density`.
+    lower, upper : float
+        Inferred bounds.
+    unit : float, default=None
+        Values are whole multiples of it.
 
     Returns
     -------
-    float
-        The share of the mean that is lost, in [0, 1]; 0 for numbers of both signs.
+    loss, std : float
+        Mean and standard deviation of the posterior distribution of the share of the mean that is
+        lost; 0 for numbers of both signs, and where no tail of the family fits.
+
+    References
+    ----------
+    .. [1] D. C. Hoaglin, "Summarizing shape numerically: the g-and-h distributions", in Exploring
+       Data Tables, Trends, and Shapes, Wiley, 1985.
     """
-    if knots[0] < 0 < knots[-1]:
-        return 0.0
-    if knots[0] < 0:
-        knots, counts = -knots[::-1], counts[::-1]
-    points, masses = spread_counts(knots, counts, std)
-    if not masses.sum() > 0:
-        return 0.0
-    masses = masses / masses.sum()
-    quantiles = np.interp(_SHARES, np.r_[0, np.cumsum(masses)], points)
-    scores = norm.ppf(_SHARES)
-    if not 0 < quantiles[0] < quantiles[1] < quantiles[2]:
-        return 0.0
-    scale = (np.diff(np.log(quantiles)) / np.diff(scores)).min()
-    location = np.log(quantiles[1]) - scale * scores[1]
-    # E max(X - q, 0) of a lognormal X, and of the counts.
-    mean, end = np.exp(location + scale**2 / 2), (np.log(quantiles[2]) - location) / scale
-    expected = mean * norm.sf(end - scale) - quantiles[2] * norm.sf(end)
+    points, masses = density
+    if lower < 0 < upper or not masses.sum() > 0:
+        return 0.0, 0.0
+    parts = [(fine.knots, fine.counts, fine.std, None), (wide.knots, wide.counts, wide.std, -1)]
+    if lower < 0:
+        parts = [(-knots[::-1], counts[::-1], *rest) for knots, counts, *rest in parts]
+        points, masses, upper = -points[::-1], masses[::-1], -lower
+    cumulative = np.r_[0, np.cumsum(masses)]
+    share = CONSTANTS.min_signal * fine.std / cumulative[-1]
+    share = float(np.clip(share, CONSTANTS.min_share, CONSTANTS.max_share))
+    for _ in range(CONSTANTS.n_tries):
+        found, chi2 = _fit_tail(parts, points, cumulative, share, upper, unit)
+        if chi2 <= CONSTANTS.max_chi2:
+            return found
+        share /= 2
+    return 0.0, 0.0
+
+
+def _fit_tail(parts, points, cumulative, share, upper, unit):
+    """Return the loss and its standard deviation, and χ² of a count, for a tail of a share."""
+    knots, total = parts[0][0], cumulative[-1]
+    start = np.searchsorted(knots, np.interp((1 - share) * total, cumulative, points))
+    start = knots[max(min(int(start), len(knots) - 3), 0)]
+    n_tail = total - np.interp(start, points, cumulative)
+    median = np.interp(total - n_tail / 2, cumulative, points) - start
+    if n_tail <= 2 or median <= 0:
+        return (0.0, 0.0), np.inf
+    shapes, tails, weights = _list_tails(n_tail)
+    excess = (median * 2.0 ** np.array(CONSTANTS.log2_scales)[:, None, None] * tails).reshape(
+        -1, len(weights)
+    )
+    values = start + excess
+    if unit is not None:
+        values = np.round(values / unit) * unit
+    fit, n_counts = 0.0, -3
+    for knots, counts, std, end in parts:
+        where = slice(np.searchsorted(knots, start) + 1, end)
+        # Knots next to the start count values below it as well.
+        if len(knots[where]) > 1:
+            expected = n_tail * _count(values, weights, knots[where.start - 1 :])[:, 1:]
+            expected = expected[:, : len(counts[where])]
+            variance = std**2 + expected.clip(0.1) + (CONSTANTS.misfit * expected) ** 2
+            chi2 = (counts[where] - expected) ** 2 / variance
+            fit = fit + np.stack([chi2.sum(axis=1), np.log(variance).sum(axis=1)])
+            n_counts += len(counts[where])
+    if n_counts <= 0:
+        return (0.0, 0.0), np.inf
+    chi2, spread = fit
+    score = -(chi2 + spread) / 2 - CONSTANTS.rate * np.tile(shapes, len(CONSTANTS.log2_scales))
+    posterior = np.exp(score - score.max())
+    posterior /= posterior.sum()
     middles = (points[1:] + points[:-1]) / 2
-    counted = masses @ (middles - quantiles[2]).clip(0)
-    loss = max(expected - counted, 0.0)
-    return float(loss / (loss + masses @ middles))
+    below = np.diff(cumulative) @ np.minimum(middles, start)
+    losses = n_tail * ((values - upper).clip(0) @ weights)
+    losses /= below + n_tail * (excess @ weights)
+    loss = float(posterior @ losses)
+    std = float(np.sqrt(posterior @ (losses - loss) ** 2))
+    return (loss, std), chi2[score.argmax()] / n_counts
+
+
+def _list_tails(n_tail):
+    """Return h ≥ 0, quantiles relative to the median of each of the shapes, and their weights."""
+    # No record of so many is expected beyond the last quantile.
+    ends = np.r_[np.linspace(1, 0, CONSTANTS.n_quantiles), np.geomspace(1, 1 / n_tail, 20)]
+    ends = np.unique(ends)[::-1]
+    weights = ends[:-1] - ends[1:]
+    scores = ndtri(1 - (ends[:-1] + ends[1:]) / 4)
+    g, h = (a.ravel() for a in np.meshgrid(CONSTANTS.g, CONSTANTS.h, indexing="ij"))
+    quantiles = _transform(np.r_[ndtri(0.75), np.linspace(0, 5, 200)], g, h)
+    is_increasing = (np.diff(quantiles[:, 1:], axis=1) > 0).all(axis=1)
+    g, h, medians = g[is_increasing], h[is_increasing], quantiles[is_increasing, :1]
+    return h.clip(0), _transform(scores, g, h) / medians, weights
+
+
+def _transform(scores, g, h):
+    """Return the g-and-h transform of normal scores for each shape."""
+    g, h = g[:, None], h[:, None]
+    linear = np.where(g > 0, np.expm1(g * scores) / np.where(g > 0, g, 1), scores)
+    return linear * np.exp(h * scores**2 / 2)
+
+
+def _count(values, weights, knots):
+    """Return the hat weights of each row of values at the knots."""
+    left, shares = locate_between(values, knots)
+    rows = np.arange(len(values))[:, None] * len(knots)
+    counts = sum(
+        np.bincount((rows + left + i).ravel(), (weights * part).ravel(), len(rows) * len(knots))
+        for i, part in ((0, 1 - shares), (1, shares))
+    )
+    return counts.reshape(len(rows), -1)
