@@ -62,8 +62,8 @@ print((made["admitted"] <= made["discharged"]).all())
 drawn["visits"].head(6)
 
 # %%
-# What is kept
-# ------------
+# Moves and stays
+# ---------------
 #
 # The share of patients who go from one ward to another, and the nights of stays.
 

@@ -259,10 +259,7 @@ class PrivacyBudget:
             )
 
     def _reserve(self, plan: Plan, reproducible: bool) -> int | None:
-        """Charge a whole plan and return a ticket, or raise BudgetExceededError.
-
-        There is no ticket if an earlier update of the same stream has paid for all of them.
-        """
+        """Charge a whole plan, or raise an error; return a ticket, or None if its stream has paid."""
         if reproducible:
             raise BudgetExceededError(
                 "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "
@@ -278,10 +275,7 @@ class PrivacyBudget:
         return self._store.add(lambda charges: self._allow(charge, charges))
 
     def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge | None:
-        """Return a charge that fits into the budget with the others; else raise an error.
-
-        Return None if the stream of the charge has paid already.
-        """
+        """Return a charge that fits into the budget, or None if its stream has paid already."""
         paid = [other.events for other in charges if other.stream == charge.stream is not None]
         # An update that failed before its release has left a charge without events.
         if charge.events in paid:

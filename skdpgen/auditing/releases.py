@@ -312,7 +312,7 @@ def audit(
                 raise _AllAudited
         return release(mechanism)
 
-    # Of two tables, records are the rows of the first.
+    # Records are the rows of the first of two tables.
     first = next(iter(data["X"].values())) if isinstance(data["X"], dict) else data["X"]
     null = np.isin(np.arange(len(first)), canary.candidates)
     with intercept_releases(watch, null), muted(), contextlib.suppress(_AllAudited):

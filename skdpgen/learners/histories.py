@@ -194,7 +194,7 @@ def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.
     n, M, n_levels = rows.shape
     shares, steps = particles.find_shares(persons)
     shared = rows * shares[..., None]
-    # Of a person with k rows: the means of the first k rows, and of their numbers in the order.
+    # Means of the first k rows of a person with k rows, and of their numbers in the order.
     first = (
         torch.eye(M, device=rows.device).cumsum(0).T / torch.arange(1, M + 1, device=rows.device)
     ).T

@@ -144,7 +144,7 @@ def test_interactions_that_pairs_imply_are_not_sought():
     assert find([9000], predicted=0.2) == [(0, 1, 2)]
     assert find([-9000], predicted=0.31) == [(0, 1, 2)]
     assert find([2000], predicted=0.31) == [(0, 1, 2)]  # less than implied
-    # Of 10,000 records, 2.6 standard deviations of the noise are significant.
+    # Beyond 2.6 standard deviations of the noise, a sum over 10,000 records is significant.
     assert find([10_000], std=4500) == find([90_000], std=4500) == []
     assert find([10_000], std=3000) == find([90_000], std=3000) == [(0, 1, 2)]
 

@@ -139,7 +139,7 @@ def test_particles_of_a_rare_level_are_learnt():
 
 
 def test_the_two_samples_of_a_loss_are_independent():
-    """Of 10 particles, two samples of 5 share 2.5 on average; the halves of all 10 share none."""
+    """Two samples of 5 of 10 particles share 2.5 on average; halves of all 10 share none."""
     start, generator = torch.full((2, 4), 0.5), torch.Generator().manual_seed(0)
     rows = TableParticles([10, 6], generator, [2, 2], start)
     shared = []
