@@ -259,7 +259,7 @@ class PrivacyBudget:
             )
 
     def _reserve(self, plan: Plan, reproducible: bool) -> int | None:
-        """Charge a whole plan, or raise an error; return a ticket, or None if its stream has paid."""
+        """Charge a whole plan and return a ticket, or None if its stream has paid; or raise."""
         if reproducible:
             raise BudgetExceededError(
                 "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "

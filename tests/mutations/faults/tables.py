@@ -692,8 +692,8 @@ FUNCTION = {
     ),
     "other kinds lose the rules": Fault(
         "tables.schema:Schema.replace",
-        "Schema({**self, **columns}, rules)",
-        "Schema({**self, **columns})",
+        "type(self)({**self, **columns}, rules)",
+        "type(self)({**self, **columns})",
         rules("columns_that_are_left_keep_what_rules_say_of_them"),
     ),
     "a derived column is learnt": Fault(
