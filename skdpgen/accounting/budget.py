@@ -270,8 +270,7 @@ class PrivacyBudget:
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
         charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None, plan.stream)
-        # The decision is made inside the store's transaction: two fits cannot both see the last of
-        # the budget.
+        # Decided in the store's transaction: two fits cannot both see the last of the budget.
         return self._store.add(lambda charges: self._allow(charge, charges))
 
     def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge | None:

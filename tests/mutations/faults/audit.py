@@ -12,7 +12,7 @@ PRIVACY = {
     ),
     "inferred bounds cover candidates": Fault(
         "auditing.releases:audit",
-        'np.isin(np.arange(len(first)), canary.candidates)',
+        "np.isin(np.arange(len(first)), canary.candidates)",
         "None",
         audit("records_that_are_not_clipped[auto, few records]"),
     ),
