@@ -183,7 +183,7 @@ def test_inferred_numbers_are_known_by_their_histograms():
     frame = draw(4000, 11)
     sampler = DPSWFlowSampler(20.0, n_steps=50, n_particles=200).fit(frame)
     found = estimate(sampler, lambda frame: frame["x"].mean()).iloc[0]
-    assert found.not_released < 0.2 * found.std_error
+    assert found.not_released < 0.3 * found.std_error
     assert abs(found.estimate - frame["x"].mean()) < 5 * found.noise
     report = sampler.schema_report_
     report["finding"] = report["finding"].astype(object)

@@ -108,7 +108,7 @@ PRIVACY = {
         "accounting.budget:_tell_processes",
         "[*_inherited, *opened]",
         "opened",
-        budget_processes("what_a_process_has_inherited_stays"),
+        budget_processes("inherited_budgets_of_a_process_stay"),
     ),
     "other processes know of no budget": Fault(
         "accounting.budget:find_open_budgets",
@@ -144,13 +144,13 @@ PRIVACY = {
         "accounting.budget_stores:FileStore.settle",
         '"UPDATE charges SET events = ? WHERE ticket = ?"',
         '"UPDATE charges SET events = ? WHERE ticket >= ?"',
-        budget_files("what_one_fit_has_left_is_taken_from_no_other"),
+        budget_files("rest_of_one_fit_is_taken_from_no_other"),
     ),
     "a folder is not synced": Fault(
         "accounting.budget_stores:FileStore._create",
         "os.fsync(descriptor)",
         "pass",
-        budget_files("what_is_written_is_on_the_disk"),
+        budget_files("written_entries_are_on_the_disk"),
     ),
     "a slower process puts its own budget in place": Fault(
         "accounting.budget_stores:FileStore._create",
@@ -174,7 +174,7 @@ PRIVACY = {
         "accounting.budget_stores:_transaction",
         '"PRAGMA synchronous=FULL"',
         '"PRAGMA synchronous=OFF"',
-        budget_files("what_is_written_is_on_the_disk"),
+        budget_files("written_entries_are_on_the_disk"),
     ),
     "a budget is rounded to the nearest float": Fault(
         "accounting.calibration:check_epsilon",
@@ -202,7 +202,7 @@ PRIVACY = {
         "accounting.certificate:Certificate.from_json",
         "math.isclose(float(stated), cost, rel_tol=_TOLERANCE)",
         "float(stated) >= cost * (1 - _TOLERANCE)",
-        certificate("what_follows_from_events_cannot_be_stated_otherwise"),
+        certificate("numbers_that_follow_from_events_cannot_be_stated_otherwise"),
     ),
     "a digest is not printed": Fault(
         "accounting.certificate:Certificate._list_statements",
@@ -226,7 +226,7 @@ PRIVACY = {
         "accounting.certificate_form:read_event",
         "not touches_data(event)",
         "False",
-        certificate_edits("what_contradicts_itself_or_says_nothing_is_refused"),
+        certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
     "of persons the least number of rows is said": Fault(
         "accounting.composition:compose",
@@ -340,7 +340,7 @@ PRIVACY = {
         "accounting.rounding:show",
         "Context(_DIGITS, ROUND_CEILING)",
         "Context(_DIGITS)",
-        release_rounding("what_is_printed_is_never_less"),
+        release_rounding("printed_numbers_are_never_less"),
     ),
     "what is beyond the grid costs nothing": Fault(
         "accounting.loss_distributions:_pmf",
@@ -466,7 +466,7 @@ PRIVACY = {
         "accounting.strict_json:check_members",
         "not known[name].allows(value)",
         "False",
-        certificate_edits("what_contradicts_itself_or_says_nothing_is_refused"),
+        certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
     "true is a number of JSON": Fault(
         "accounting.strict_json:number",
@@ -508,7 +508,7 @@ PRIVACY = {
         "accounting.units:check_unit",
         "others in assumptions",
         "False",
-        certificate_edits("what_contradicts_itself_or_says_nothing_is_refused"),
+        certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
     "verify takes a certificate that is not signed": Fault(
         "accounting.verification:read_certificate",

@@ -107,7 +107,7 @@ PRIVACY = {
         "auditing.runs:Canary.insert",
         "taken[rows] if position is None else position",
         "taken[rows]",
-        audit("what_is_sound_is_shown_to_cost_nearly_what_is_claimed[second moments, replaced]"),
+        audit("sound_releases_are_shown_to_cost_nearly_what_is_claimed[second moments, replaced]"),
     ),
     "audits take noise for less than it is": Fault(
         "auditing.statistics:std_upper_bound",

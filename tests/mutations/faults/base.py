@@ -28,7 +28,7 @@ PRIVACY = {
         "checks:is_one_of",
         "isinstance(value, str | int | None) and value in choices",
         "value in choices",
-        schema("what_is_of_another_type_is_named[bad4]"),
+        schema("objects_of_another_type_are_named[bad4]"),
     ),
     "threads are muted one by one": Fault(
         "_muting:_ActedOn.__subclasscheck__",
@@ -130,7 +130,7 @@ PRIVACY = {
         "curator.dataset:Dataset.validate_array",
         "isinstance(X, TableInParts)",
         "False",
-        engines("what_cannot_be_is_refused_before_a_row_is_read"),
+        engines("impossible_fits_are_refused_before_a_row_is_read"),
     ),
     "samples of chunks are planned": Fault(
         "planning:Planning._read",
@@ -142,7 +142,7 @@ PRIVACY = {
         "planning:Planning._refuse_samples",
         "not release.is_sum",
         "release is None",
-        of_persons("what_is_no_sum_over_all_rows_is_refused_before_anything_is_read"),
+        of_persons("releases_that_are_no_sum_over_all_rows_are_refused_before_any_read"),
     ),
     "samples come from the stream of the noise": Fault(
         "base:BaseGenerator._start_sampling",

@@ -65,7 +65,7 @@ FUNCTION = {
         "_cli.outputs:_is_same",
         "os.path.samefile(path, other)",
         "False",
-        outputs("what_would_be_written_over_is_refused"),
+        outputs("outputs_over_other_files_are_refused"),
     ),
     "a folder is there before its files are": Fault(
         "_cli.outputs:new_folder",
@@ -77,7 +77,7 @@ FUNCTION = {
         "_cli.outputs:check_folder",
         "os.listdir(target)",
         "[]",
-        outputs("what_makes_no_sense_is_refused_before_anything_is_read"),
+        outputs("senseless_options_are_refused_before_anything_is_read"),
     ),
     "decimals are written with a dot": Fault(
         "_cli.forms:Form._as_texts",

@@ -48,7 +48,7 @@ PRIVACY = {
         "curator.histories:HistoryCells._joined",
         "hashes % used",
         "np.arange(len(used)).astype(np.uint64) % used",
-        history_cells("what_a_person_adds_follows_from_that_person_alone[orphans]"),
+        history_cells("terms_of_a_person_follow_from_that_person_alone[orphans]"),
     ),
     "a gap reaches back to another person": Fault(
         "curator.histories:_find_gaps",
@@ -199,7 +199,7 @@ PRIVACY = {
         "curator.curator:Curator._release",
         "self.plan.max_rows is not None and not mechanism.is_sum",
         "self.plan.max_rows is None and not mechanism",
-        persons("what_is_no_sum_is_refused_before_a_row_is_read"),
+        persons("releases_that_are_no_sum_are_refused_before_a_row_is_read"),
     ),
     "the number of rows is told without noise": Fault(
         "curator.curator:Curator.count_rows",
@@ -310,7 +310,7 @@ PRIVACY = {
         "curator.persons:_write_name",
         "str.strip(name)",
         "name",
-        engines("of_equal_numbers_and_texts_in_other_partitions_one_person_is_made"),
+        engines("equal_numbers_and_texts_in_other_partitions_make_one_person"),
     ),
     "numbers and their texts are two persons": Fault(
         "curator.persons:_write_name",
@@ -328,7 +328,7 @@ PRIVACY = {
         "curator.persons:_write_name",
         "name is None or name is pd.NA or name is pd.NaT or not _is_identifier(name)",
         "name is None or name is pd.NA or name is pd.NaT",
-        persons("what_equals_no_copy_of_itself_is_no_identifier[objects]"),
+        persons("cells_unequal_to_their_copies_are_no_identifiers[objects]"),
     ),
     "floats that were rounded are persons": Fault(
         "curator.persons:_write_float",
@@ -337,7 +337,7 @@ PRIVACY = {
             return None
         """,
         "pass",
-        chunks("what_is_no_identifier_concerns_its_row_alone"),
+        chunks("invalid_identifiers_concern_their_row_alone"),
     ),
     "short floats are read as long ones": Fault(
         "curator.persons:_is_exact",
@@ -465,13 +465,13 @@ PRIVACY = {
         "curator.dataset:Dataset._split_persons",
         "is_in_parts and not is_column",
         "False",
-        engines("what_cannot_be_is_refused_before_a_row_is_read"),
+        engines("impossible_fits_are_refused_before_a_row_is_read"),
     ),
     "the grid is that of the number of rows": Fault(
         "curator.batches:RecordSource._count_persons",
         "n_persons * self.max_rows",
         "self._n_rows",
-        persons("what_is_public_follows_from_persons_alone"),
+        persons("public_facts_follow_from_persons_alone"),
     ),
     "rows that do not count are not left out": Fault(
         "curator.batches:RecordSource._limit_persons",

@@ -14,13 +14,13 @@ PRIVACY = {
         "curator.partitions:PartitionedTable.add_up",
         "type(error).__name__",
         "str(error)",
-        engines("what_a_worker_says_is_dropped"),
+        engines("output_of_a_worker_is_dropped"),
     ),
     "what a worker raises is the cause": Fault(
         "curator.partitions:PartitionedTable.add_up",
         "failure = type(error).__name__",
         'raise RuntimeError("workers failed (KeyError)") from error',
-        engines("what_a_worker_says_is_dropped"),
+        engines("output_of_a_worker_is_dropped"),
     ),
     "names of tasks are short": Fault(
         "curator.partitions:draw_name",

@@ -77,7 +77,7 @@ PRIVACY = {
         "federated.secure_aggregation:Client.make_update",
         "mask if self.position < other else -mask",
         "mask * np.uint64(0)",
-        clients("what_is_sent_is_as_random_numbers"),
+        clients("messages_look_like_random_numbers"),
     ),
     "clients contribute twice": Fault(
         "federated.secure_aggregation:Client.make_update",

@@ -29,7 +29,7 @@ FUNCTION = {
         "inference.projection:Projection.estimate",
         "np.where(bias <= CONSTANTS.most_bias * std_error, half, np.nan)",
         "1.0 * half",
-        estimates("what_was_not_released_gets_no_interval"),
+        estimates("unreleased_statistics_get_no_interval"),
     ),
     "cells that the model lacks have no influence": Fault(
         "inference.model:Model.draw_probes",
@@ -41,7 +41,7 @@ FUNCTION = {
         "inference.influence:Statistic.is_smooth",
         "np.linalg.norm(near, axis=0) * CONSTANTS.smooth",
         "np.linalg.norm(near, axis=0) * 1e9",
-        estimates("what_was_not_released_gets_no_interval"),
+        estimates("unreleased_statistics_get_no_interval"),
     ),
     "strata in sum are believed to have the noise of one": Fault(
         "inference.projection:Features.__init__",

@@ -30,7 +30,7 @@ PRIVACY = {
         if not (chosen := found):
             return [], None, self.format
         """,
-        interactions("what_is_spent_does_not_follow_from_the_rows"),
+        interactions("spending_does_not_follow_from_the_rows"),
     ),
     "normal distributions are fitted to other slices": Fault(
         "learners.sketch:SliceCycle.__init__",
@@ -104,7 +104,7 @@ FUNCTION = {
         "learners.adaptation:fit_adaptation",
         "[*source] if masked is None else [*source, masked]",
         "[*source]",
-        aligning("what_is_like_the_target_is_learnt_from_and_compared"),
+        aligning("rows_like_the_target_are_learnt_from_and_compared"),
     ),
     "domains are compared by what the target lacks": Fault(
         "learners.adaptation:fit_adaptation",
@@ -113,7 +113,7 @@ FUNCTION = {
         loss = loss + cross_entropy(head(encoded), labels)
         """,
         "loss = loss + cross_entropy(head(encode(part)), labels)",
-        aligning("what_is_like_the_target_is_learnt_from_and_compared"),
+        aligning("rows_like_the_target_are_learnt_from_and_compared"),
     ),
     "the head learns that fakes are real": Fault(
         "learners.aggregates:fit_to_aggregates",

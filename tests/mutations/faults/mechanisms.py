@@ -68,7 +68,7 @@ PRIVACY = {
         "mechanisms.histories:LinkTablesMechanism._add_up",
         "codes[membership.sum(1) > 0]",
         "codes",
-        histories("what_is_released_without_noise[StepTablesMechanism]"),
+        histories("releases_without_noise[StepTablesMechanism]"),
     ),
     "links are rounded to nearest": Fault(
         "mechanisms.histories:LinkTablesMechanism._add_up",
@@ -225,7 +225,7 @@ PRIVACY = {
         "mechanisms.base:to_grid",
         "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0)",
         "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0)",
-        mechanisms_rounding("what_is_no_number_is_0_on_the_grid"),
+        mechanisms_rounding("missing_numbers_are_0_on_the_grid"),
     ),
     "vectors are rounded to nearest": Fault(
         "mechanisms.base:to_grid",
@@ -471,25 +471,25 @@ PRIVACY = {
         "mechanisms.sums:CategoryCountsMechanism._measure",
         "event.delta / (most * len(self.columns))",
         "event.delta * 8",
-        counts("what_one_record_holds_passes_as_rarely_as_stated"),
+        counts("categories_of_one_record_pass_as_rarely_as_stated"),
     ),
     "the threshold is that of one row": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
         "most + 1",
         "2",
-        persons("what_a_person_alone_holds_passes_as_rarely_as_stated[6-columns0-zero_out]"),
+        persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
     ),
     "a person holds one category of a column": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
         "most * len(self.columns)",
         "len(self.columns)",
-        persons("what_a_person_alone_holds_passes_as_rarely_as_stated[6-columns1-zero_out]"),
+        persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns1-zero_out]"),
     ),
     "categories that one record holds are shown": Fault(
         "mechanisms.sums:CategoryCountsMechanism._present",
         "count > threshold",
         "count > 0",
-        counts("what_one_record_holds_passes_as_rarely_as_stated"),
+        counts("categories_of_one_record_pass_as_rarely_as_stated"),
     ),
     "sensitivity of tables is understated": Fault(
         "mechanisms.tables:TablesMechanism",
@@ -582,7 +582,7 @@ PRIVACY = {
         "mechanisms.multi_way:MultiWayMechanism._add_up",
         "self.refinement.refine(codes[membership.sum(1) > 0])",
         "self.refinement.refine(codes)",
-        multi_way("what_is_released_without_noise[levels]"),
+        multi_way("releases_without_noise[levels]"),
     ),
     "multi-way tables are rounded to nearest": Fault(
         "mechanisms.multi_way:MultiWayMechanism._add_up",
@@ -666,7 +666,7 @@ PRIVACY = {
         "mechanisms.codes:HatBasis.join",
         "floor + 1",
         "floor + 2",
-        multi_way("what_is_released_without_noise[levels]"),
+        multi_way("releases_without_noise[levels]"),
     ),
 }
 
@@ -701,6 +701,6 @@ FUNCTION = {
         "mechanisms.multi_way:MultiWayMechanism._match_parts",
         "_key(last)",
         "last[0][0]",
-        multi_way("what_is_released_without_noise[signs]"),
+        multi_way("releases_without_noise[signs]"),
     ),
 }

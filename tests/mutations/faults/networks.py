@@ -29,6 +29,6 @@ FUNCTION = {
         "networks.components:held_by_leading",
         "2 * std**2",
         "0 * std**2",
-        components("what_components_hold_is_estimated[40.0]"),
+        components("share_that_components_hold_is_estimated[40.0]"),
     ),
 }

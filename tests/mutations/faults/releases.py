@@ -20,7 +20,7 @@ PRIVACY = {
         "releases.sketches:SliceSketch.run",
         "k",
         "self._fewest(len(std))",
-        sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
+        sizes("release_is_the_planned_one_whatever_the_rows_are"),
     ),
     "slices do not follow from the classes": Fault(
         "releases.sketches:SliceSketch.count",
@@ -44,7 +44,7 @@ PRIVACY = {
         "releases.sketches:SliceSketch.count",
         "self.n_projections is None",
         "True",
-        sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
+        sizes("release_is_the_planned_one_whatever_the_rows_are"),
     ),
     "memory does not hold the slices of many classes": Fault(
         "releases.sketches:SliceSketch.count",

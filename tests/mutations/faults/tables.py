@@ -106,7 +106,7 @@ PRIVACY = {
         "tables.columns.decimals:_count",
         "np.isfinite(numbers)",
         "~np.isnan(numbers)",
-        decimals("what_is_no_finite_number_has_no_decimals[inf]"),
+        decimals("numbers_that_are_not_finite_have_no_decimals[inf]"),
     ),
     "what is released follows from what was found": Fault(
         "tables.inference.location:release_nothing",
@@ -232,7 +232,7 @@ FUNCTION = {
         "tables.rules.predicates:all_hold",
         "np.all",
         "np.any",
-        rules("what_holds_is_told_row_by_row"),
+        rules("obeying_rows_are_told_one_by_one"),
     ),
     "a second of a date is a day": Fault(
         "tables.columns.date:Date.units_per_day",
@@ -262,7 +262,7 @@ FUNCTION = {
         "tables.inference.point_masses:ValueCounts.find_atoms",
         "unit * np.maximum(density[before], density[after + 1]) * ~is_beyond",
         "unit * np.maximum(density[before], density[after + 1])",
-        point_masses("what_was_found_beyond_the_range_of_all_others_stays"),
+        point_masses("atoms_beyond_the_range_of_all_others_stay"),
     ),
     "the first value is half as wide as others": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
@@ -304,7 +304,7 @@ FUNCTION = {
         "tables.blocks:KnotBlock.__init__",
         "CodeScale(self.knots, cuts, codes)",
         "CodeScale(self.knots, cuts)",
-        marginal_calibration("what_is_drawn_between_cuts_is_what_was_counted"),
+        marginal_calibration("shares_between_cuts_are_as_counted"),
     ),
     "an atom is taken for the one before": Fault(
         "tables.blocks:KnotBlock._encode",
@@ -478,13 +478,13 @@ FUNCTION = {
         "tables.rules.formulas",
         '{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}',
         '{ast.Pow: "*", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}',
-        rules("what_is_no_formula_is_refused[a ** 2]"),
+        rules("texts_that_are_no_formula_are_refused[a ** 2]"),
     ),
     "formulas take true and false": Fault(
         "tables.rules.formulas:Formula._parse",
         "type(node.value) in (int, float)",
         "isinstance(node.value, int | float)",
-        rules("what_is_no_formula_is_refused[a + True]"),
+        rules("texts_that_are_no_formula_are_refused[a + True]"),
     ),
     "a quotient has the range of a product": Fault(
         "tables.rules.formulas:Formula.find_range",
@@ -658,13 +658,13 @@ FUNCTION = {
         "tables.rules.rules:Implies.bind",
         "~all_hold(when, values) | all_hold(then, values)",
         "all_hold(when, values) == all_hold(then, values)",
-        rules("what_holds_is_told_row_by_row"),
+        rules("obeying_rows_are_told_one_by_one"),
     ),
     "a strict order lets equal values pass": Fault(
         "tables.rules.ordered:Ordered.bind",
         "lower >= upper",
         "lower > upper",
-        rules("what_holds_is_told_row_by_row"),
+        rules("obeying_rows_are_told_one_by_one"),
     ),
     "missing values break an order": Fault(
         "tables.rules.ordered:Ordered.bind",
