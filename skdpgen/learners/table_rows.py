@@ -7,6 +7,9 @@ from torch import nn
 
 from ..registry import savable
 
+# Codes of a network from which its tables are computed.
+_N_CODES = 4000
+
 
 @savable
 class SoftmaxBlocks(nn.Module):
@@ -84,6 +87,11 @@ class TableRows(nn.Module):
             rows = rows @ self.to_knots
         return rows.double().cpu().numpy()
 
+    @property
+    def n_codes(self) -> list[int]:
+        """Numbers of codes of each stratum whose mean is that of all rows, but for little error."""
+        raise NotImplementedError
+
     @torch.no_grad()
     def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
         """Sample a row for each of `classes`, encoded as by the encoder of tables.
@@ -128,6 +136,11 @@ class TableNetwork(TableRows):
         offset = strata @ self.offset if strata.shape[1] else self.offset
         return self.to_probabilities(self.network(codes) + offset)
 
+    @property
+    def n_codes(self) -> list[int]:
+        """Numbers of codes, set by hand; see `TableRows.n_codes`."""
+        return [_N_CODES] * len(self.offset)
+
     def shift(self, change: torch.Tensor) -> None:
         """Shift the offsets of strata; see `TableRows.shift`."""
         self.offset += change
@@ -168,6 +181,11 @@ class TableParticles(TableRows):
     def forward(self, codes: torch.Tensor) -> torch.Tensor:
         """Return the blocks of probabilities of particles."""
         return self.to_probabilities(self.logits[codes])
+
+    @property
+    def n_codes(self) -> list[int]:
+        """Numbers of particles; see `TableRows.n_codes`."""
+        return self.n_particles
 
     def shift(self, change: torch.Tensor) -> None:
         """Shift the logits of particles; see `TableRows.shift`."""

@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training of networks or particles on released two-way contingency tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from ..mechanisms.multi_way import MultiWayTables, multiply_rows
-from ..mechanisms.tables import Tables, own_and_later
+from ..mechanisms.multi_way import MultiWayTables
+from ..mechanisms.tables import Tables
 from .marginals import Marginals
+from .moments import find_clear_moments
 from .table_rows import StratifiedRows, TableRows
+from .table_targets import SubsetsTarget, TablesTarget
 from .training import CONSTANTS as TRAINING
-from .training import Training, descend_to_noise, enables_gradients
+from .training import Training, descend_to_noise, enables_gradients, minimize_exactly
 
 
 @dataclass(frozen=True)
 class TableConstants:
     """Constants of training on tables; all are set by hand."""
 
-    # Most levels of neighbouring columns whose tables are compared in one matrix product.
-    n_joined: int = 64
     # Least share of a stratum in a batch.
     least_batch: float = 0.25
+    # Probability that noise alone is taken for a clear moment of any table, and iterations of the
+    # matching of moments.
+    chance: float = 0.01
+    n_iterations: int = 20
     # Rounds of the final matching of marginals, and most batches of a round, one for so many steps
     # of training.
     n_rounds: int = 6
@@ -131,23 +135,23 @@ def fit_to_tables(
     """
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
-    targets = [_Target.of(*args, device) for args in zip(tables, marginals, shares, strict=True)]
+    targets = [TablesTarget.of(*args, device) for args in zip(tables, counts, shares, strict=True)]
     noise_energies = [target.noise_energy for target in targets]
-    sizes, coarsen, subsets = tables[0].sizes, None, []
+    sizes, coarsen, subsets, fine = tables[0].sizes, None, [], marginals
     if multi_way is not None:
         refinement = multi_way.refinement.without(multi_way.by)
         sizes, coarsen = refinement.fine_sizes, refinement.to_coarse()
-        marginals = [stratum.refined(coarsen.numpy()) for stratum in marginals]
+        fine = [stratum.refined(coarsen.numpy()) for stratum in marginals]
         coarsen = coarsen.to(device, torch.float32)
         subsets = [
-            _SubsetsTarget.of(multi_way, i, sizes, *args, device)
+            SubsetsTarget.of(multi_way, i, sizes, *args, device)
             for i, args in enumerate(zip(tables, counts, shares, strict=True))
         ]
         noise_energies += [0.0] * len(subsets)
-    frequencies = np.stack([stratum.starts for stratum in marginals])
+    frequencies = np.stack([stratum.starts for stratum in fine])
     starts = torch.tensor(frequencies, dtype=torch.float32, device=device)
     rows = make_rows(shares.tolist(), sizes, starts).to(device)
-    rows.forbid(marginals[0].is_empty)
+    rows.forbid(fine[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
     least = CONSTANTS.least_batch
     half = [max(1, round(max(share, least) * batch_size) // 2) for share in shares]
@@ -169,57 +173,11 @@ def fit_to_tables(
     rows = training.finish(lambda: rows.draw(batch, generator))
     if multi_way is not None:
         rows.to_knots = refinement.to_knots().float()
+    match_moments(rows.to(device), tables, marginals, subsets, coarsen, generator)
+    rows.cpu()
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
-    match_marginals(rows, marginals, n_batches * [batch], generator)
+    match_marginals(rows, fine, n_batches * [batch], generator)
     return rows, losses
-
-
-@dataclass(frozen=True)
-class _Target:
-    """The tables of a stratum, as shares of its records: targets of the training.
-
-    Attributes
-    ----------
-    pairs : list of tuple
-        From `join_narrow_tables`, as tensors.
-    columns : tensor of shape (n_levels,)
-    weight : float
-        Weight of one-way tables.
-    share : float
-        Share of the stratum among all records, by which gaps are weighted, since the counts of all
-        strata have the same noise.
-    noise_energy : float
-        Expected contribution of the noise to the gap.
-    """
-
-    pairs: list
-    columns: torch.Tensor
-    weight: float
-    share: float
-    noise_energy: float
-
-    @classmethod
-    def of(cls, tables, marginals, share, device):
-        n_records = marginals.n_records
-
-        def as_tensor(array):
-            return torch.tensor(array, dtype=torch.float32, device=device)
-
-        pairs = [
-            (*slices, as_tensor(table / n_records), as_tensor(is_pair))
-            for *slices, table, is_pair in join_narrow_tables(tables.with_later, tables.sizes)
-        ]
-        # The gap counts each cell of a pair twice.
-        noise_energy = 2 * tables.pairs_std**2 * tables.cells.size
-        noise_energy += tables.columns_std**2 * tables.columns.size
-        noise_energy *= (share / n_records) ** 2
-        return cls(pairs, as_tensor(tables.columns / n_records), tables.weight, share, noise_energy)
-
-    def gap(self, first, second):
-        """Estimate the squared distance to the tables of rows, from two independent samples."""
-        one_way = [self.weight * half.mean(0) - self.columns for half in (first, second)]
-        gap = 2 * TablesGap.apply(first, second, self.pairs) + one_way[0] @ one_way[1]
-        return self.share**2 * gap
 
 
 def hold_at_noise(
@@ -244,48 +202,68 @@ def hold_at_noise(
     return torch.where(is_above | ~is_above.any(), gaps, gaps.detach())
 
 
-@dataclass(frozen=True)
-class _SubsetsTarget:
-    """The multi-way tables of a stratum, as shares of its records: targets of the training.
+@enables_gradients
+def match_moments(
+    rows: TableRows,
+    tables: list[Tables],
+    marginals: list[Marginals],
+    subsets: list[SubsetsTarget],
+    coarsen: torch.Tensor | None,
+    generator: torch.Generator,
+) -> None:
+    """Change rows to match moments that are clear of noise; see `find_clear_moments`.
 
-    Attributes
+    Training stops within the noise of all cells together. All else is held as it is.
+
+    Parameters
     ----------
-    products : list of (list of (slice, tensor), tensor)
-        For each table, the slice of the levels of each column and their map, and the shares.
-    weight : float
-        Precision of the tables, relative to that of one-way tables.
-    share, noise_energy : float
-        As in `_Target`.
+    rows : TableRows
+        Changed in place.
+    tables, marginals, subsets : list
+        The released tables, their marginals, and the targets of multi-way tables, of each stratum.
+    coarsen : tensor or None
+        Map from the levels of rows to those of the tables.
+    generator : torch.Generator
     """
+    codes, sizes = rows.draw(rows.n_codes, generator), tables[0].sizes
+    counts = np.array([stratum.n_records for stratum in marginals])
 
-    products: list
-    weight: float
-    share: float
-    noise_energy: float
+    def generate():
+        drawn = rows(codes)
+        levels = drawn if coarsen is None else drawn @ coarsen
+        return levels.split(rows.n_codes), drawn.split(rows.n_codes)
 
-    @classmethod
-    def of(cls, multi_way, stratum, sizes, tables, n_records, share, device):
-        std, by = multi_way.std, multi_way.by
-        columns = [c for c in range(len(multi_way.refinement.sizes)) if c != by]
-        where = dict(zip(columns, (own for own, _ in own_and_later(sizes)), strict=True))
-        weight = (tables.columns_std / std) ** 2 if std > 0 else 1.0
-        products, n_cells = [], 0
-        for factors, cells in zip(multi_way.products, multi_way.cells, strict=True):
-            table = cells if by is None else cells[..., stratum]
-            n_cells += table.size
-            products.append(
-                (
-                    [(where[c], m.to(device, torch.float32)) for c, m in factors if c != by],
-                    torch.tensor(table / n_records, dtype=torch.float32, device=device).flatten(),
-                )
-            )
-        noise_energy = weight * n_cells * (share * std / n_records) ** 2
-        return cls(products, weight, share, noise_energy)
+    with torch.no_grad():
+        levels, drawn = generate()
+        subsets = [target.moved_to(part) for target, part in zip(subsets, drawn, strict=False)]
+        means = [n * part.mean(0) for n, part in zip(counts, levels, strict=True)]
+        products = [n / len(part) * part.T @ part for n, part in zip(counts, levels, strict=True)]
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    is_later = column[:, None] < column
+    generated = np.stack([product.double().cpu().numpy()[is_later] for product in products])
+    released = np.stack([stratum.cells for stratum in tables])
+    is_knot = np.broadcast_to(marginals[0].is_knot, len(column))
+    # Errors of less than a record do not matter.
+    std = max(tables[0].pairs_std, 1.0)
+    clear = find_clear_moments(released - generated, sizes, is_knot, std, CONSTANTS.chance)
+    if not clear.any():
+        return
+    targets = []
+    for stratum, cells, mean, n, share in zip(
+        tables, generated + clear, means, counts, counts / counts.sum(), strict=True
+    ):
+        moved = replace(stratum, cells=cells, columns=stratum.weight * mean.cpu().numpy())
+        targets.append(TablesTarget.of(moved, n, share, codes.device))
 
-    def gap(self, first, second):
-        """Estimate the squared distance to the tables of rows, from two independent samples."""
-        gaps = [multi_way_gap(first, second, *product) for product in self.products]
-        return self.share**2 * self.weight * sum(gaps)
+    def loss():
+        gaps = [
+            target.gap(part, part)
+            for parts in zip((targets, subsets), generate(), strict=True)
+            for target, part in zip(*parts, strict=False)
+        ]
+        return torch.stack(gaps).sum()
+
+    minimize_exactly(rows, loss, CONSTANTS.n_iterations)
 
 
 @torch.no_grad()
@@ -326,102 +304,3 @@ def match_marginals(
         change = (shares / generated).log() / (n_before + 1) ** 0.5
         is_matched = (shares > 0) & (generated > 0)
         rows.shift(change.where(is_matched, 0).clamp(-1, 1).to(rows.offset))
-
-
-class TablesGap(torch.autograd.Function):
-    """Estimate of the squared differences between the two-way tables of rows and given tables.
-
-    The product of two independent estimates has no bias from their variance. The table of a column
-    with itself is excluded, as a column is not independent of itself given the code. The forward
-    pass also computes the gradient, block by block, to save memory.
-    """
-
-    @staticmethod
-    def forward(ctx, first, second, tables):
-        """Return the estimate.
-
-        Parameters
-        ----------
-        first, second : tensor of shape (n_rows, n_levels)
-            Independent rows, the same number in both.
-        tables : list of tuple
-            From `join_narrow_tables`.
-        """
-        parts = first / len(first), second / len(second)
-        gap, gradients = first.new_zeros(()), [torch.zeros_like(part) for part in parts]
-        for own, later, table, is_pair in tables:
-            differences = [
-                torch.addmm(table, rows[:, own].T, part[:, later], beta=-1).mul_(is_pair)
-                for rows, part in zip((first, second), parts, strict=True)
-            ]
-            gap += (differences[0] * differences[1]).sum()
-            for part, gradient, other in zip(parts, gradients, differences[::-1], strict=True):
-                gradient[:, own].addmm_(part[:, later], other.T)
-                gradient[:, later].addmm_(part[:, own], other)
-        ctx.save_for_backward(*gradients)
-        return gap
-
-    @staticmethod
-    def backward(ctx, slope):
-        return *(slope * gradient for gradient in ctx.saved_tensors), None
-
-
-def multi_way_gap(
-    first: torch.Tensor, second: torch.Tensor, joined: Sequence[tuple], table: torch.Tensor
-) -> torch.Tensor:
-    """Estimate the squared differences between a multi-way table of rows and a given one.
-
-    Parameters
-    ----------
-    first, second : tensor of shape (n_rows, n_levels)
-        Independent rows.
-    joined : sequence of (slice, tensor)
-        For each column, the slice of its levels, and the map from levels to groups.
-    table : tensor of shape (n_cells,)
-        Shares of the records.
-    """
-    differences = []
-    for rows in (first, second):
-        (own, groups), *others = joined
-        left = rows[:, own] @ groups
-        for column, its_groups in others[:-1]:
-            left = multiply_rows(left, rows[:, column] @ its_groups)
-        last, its_groups = joined[-1]
-        found = left.T @ (rows[:, last] @ its_groups) if others else left.sum(0)
-        differences.append(found.flatten() / len(rows) - table)
-    return differences[0] @ differences[1]
-
-
-def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterator[tuple]:
-    """Concatenate tables of neighbouring columns: few large products are faster than many small.
-
-    Parameters
-    ----------
-    tables : list of ndarray
-        For each column, its tables with all later columns, side by side.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-
-    Yields
-    ------
-    own, later : slice
-        Levels of one or more columns, and the levels of all columns after the first of them.
-    table, is_pair : ndarray
-        Their tables, and 1 where these have a cell.
-    """
-    slices, c = own_and_later(sizes), 0
-    while c < len(sizes):
-        end = c + 1
-        while end < len(sizes) and sum(sizes[c : end + 1]) <= CONSTANTS.n_joined:
-            end += 1
-        own = slice(slices[c][0].start, slices[end - 1][0].stop)
-        later = slices[c][1]
-        table, is_pair = np.zeros((2, own.stop - own.start, later.stop - later.start))
-        for (first, others), cells in zip(slices[c:end], tables[c:end], strict=True):
-            block = (
-                slice(first.start - own.start, first.stop - own.start),
-                slice(others.start - later.start, None),
-            )
-            table[block], is_pair[block] = cells, 1
-        yield own, later, table, is_pair
-        c = end

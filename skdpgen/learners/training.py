@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.optim.swa_utils import update_bn
 from tqdm import tqdm
 
@@ -312,6 +314,33 @@ def descend_to_noise(
     """
     schedule = partial(decay_at_noise, noise_energy=noise_energy)
     return run_steps(lambda rate: descent.step(loss(), rate), n_steps, schedule, verbose=verbose)
+
+
+def minimize_exactly(module: nn.Module, loss: Callable[[], torch.Tensor], n_steps: int) -> None:
+    """Minimise a positive loss that has no sampling error, by L-BFGS of SciPy.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Changed in place.
+    loss : callable
+    n_steps : int
+        Largest number of iterations.
+    """
+    parameters = list(module.parameters())
+    # SciPy compares gradients with a fixed number.
+    unit = 1 / loss().item()
+
+    def evaluate(vector):
+        vector_to_parameters(torch.from_numpy(vector).to(parameters[0]), parameters)
+        value = unit * loss()
+        gradients = torch.autograd.grad(value, parameters, materialize_grads=True)
+        return value.item(), parameters_to_vector(gradients).double().cpu().numpy()
+
+    start = parameters_to_vector(parameters).detach().double().cpu().numpy()
+    options = {"maxiter": n_steps}
+    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
+    vector_to_parameters(torch.from_numpy(found.x).to(parameters[0]), parameters)
 
 
 class ClassShares:

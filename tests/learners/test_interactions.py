@@ -23,7 +23,7 @@ from skdpgen.learners.interactions import (
     predict_interactions,
 )
 from skdpgen.learners.table_rows import TableParticles
-from skdpgen.learners.tables import multi_way_gap
+from skdpgen.learners.table_targets import multi_way_gap
 from skdpgen.privacy import preview
 
 BITS = Schema({name: Boolean() for name in "abcd"})

@@ -254,7 +254,7 @@ FUNCTION = {
         by_level("levels_are_as_frequent_as_they_were"),
     ),
     "shares of levels are not looked at where tables are compared": Fault(
-        "learners.tables:_Target.gap",
+        "learners.table_targets:TablesTarget.gap",
         "self.share**2 * gap",
         "gap",
         tables("the_energy_of_the_noise_is_that_of_all_parts"),
@@ -270,6 +270,30 @@ FUNCTION = {
         "(shares / generated).log()",
         "0 * (shares / generated).log()",
         tables("levels_become_as_frequent_as_they_were_released"),
+    ),
+    "correlations are left within the noise of all cells": Fault(
+        "learners.moments:find_clear_moments",
+        "bases[c] @ moments @ other.T",
+        "0 * (bases[c] @ moments @ other.T)",
+        "tests/learners/test_moments.py::test_each_pair_of_columns_is_searched_alone",
+    ),
+    "each table has the chance of all": Fault(
+        "learners.moments:find_clear_moments",
+        "max(1, len(cells) * math.comb(len(sizes), 2))",
+        "1",
+        "tests/learners/test_moments.py::test_more_tables_ask_for_clearer_moments",
+    ),
+    "clear moments are not shrunk": Fault(
+        "learners.moments:keep_clear",
+        "np.sqrt(squares)",
+        "np.where(is_clear, values, 0)",
+        "tests/learners/test_moments.py::test_a_clear_part_is_closer_than_noise_and_than_nothing",
+    ),
+    "multi-way tables are free while moments are matched": Fault(
+        "learners.tables:match_moments",
+        "(targets, subsets)",
+        "(targets, [])",
+        "tests/learners/test_moments.py::test_multi_way_tables_are_held",
     ),
     "weights are not averaged": Fault(
         "learners.training:Training.__init__",

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Released tables as targets of training: squared distances of generated rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from ..mechanisms.multi_way import multiply_rows
+from ..mechanisms.tables import own_and_later
+
+# Most levels of neighbouring columns whose tables are compared in one matrix product; by hand.
+_N_JOINED = 64
+
+
+@dataclass(frozen=True)
+class TablesTarget:
+    """The tables of a stratum, as shares of its records: targets of the training.
+
+    Attributes
+    ----------
+    pairs : list of tuple
+        From `join_narrow_tables`, as tensors.
+    columns : tensor of shape (n_levels,)
+    weight : float
+        Weight of one-way tables.
+    share : float
+        Share of the stratum among all records, by which gaps are weighted, since the counts of all
+        strata have the same noise.
+    noise_energy : float
+        Expected contribution of the noise to the gap.
+    """
+
+    pairs: list
+    columns: torch.Tensor
+    weight: float
+    share: float
+    noise_energy: float
+
+    @classmethod
+    def of(cls, tables, n_records, share, device):
+        def as_tensor(array):
+            return torch.tensor(array, dtype=torch.float32, device=device)
+
+        pairs = [
+            (*slices, as_tensor(table / n_records), as_tensor(is_pair))
+            for *slices, table, is_pair in join_narrow_tables(tables.with_later, tables.sizes)
+        ]
+        # The gap counts each cell of a pair twice.
+        noise_energy = 2 * tables.pairs_std**2 * tables.cells.size
+        noise_energy += tables.columns_std**2 * tables.columns.size
+        noise_energy *= (share / n_records) ** 2
+        return cls(pairs, as_tensor(tables.columns / n_records), tables.weight, share, noise_energy)
+
+    def gap(self, first, second):
+        """Estimate the squared distance to the tables of rows, from two independent samples."""
+        one_way = [self.weight * half.mean(0) - self.columns for half in (first, second)]
+        gap = 2 * TablesGap.apply(first, second, self.pairs) + one_way[0] @ one_way[1]
+        return self.share**2 * gap
+
+
+@dataclass(frozen=True)
+class SubsetsTarget:
+    """The multi-way tables of a stratum, as shares of its records: targets of the training.
+
+    Attributes
+    ----------
+    products : list of (list of (slice, tensor), tensor)
+        For each table, the slice of the levels of each column and their map, and the shares.
+    weight : float
+        Precision of the tables, relative to that of one-way tables.
+    share, noise_energy : float
+        As in `TablesTarget`.
+    """
+
+    products: list
+    weight: float
+    share: float
+    noise_energy: float
+
+    @classmethod
+    def of(cls, multi_way, stratum, sizes, tables, n_records, share, device):
+        std, by = multi_way.std, multi_way.by
+        columns = [c for c in range(len(multi_way.refinement.sizes)) if c != by]
+        where = dict(zip(columns, (own for own, _ in own_and_later(sizes)), strict=True))
+        weight = (tables.columns_std / std) ** 2 if std > 0 else 1.0
+        products, n_cells = [], 0
+        for factors, cells in zip(multi_way.products, multi_way.cells, strict=True):
+            table = cells if by is None else cells[..., stratum]
+            n_cells += table.size
+            products.append(
+                (
+                    [(where[c], m.to(device, torch.float32)) for c, m in factors if c != by],
+                    torch.tensor(table / n_records, dtype=torch.float32, device=device).flatten(),
+                )
+            )
+        noise_energy = weight * n_cells * (share * std / n_records) ** 2
+        return cls(products, weight, share, noise_energy)
+
+    def gap(self, first, second):
+        """Estimate the squared distance to the tables of rows, from two independent samples."""
+        gaps = [multi_way_gap(first, second, *product) for product in self.products]
+        return self.share**2 * self.weight * sum(gaps)
+
+    def moved_to(self, rows):
+        """Return the tables of generated rows as a target."""
+        return replace(self, products=[(f, multi_way_table(rows, f)) for f, _ in self.products])
+
+
+class TablesGap(torch.autograd.Function):
+    """Estimate of the squared differences between the two-way tables of rows and given tables.
+
+    The product of two independent estimates has no bias from their variance. The table of a column
+    with itself is excluded, as a column is not independent of itself given the code. The forward
+    pass also computes the gradient, block by block, to save memory.
+    """
+
+    @staticmethod
+    def forward(ctx, first, second, tables):
+        """Return the estimate.
+
+        Parameters
+        ----------
+        first, second : tensor of shape (n_rows, n_levels)
+            Independent rows, the same number in both.
+        tables : list of tuple
+            From `join_narrow_tables`.
+        """
+        parts = first / len(first), second / len(second)
+        gap, gradients = first.new_zeros(()), [torch.zeros_like(part) for part in parts]
+        for own, later, table, is_pair in tables:
+            differences = [
+                torch.addmm(table, rows[:, own].T, part[:, later], beta=-1).mul_(is_pair)
+                for rows, part in zip((first, second), parts, strict=True)
+            ]
+            gap += (differences[0] * differences[1]).sum()
+            for part, gradient, other in zip(parts, gradients, differences[::-1], strict=True):
+                gradient[:, own].addmm_(part[:, later], other.T)
+                gradient[:, later].addmm_(part[:, own], other)
+        ctx.save_for_backward(*gradients)
+        return gap
+
+    @staticmethod
+    def backward(ctx, slope):
+        return *(slope * gradient for gradient in ctx.saved_tensors), None
+
+
+def multi_way_gap(
+    first: torch.Tensor, second: torch.Tensor, factors: Sequence[tuple], table: torch.Tensor
+) -> torch.Tensor:
+    """Estimate the squared differences between a multi-way table of rows and a given one.
+
+    Parameters
+    ----------
+    first, second : tensor of shape (n_rows, n_levels)
+        Independent rows.
+    factors, table
+        As `multi_way_table` takes and returns them.
+    """
+    return (multi_way_table(first, factors) - table) @ (multi_way_table(second, factors) - table)
+
+
+def multi_way_table(rows: torch.Tensor, factors: Sequence[tuple]) -> torch.Tensor:
+    """Return a multi-way table of rows.
+
+    Parameters
+    ----------
+    rows : tensor of shape (n_rows, n_levels)
+    factors : sequence of (slice, tensor)
+        For each column, the slice of its levels, and the map from levels to groups.
+
+    Returns
+    -------
+    tensor of shape (n_cells,)
+        Shares of the rows.
+    """
+    (own, groups), *others = factors
+    left = rows[:, own] @ groups
+    for column, its_groups in others[:-1]:
+        left = multiply_rows(left, rows[:, column] @ its_groups)
+    last, its_groups = factors[-1]
+    found = left.T @ (rows[:, last] @ its_groups) if others else left.sum(0)
+    return found.flatten() / len(rows)
+
+
+def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterator[tuple]:
+    """Concatenate tables of neighbouring columns: few large products are faster than many small.
+
+    Parameters
+    ----------
+    tables : list of ndarray
+        For each column, its tables with all later columns, side by side.
+    sizes : sequence of int
+        Numbers of levels of the columns.
+
+    Yields
+    ------
+    own, later : slice
+        Levels of one or more columns, and the levels of all columns after the first of them.
+    table, is_pair : ndarray
+        Their tables, and 1 where these have a cell.
+    """
+    slices, c = own_and_later(sizes), 0
+    while c < len(sizes):
+        end = c + 1
+        while end < len(sizes) and sum(sizes[c : end + 1]) <= _N_JOINED:
+            end += 1
+        own = slice(slices[c][0].start, slices[end - 1][0].stop)
+        later = slices[c][1]
+        table, is_pair = np.zeros((2, own.stop - own.start, later.stop - later.start))
+        for (first, others), cells in zip(slices[c:end], tables[c:end], strict=True):
+            block = (
+                slice(first.start - own.start, first.stop - own.start),
+                slice(others.start - later.start, None),
+            )
+            table[block], is_pair[block] = cells, 1
+        yield own, later, table, is_pair
+        c = end
