@@ -37,15 +37,15 @@ def test_noise_alone_is_rarely_clear(shape):
 
 
 def test_a_clear_part_is_closer_than_noise_and_than_nothing():
-    rng, wanted = np.random.default_rng(0), rank_one((17, 12), 20.0)
+    rng, wanted = np.random.default_rng(0), rank_one((17, 12), 12.0)
     noisy = wanted + rng.normal(size=(200, 17, 12))
     error = np.mean((keep_clear(noisy, 1.0, 0.01) - wanted) ** 2, axis=(1, 2))
     # The optimal shrinker of one singular value x has a loss of x² (1 - (c c')²), for the cosines
     # between noisy and true singular vectors.
-    x2, a, b = 400.0, 17, 12
+    x2, a, b = 144.0, 17, 12
     cosines = (x2**2 - a * b) / (x2 * (x2 + a)) * (x2**2 - a * b) / (x2 * (x2 + b))
     assert error.mean() * a * b == pytest.approx(x2 * (1 - cosines), rel=0.1)
-    assert error.mean() < 0.2 < 20.0**2 / (a * b)
+    assert error.mean() < 0.2 < 12.0**2 / (a * b)
 
 
 def test_clear_parts_have_the_unit_of_the_noise():

@@ -488,7 +488,7 @@ PRIVACY = {
     "a weighted count of one record is below the threshold of others": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
         "most * weights + 1",
-        "most + 1",
+        "0 * weights + most + 1",
         counts("a_heavy_category_of_one_record_passes_as_rarely_as_stated"),
     ),
     "a person holds one category of a column": Fault(
