@@ -475,21 +475,9 @@ PRIVACY = {
     ),
     "the threshold is that of one row": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
-        "most * weights + 1",
-        "weights + 1",
+        "most + 1",
+        "2",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
-    ),
-    "weights of counts are free": Fault(
-        "mechanisms.sums:CategoryCountsMechanism.sensitivity",
-        "sum(weight**2 for weight in self.weights.values())",
-        "len(self.weights)",
-        counts("weights_share_the_noise"),
-    ),
-    "a weighted count of one record is below the threshold of others": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
-        "most * weights + 1",
-        "0 * weights + most + 1",
-        counts("a_heavy_category_of_one_record_passes_as_rarely_as_stated"),
     ),
     "a person holds one category of a column": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
