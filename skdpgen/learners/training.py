@@ -341,6 +341,9 @@ def minimize_exactly(module: nn.Module, loss: Callable[[], torch.Tensor], n_step
     options = {"maxiter": n_steps}
     found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
     vector_to_parameters(torch.from_numpy(found.x).to(parameters[0]), parameters)
+    for parameter in parameters:
+        # Parameters are parts of one vector, all of which would be pickled with each of them.
+        parameter.data = parameter.data.clone()
 
 
 class ClassShares:

@@ -220,6 +220,9 @@ def test_an_exact_loss_is_minimised():
     expected = torch.linalg.lstsq(torch.cat([x, torch.ones(50, 1)], 1), y).solution.T
     found = torch.cat([model.weight, model.bias[:, None]], 1)
     torch.testing.assert_close(found.detach(), expected, atol=1e-3, rtol=1e-3)
+    # Each parameter is pickled with all of its storage.
+    sizes = [parameter.untyped_storage().nbytes() for parameter in model.parameters()]
+    assert sizes == [4 * parameter.numel() for parameter in model.parameters()]
 
 
 @pytest.mark.parametrize(

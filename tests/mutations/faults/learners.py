@@ -289,6 +289,12 @@ FUNCTION = {
         "np.where(is_clear, values, 0)",
         "tests/learners/test_moments.py::test_a_clear_part_is_closer_than_noise_and_than_nothing",
     ),
+    "each parameter is pickled with all others": Fault(
+        "learners.training:minimize_exactly",
+        "parameter.data.clone()",
+        "parameter.data",
+        "tests/learners/test_moments.py::test_an_exact_loss_is_minimised",
+    ),
     "multi-way tables are free while moments are matched": Fault(
         "learners.tables:match_moments",
         "(targets, subsets)",
