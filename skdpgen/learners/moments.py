@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Moments of numbers in the residuals of two-way tables that noise cannot explain."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..mechanisms.tables import tables_with_later
+from ..mechanisms.tables import own_and_later, tables_with_later
 
 # Largest degree of the moments of numbers that are searched; set by hand.
 _DEGREE = 2
@@ -41,15 +42,15 @@ def find_clear_moments(
     -------
     ndarray of shape (n_strata, n_cells)
     """
-    found, ends = np.zeros_like(cells), np.cumsum(sizes)[:-1]
-    bases = [make_polynomials(own) for own in np.split(is_knot, ends)]
+    found, owns = np.zeros_like(cells), [own for own, _ in own_and_later(sizes)]
+    bases = [make_polynomials(is_knot[own]) for own in owns]
+    numbers = [c for c, basis in enumerate(bases) if basis.size]
     chance /= max(1, len(cells) * math.comb(len(sizes), 2))
-    later_tables = (tables_with_later(part, sizes) for part in (cells, found))
-    for c, pair in enumerate(zip(*later_tables, strict=True)):
-        splits = (np.split(part, ends[c + 1 :] - ends[c], -1) for part in pair if c < len(ends))
-        for residual, clear, other in zip(*splits, bases[c + 1 :], strict=True):
-            moments = keep_clear(bases[c].T @ residual @ other, std, chance)
-            clear[:] = bases[c] @ moments @ other.T
+    residuals, clear = (tables_with_later(part, sizes) for part in (cells, found))
+    for c, d in itertools.combinations(numbers, 2):
+        where = slice(owns[d].start - owns[c].stop, owns[d].stop - owns[c].stop)
+        moments = keep_clear(bases[c].T @ residuals[c][..., where] @ bases[d], std, chance)
+        clear[c][..., where] = bases[c] @ moments @ bases[d].T
     return found
 
 
@@ -105,8 +106,6 @@ def keep_clear(residual: np.ndarray, std: float, chance: float) -> np.ndarray:
     >>> keep_clear(residual, 1.0, 0.01).round(1)[0]
     array([5.3, 5.6, 5.3, 5.2, 4.7, 5.3, 5.4, 5.7])
     """
-    if not residual.size:
-        return residual
     left, values, right = np.linalg.svd(residual / std, full_matrices=False)
     a, b = residual.shape[-2:]
     is_clear = values > math.sqrt(a) + math.sqrt(b) + math.sqrt(-2 * math.log(chance))

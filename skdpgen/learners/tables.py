@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ..mechanisms.multi_way import MultiWayTables
-from ..mechanisms.tables import Tables
+from ..mechanisms.tables import Tables, select_cells
 from .marginals import Marginals
 from .moments import find_clear_moments
 from .table_rows import StratifiedRows, TableRows
@@ -235,25 +235,22 @@ def match_moments(
 
     with torch.no_grad():
         levels, drawn = generate()
+        generated = [_expect_tables(*args) for args in zip(tables, levels, counts, strict=True)]
         subsets = [target.moved_to(part) for target, part in zip(subsets, drawn, strict=False)]
-        means = [n * part.mean(0) for n, part in zip(counts, levels, strict=True)]
-        products = [n / len(part) * part.T @ part for n, part in zip(counts, levels, strict=True)]
-    column = np.repeat(np.arange(len(sizes)), sizes)
-    is_later = column[:, None] < column
-    generated = np.stack([product.double().cpu().numpy()[is_later] for product in products])
-    released = np.stack([stratum.cells for stratum in tables])
-    is_knot = np.broadcast_to(marginals[0].is_knot, len(column))
+    pairs = zip(tables, generated, strict=True)
+    residuals = np.stack([stratum.cells - expected.cells for stratum, expected in pairs])
+    is_knot = np.broadcast_to(marginals[0].is_knot, sum(sizes))
     # Errors of less than a record do not matter.
     std = max(tables[0].pairs_std, 1.0)
-    clear = find_clear_moments(released - generated, sizes, is_knot, std, CONSTANTS.chance)
+    clear = find_clear_moments(residuals, sizes, is_knot, std, CONSTANTS.chance)
     if not clear.any():
         return
-    targets = []
-    for stratum, cells, mean, n, share in zip(
-        tables, generated + clear, means, counts, counts / counts.sum(), strict=True
-    ):
-        moved = replace(stratum, cells=cells, columns=stratum.weight * mean.cpu().numpy())
-        targets.append(TablesTarget.of(moved, n, share, codes.device))
+    targets = [
+        TablesTarget.of(replace(stratum, cells=stratum.cells + change), n, share, codes.device)
+        for stratum, change, n, share in zip(
+            generated, clear, counts, counts / counts.sum(), strict=True
+        )
+    ]
 
     def loss():
         gaps = [
@@ -264,6 +261,13 @@ def match_moments(
         return torch.stack(gaps).sum()
 
     minimize_exactly(rows, loss, CONSTANTS.n_iterations)
+
+
+def _expect_tables(released, levels, n_records):
+    """Return the tables that generated rows have in place of the released ones of a stratum."""
+    products = (n_records / len(levels) * levels.T @ levels).double().cpu().numpy()
+    columns = released.weight * (n_records * levels.mean(0)).cpu().numpy()
+    return replace(released, cells=select_cells(products, released.sizes), columns=columns)
 
 
 @torch.no_grad()

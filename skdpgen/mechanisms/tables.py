@@ -68,6 +68,24 @@ def tables_with_later(cells: np.ndarray, sizes: Sequence[int]) -> list[np.ndarra
     ]
 
 
+def select_cells(products: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """Return the cells of all two-way tables, in the order of `tables_with_later`.
+
+    Parameters
+    ----------
+    products : ndarray of shape (..., n_levels, n_levels)
+        An entry for each two levels.
+    sizes : sequence of int
+        Numbers of levels of the columns.
+
+    Returns
+    -------
+    ndarray of shape (..., n_cells)
+    """
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    return products[..., column[:, None] < column]
+
+
 def half_grid(std: float, n_records: int) -> float:
     """Return the inverse step of the grid of factors, for the standard deviation of the noise."""
     # The sum of n products of two integers stays below 2^62.
@@ -145,12 +163,11 @@ class Tables:
         if self.by is not None:
             # The column of the strata has no table of its own here.
             kept[self.by] = False
-        column = np.repeat(np.arange(len(self.sizes)), self.sizes)
         among = impossible[kept][:, kept]
         alone = np.zeros(sum(self.sizes), dtype=bool)
         if self.by is not None:
             alone = impossible[self.by][:, kept]
-        cells = (among | alone[..., :, None] | alone[..., None, :])[..., column[:, None] < column]
+        cells = select_cells(among | alone[..., :, None] | alone[..., None, :], self.sizes)
         return replace(
             self,
             cells=np.where(cells, 0.0, self.cells),

@@ -273,8 +273,8 @@ FUNCTION = {
     ),
     "correlations are left within the noise of all cells": Fault(
         "learners.moments:find_clear_moments",
-        "bases[c] @ moments @ other.T",
-        "0 * (bases[c] @ moments @ other.T)",
+        "bases[c] @ moments @ bases[d].T",
+        "0 * (bases[c] @ moments @ bases[d].T)",
         "tests/learners/test_moments.py::test_each_pair_of_columns_is_searched_alone",
     ),
     "each table has the chance of all": Fault(
