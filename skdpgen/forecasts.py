@@ -17,6 +17,7 @@ from .quality import judge
 from .releases import TwoWayTables
 from .tables.columns.number import N_KNOTS
 from .tables.format import TableFormat
+from .tables.inference.categories import TARGET_WEIGHT
 from .tables.inference.columns import COUNTS, SchemaInference
 from .tables.strata import may_stratify
 
@@ -219,10 +220,13 @@ def _find_least_count(format: TableFormat, plan: Plan) -> float | None:
     """Return about how many rows a category must have to be inferred."""
     name = CategoryCountsMechanism.name
     event = dict(plan.releases).get(name)
-    opened = [c for c in format.schema.learned.values() if c.is_open and not c.has_knots]
+    kinds = format.schema.learned.items()
+    opened: dict = {c: 0 for c, kind in kinds if kind.is_open and not kind.has_knots}
     if event is None or not opened:
         return None
-    mechanism = CategoryCountsMechanism(dict.fromkeys(map(str, range(len(opened))), 0))
-    std = plan.multiplier(name) * plan.bound(mechanism.sensitivity)
+    weights: dict = {format.kind and format.kind.label: TARGET_WEIGHT}
+    mechanism = CategoryCountsMechanism(opened, weights)
+    unit = plan.bound(mechanism.sensitivity) / min(mechanism.weights.values())
+    std = plan.multiplier(name) * unit
     most = plan.max_rows or 1
     return most + std * float(norm.isf(event.delta / (most * len(opened)))) if std else 0.0

@@ -352,16 +352,18 @@ class CategoryCountsMechanism(Mechanism):
 
     Categories need not be known beforehand: a noisy count is released if it exceeds a threshold.
     Categories of a single record exceed it with a probability of at most the event's δ', over all
-    columns. A record adds 1 to one count of each of m columns: the sensitivity is √m, or √(2m) if
-    the record is replaced. A person with M rows can be the only one with M categories of a column,
-    and adds up to M to a count: the threshold is higher by M - 1, and holds for M times as many
-    counts.
+    columns. A record adds w_c, which is 1 unless stated, to one count of each column c: the
+    sensitivity is √(Σ w_c²), or √2 times as much if the record is replaced. A person with M rows
+    can be the only one with M categories of a column, and adds up to M w_c to a count: the
+    threshold is higher by (M - 1) w_c, and holds for M times as many counts.
 
     Parameters
     ----------
     columns : dict of str to int
         Names of the columns, and their positions among the cells. Cells with a value are counted
         in their canonical form.
+    weights : dict of str to int, default=None
+        w_c of columns whose counts get less noise: 1 / w_c of that of others.
 
     References
     ----------
@@ -372,12 +374,15 @@ class CategoryCountsMechanism(Mechanism):
     name = "category counts"
     is_sum = True
 
-    def __init__(self, columns: dict[str, int]) -> None:
+    def __init__(self, columns: dict[str, int], weights: dict[str, int] | None = None) -> None:
         self.columns = columns
+        self.weights = dict.fromkeys(columns, 1)
+        self.weights |= {name: w for name, w in (weights or {}).items() if name in columns}
 
     def sensitivity(self, relation: str) -> float:
         """Return the sensitivity; see `Mechanism.sensitivity`."""
-        return math.sqrt({"zero_out": 1, "replace_one": 2}[relation] * len(self.columns))
+        energy = sum(weight**2 for weight in self.weights.values())
+        return math.sqrt({"zero_out": 1, "replace_one": 2}[relation] * energy)
 
     def check(self, event: DpEvent) -> None:
         """Raise a `PlanError` unless the event is that of a threshold; see `Mechanism.check`."""
@@ -390,14 +395,15 @@ class CategoryCountsMechanism(Mechanism):
         # The order must not depend on that of the records.
         keys = sorted(counts, key=self._sort_key)
         std = self._find_std(source, event, relation)
+        weights = np.array([self.weights[name] for name, _ in keys], dtype=np.int64)
         # At ε = inf there is no noise, and every category passes.
-        threshold, most = 0, source.max_rows or 1
+        thresholds, most = 0 * weights, source.max_rows or 1
         if std > 0:
             # most + noise passes if the noise, before rounding, exceeds its quantile.
             quantile = float(norm.isf(event.delta / (most * len(self.columns))))
-            threshold = most + 1 + math.ceil(std * quantile * (1 + 1e-6))
-        exact = np.array([counts[key] for key in keys], dtype=np.int64)
-        return Measurement(exact, 1.0, std, context=(keys, threshold))
+            thresholds = most * weights + 1 + math.ceil(std * quantile * (1 + 1e-6))
+        exact = weights * np.array([counts[key] for key in keys], dtype=np.int64)
+        return Measurement(exact, 1.0, std, context=(keys, thresholds.tolist()))
 
     def _count(self, source):
         """Count pairs of a column and a category."""
@@ -415,9 +421,8 @@ class CategoryCountsMechanism(Mechanism):
         return self.columns[name], key
 
     def _present(self, noisy, measured):
-        keys, threshold = measured.context
         passed = {name: {} for name in self.columns}
-        for (name, key), count in zip(keys, noisy.tolist(), strict=True):
+        for (name, key), threshold, count in zip(*measured.context, noisy.tolist(), strict=True):
             if count > threshold:
-                passed[name][key] = count
+                passed[name][key] = count / self.weights[name]
         return passed

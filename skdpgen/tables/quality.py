@@ -71,6 +71,9 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
     for name, row in report.iterrows():
         is_inferred = "categories" in inferred.get(name, ())
         most_other = MUCH_OTHER if is_inferred else MOSTLY_OTHER
+        if name == label and is_inferred:
+            # All others are one class.
+            most_other = WITHIN_NOISE * std[name] / max(counts[name].sum(), 1)
         # Declared levels were chosen by somebody, so that much `other` is more likely meant.
         if row["share_other"] > most_other and row["n_levels"] > 1:
             found["other"][name] = f"{row['share_other']:.0%} {schema[name].other!r}"

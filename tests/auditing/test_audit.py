@@ -52,7 +52,7 @@ SOUND = {
     "second moments, replaced": (DPPCA(bounds=(0, 1), relation="replace_one"), 0.4),
     "slice sketch": (SKETCH, 0.75),
     "tables": (TABLE, 0.75),
-    "open tables": (DPSWFlowSampler(4.0, 1e-4, schema=Schema(OPEN)), 0.7),
+    "open tables": (DPSWFlowSampler(3.0, 1e-4, schema=Schema(OPEN)), 0.7),
     "local, Laplace noise": (LDPEntropicGAN(4.0, **BOX), 0.5),
     "local, Gaussian noise": (LDPEntropicGAN(4.0, **BOX, release="gaussian"), 0.7),
     "owners": (LocalPrivatizer(epsilon=2.0, **BOX), 0.5),
@@ -360,11 +360,12 @@ def audit_threshold(monkeypatch, change, max_rows=None):
         )
     present = CategoryCountsMechanism._present
 
-    def changed(self, noisy, measured):
-        keys, threshold = measured.context
-        return present(self, noisy, replace(measured, context=(keys, change(threshold))))
+    def present_changed(self, noisy, measured):
+        keys, thresholds = measured.context
+        changed = [change(threshold) for threshold in thresholds]
+        return present(self, noisy, replace(measured, context=(keys, changed)))
 
-    monkeypatch.setattr(CategoryCountsMechanism, "_present", changed)
+    monkeypatch.setattr(CategoryCountsMechanism, "_present", present_changed)
     return next(
         found for found in find(estimator, **given).releases if found.name == "category counts"
     )

@@ -35,7 +35,7 @@ from skdpgen.privacy import (
 DELTA = 1e-5
 
 
-def release(cells, event, *, columns=None, relation="zero_out", null=None, repeats=1):
+def release(cells, event, *, columns=None, weights=None, relation="zero_out", null=None, repeats=1):
     plan = Plan((("category counts", event),), math.inf, 1e-2, relation)
     for seed in range(repeats):
         curator = Curator(
@@ -47,7 +47,7 @@ def release(cells, event, *, columns=None, relation="zero_out", null=None, repea
             null=null,
         )
         with curator:
-            yield curator.release(CategoryCountsMechanism(columns or {"a": 0}))
+            yield curator.release(CategoryCountsMechanism(columns or {"a": 0}, weights))
 
 
 def test_without_noise_counts_are_exact():
@@ -119,6 +119,37 @@ def test_noise_is_that_of_the_event():
         ]
         assert np.std(noisy) == pytest.approx(5 * sensitivity, rel=0.1)
         assert np.mean(noisy) == pytest.approx(200, abs=5 * sensitivity * 4 / math.sqrt(800))
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_weights_share_the_noise(relation):
+    """A record adds 3 to a count of one column, and 1 to another: √10 of sensitivity."""
+    columns, weights = {"a": 0, "b": 1}, {"a": 3, "c": 5}
+    mechanism = CategoryCountsMechanism(columns, weights)
+    sensitivity = math.sqrt({"zero_out": 10, "replace_one": 20}[relation])
+    assert mechanism.sensitivity(relation) == pytest.approx(sensitivity)
+    cells, event = [["x", "y"]] * 200, ThresholdDpEvent(5.0, 1e-3)
+    options = {"columns": columns, "weights": weights, "relation": relation, "repeats": 800}
+    released = list(release(cells, event, **options))
+    for name, cell, weight in (("a", "x", 3), ("b", "y", 1)):
+        noisy = [counts[name][cell] for counts in released]
+        assert np.std(noisy) == pytest.approx(5 * sensitivity / weight, rel=0.1)
+        error = 5 * sensitivity / weight * 4 / math.sqrt(800)
+        assert np.mean(noisy) == pytest.approx(200, abs=error)
+
+
+def test_a_heavy_category_of_one_record_passes_as_rarely_as_stated():
+    """Its threshold counts the weight, or it would pass more often than others."""
+    slack, repeats, columns = 0.02, 2000, {"a": 0}
+    released = release(
+        [["own"]],
+        ThresholdDpEvent(0.1, slack),
+        columns=columns,
+        weights={"a": 40},
+        repeats=repeats,
+    )
+    passed = sum(bool(counts["a"]) for counts in released)
+    assert 0.1 * slack < passed / repeats < slack + 4 * math.sqrt(slack / repeats)
 
 
 def test_another_event_is_refused():

@@ -4,6 +4,7 @@ import contextlib
 import math
 import re
 import warnings
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -774,3 +775,31 @@ def test_contradicting_ranges_are_widened():
     declared = Schema({"a": Number(), "b": Number(upper=4)}, [Ordered("a", "b")])
     found = reconcile_orders(declared, kinds)
     assert found == {"a": Number(1, 9, knots=[1, 5, 9]), "b": kinds["b"]}
+
+
+def test_rare_levels_of_the_target_are_found_before_others():
+    """A level of 250 of 1,000 records beside eight columns whose categories are open, too."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.choice(["x", "y"], (1000, 8), p=[0.75, 0.25])).add_prefix("c")
+    frame["target"] = np.where(np.arange(1000) % 4, "no", "yes")
+    found = Counter()
+    for seed in range(5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sampler = DPSWFlowSampler(1.0, 1e-6, n_steps=1, random_state=seed)
+            schema = sampler.fit(frame, target="target").schema_
+        found["target"] += "yes" in schema["target"].levels
+        found["others"] += sum("y" in schema[f"c{i}"].levels for i in range(8)) / 8
+    assert found["target"] == 5 > found["others"] + 2
+
+
+def test_levels_of_the_target_that_are_lost_are_named():
+    """A class that becomes `other` is told if it is clear of noise, other categories from 25 %."""
+    frame = pd.DataFrame({"a": ["x"] * 955 + ["y"] * 45, "b": np.arange(1000) % 2})
+    frame["target"] = frame["a"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DPSWFlowSampler(1.0, 1e-6, n_steps=1, random_state=0).fit(frame, target="target")
+    (lost,) = [str(w.message) for w in caught if "lose their rare categories" in str(w.message)]
+    assert "'target'" in lost
+    assert "'a'" not in lost

@@ -21,7 +21,7 @@ from ..columns.texts import is_blank, parse_found
 from ..encoder import TableEncoder
 from ..schema import Schema
 from ..strata import as_classes, can_stratify
-from .categories import check_type, with_categories
+from .categories import TARGET_WEIGHT, check_type, with_categories
 from .densities import Histogram, estimate_density
 from .grids import (
     FEWEST_FINE,
@@ -55,7 +55,7 @@ from .tails import describe_loss
 _FEWEST, _CELL = 5, 20.0
 # Names of the releases of histograms, and what they have of the budget, relative to others.
 RANGES, LOCATIONS, COUNTS = "value ranges", "value locations", "value counts"
-_WEIGHTS = {DECIMALS: 0.25, LOCATIONS: 0.4}
+_WEIGHTS = {DECIMALS: 0.25, LOCATIONS: 0.4, CategoryCountsMechanism.name: 4 / 3}
 
 
 class SchemaInference:
@@ -168,7 +168,8 @@ class SchemaInference:
         ranged, kinds = self._find_ranges(curator), dict(self.schema)
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
-            for name, counts in curator.release(CategoryCountsMechanism(positions)).items():
+            mechanism = CategoryCountsMechanism(positions, {self.label: TARGET_WEIGHT})
+            for name, counts in curator.release(mechanism).items():
                 if name in self.texts:
                     # As they are encoded: blanks are no category.
                     counts = {c: n for c, n in counts.items() if not is_blank(c)}

@@ -463,8 +463,8 @@ PRIVACY = {
     ),
     "a threshold is a little lower": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
-        "most + 1 + math.ceil(std * quantile * (1 + 1e-6))",
-        "math.ceil(std * quantile * (1 + 1e-6))",
+        "most * weights + 1 + math.ceil(std * quantile * (1 + 1e-6))",
+        "0 * weights + math.ceil(std * quantile * (1 + 1e-6))",
         counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
     ),
     "the threshold is for one column": Fault(
@@ -475,9 +475,21 @@ PRIVACY = {
     ),
     "the threshold is that of one row": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
-        "most + 1",
-        "2",
+        "most * weights + 1",
+        "weights + 1",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
+    ),
+    "weights of counts are free": Fault(
+        "mechanisms.sums:CategoryCountsMechanism.sensitivity",
+        "sum(weight**2 for weight in self.weights.values())",
+        "len(self.weights)",
+        counts("weights_share_the_noise"),
+    ),
+    "a weighted count of one record is below the threshold of others": Fault(
+        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "most * weights + 1",
+        "0 * weights + most + 1",
+        counts("a_heavy_category_of_one_record_passes_as_rarely_as_stated"),
     ),
     "a person holds one category of a column": Fault(
         "mechanisms.sums:CategoryCountsMechanism._measure",
