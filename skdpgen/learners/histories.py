@@ -342,6 +342,9 @@ def _read_tables(released, format, n_records):
     if format.gap_block is not None:
         # First rows have none, whatever the noise.
         is_empty[1][-1] = False
+    # Numbers of rows between others are those of somebody.
+    present = n + np.flatnonzero(~is_empty[0][n:])
+    is_empty[0][present[0] : present[-1]] = False
     shown = np.concatenate([counts[0][:n], counts[1]])
     noise = np.concatenate([std[0][:n], std[1]])
     schema = format.table.schema

@@ -350,6 +350,19 @@ def test_rows_beyond_those_that_count_are_told_of():
     assert not any("max_rows_per_person" in message for message in warn(6))
 
 
+def test_numbers_of_rows_between_others_are_kept():
+    """All counts but two are within noise: persons with two rows, though, are among others."""
+    counts = np.repeat([1, 2, 3], [200, 3, 200])
+    tables = {
+        "patients": pd.DataFrame({"id": np.arange(403)}),
+        "visits": pd.DataFrame({"id": np.repeat(np.arange(403), counts)}).assign(ward="A"),
+    }
+    schemas = {"visits": Schema({"ward": Category(["A", "B"])})}
+    particles = fit(tables, None, schemas=schemas)._particles
+    # 0 to 4 rows, and more.
+    assert particles.is_empty[:6].tolist() == [True, False, False, False, True, True]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

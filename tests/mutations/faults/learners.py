@@ -6,6 +6,7 @@ from ..ids import (
     by_level,
     dpaf,
     flow,
+    history_fits,
     history_particles,
     interactions,
     ldp_entropic_gan,
@@ -93,6 +94,12 @@ FUNCTION = {
         "persons[:, -M - 1 : -1] + torch.nn.functional.pad(persons[:, -1:], (M - 1, 0))",
         "persons[:, -M - 1 : -1]",
         history_particles("tables_of_particles_are_those_that_are_released"),
+    ),
+    "numbers of rows between others are lost": Fault(
+        "learners.histories:_read_tables",
+        "is_empty[0][present[0] : present[-1]] = False",
+        "pass",
+        history_fits("numbers_of_rows_between_others_are_kept"),
     ),
     "the weight of classes is ignored": Fault(
         "learners.adaptation:fit_adaptation",
