@@ -4,7 +4,7 @@
 import contextlib
 import json
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from .runs import (
     stop_for,
 )
 from .summaries import Read, Summary, describe_cost, tell_cost, to_records
-from .tables import TableOptions
+from .tables import TableOptions, read_pairs, read_rules
 
 
 class HistoryTask:
@@ -102,6 +102,7 @@ class HistoryTask:
             MOST_DELTA if options.delta is None else options.delta,
             relation=options.relation,
             schemas=columns,
+            rules=read_rules(options),
             max_rows_per_person=options.max_rows_per_person,
             random_state=options.seed,
             verbose=int(shows_progress(options)),
@@ -175,6 +176,9 @@ class HistoryTask:
             "certificate.json": sampler.privacy_.to_json() + "\n",
             "schemas.json": json.dumps(schemas, ensure_ascii=False, indent=2) + "\n",
         }
+        if sampler.rules:
+            document = {"rules": [rule.to_dict() for rule in sampler.rules]}
+            texts["rules.json"] = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8")
             names[file.partition(".")[0]] = file
@@ -197,17 +201,6 @@ class HistoryTask:
         heading = [f"Read {read}. Spent {tell_cost(certificate, read)}."]
         steps = [f"Wrote {', '.join(files.values())}."]
         return Summary(heading, pd.DataFrame(), [], messages, steps, data)
-
-
-def read_pairs(option: str, given: Iterable[str]) -> dict[str, str]:
-    """Return what an option gives by names, as NAME=FILE."""
-    pairs = {}
-    for text in given:
-        name, separator, file = text.partition("=")
-        if not (separator and name and file) or name in pairs or "/" in name:
-            raise ValueError(f"{option} must be NAME=FILE, with different names; got {text}.")
-        pairs[name] = file
-    return pairs
 
 
 def histories(options: Namespace) -> int:

@@ -66,8 +66,7 @@ def _add_histories(command: argparse.ArgumentParser) -> None:
         metavar="NAME=FILE",
         help="a private table, twice: that of persons, and that of their rows",
     )
-    add("--key", metavar="NAME", required=True, help="column of both that identifies persons")
-    add("--order", metavar="NAME", help="column of numbers or dates that orders rows of a person")
+    _add_keys(command, is_required=True)
     _add_epsilon(command)
     add(
         "-o",
@@ -96,6 +95,23 @@ def _add_histories(command: argparse.ArgumentParser) -> None:
     _add_limits(command)
     _add_fail_on_warning(command)
     _add_format(command)
+
+
+def _add_keys(command: argparse.ArgumentParser, is_required: bool = False) -> None:
+    add = command.add_argument
+    add(
+        "--key",
+        metavar="NAME",
+        required=is_required,
+        help="column of two tables that identifies persons",
+    )
+    add("--order", metavar="NAME", help="column of numbers or dates that orders rows of a person")
+    add(
+        "--rules",
+        metavar="FILE",
+        help='a public JSON file of rules across both tables, {"rules": [...]}, of columns by the '
+        "names table.column",
+    )
 
 
 def _add_preview(command: argparse.ArgumentParser) -> None:
@@ -201,20 +217,31 @@ def _add_audit(command: argparse.ArgumentParser) -> None:
 
 def _add_report(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("table", help="synthetic rows that synthesize wrote")
+    add(
+        "table",
+        nargs="+",
+        help="synthetic rows that synthesize wrote; with --key, both tables, as NAME=FILE",
+    )
     compared = command.add_mutually_exclusive_group()
-    compared.add_argument("--reference", help="PUBLIC rows with the same columns to compare with")
+    compared.add_argument(
+        "--reference",
+        action="append",
+        help="PUBLIC rows with the same columns to compare with; with --key, NAME=FILE, twice",
+    )
     compared.add_argument(
         "--private",
+        action="append",
         help="private rows to compare with; no ε covers the report, which is as secret as they are",
     )
+    _add_keys(command)
     add("--reads-private-rows", action="store_true", help="required with --private")
     add("--certificate", help="the JSON file that synthesize wrote")
     add("--audit", help="the JSON file of an audit")
     add("--budget", metavar="FILE", help="the budget of all syntheses of the same rows")
     add(
         "--schema",
-        help="a file as for synthesize; its rules are checked, and it says how to read cells",
+        help="a file as for synthesize, or the schemas.json of histories; its rules are checked, "
+        "and it says how to read cells",
     )
     add("--target", help="the column that classifiers predict")
     add("--output", required=True, help="where to write the page, .html")

@@ -296,6 +296,27 @@ def list_rules(declared: Mapping) -> tuple:
     return getattr(declared, "rules", ())
 
 
+def read_pairs(option: str, given: Iterable[str]) -> dict[str, str]:
+    """Return what an option gives by names, as NAME=FILE."""
+    pairs = {}
+    for text in given:
+        name, separator, file = text.partition("=")
+        if not (separator and name and file) or name in pairs or "/" in name:
+            raise ValueError(f"{option} must be NAME=FILE, with different names; got {text}.")
+        pairs[name] = file
+    return pairs
+
+
+def read_rules(options: Namespace) -> tuple:
+    """Return the rules across both tables, in the file of --rules."""
+    if options.rules is None:
+        return ()
+    schema = read_schema(options.rules)
+    if schema:
+        raise ValueError(f'--rules must be a file of {{"rules": [...]}}; {options.rules} is none.')
+    return schema.rules
+
+
 def read_types(given: Iterable[str], style: TextStyle | None) -> dict:
     """Return the columns that --types declares.
 

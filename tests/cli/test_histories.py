@@ -41,6 +41,8 @@ def folder(tmp_path, monkeypatch):
     }
     for name, schema in schemas.items():
         schema.to_json(f"{name}.json")
+    rule = {"type": "ordered", "lower": "patients.born", "upper": "visits.day"}
+    (tmp_path / "rules.json").write_text(json.dumps({"rules": [rule]}))
     return tmp_path
 
 
@@ -102,6 +104,8 @@ def test_undeclared_columns_are_inferred_and_a_budget_is_charged(folder):
         (["--key", "who"], 1, "--key must be a column of both tables"),
         (["--order", "when"], 1, "order must be a column of 'visits'"),
         (["--schema", "stays=visits.json"], 1, r"--schema names \['stays'\]"),
+        (["--rules", "rules.json"], 1, r"which are no columns"),
+        (["--rules", "visits.json"], 1, r"visits.json is none"),
         (["--epsilon", "0.01"], 3, "400 persons are too few"),
         (["--delta", "0.1"], 3, "is not below 1 / 400"),
         (["--output", "."], 1, "holds files already"),
@@ -130,3 +134,76 @@ def test_texts_are_written_as_they_were(folder):
     first, last = (pd.to_datetime(drawn[n], format="%d.%m.%Y") for n in ("von", "bis"))
     assert ((last - first).dt.days.dropna() >= 0).all()
     assert drawn["cost"].dropna().str.fullmatch(r"-?\d+(,\d+)?").all()
+
+
+def add_births():
+    """Give patients the date of birth that the rule across both tables names."""
+    patients = pd.read_csv("patients.csv")
+    births = np.datetime64("2019-06-01") + np.arange(400) % 213 * np.timedelta64(1, "D")
+    patients.assign(born=births.astype(str)).to_csv("patients.csv", index=False)
+    columns = {"sex": Category(["f", "m"]), "born": Date("2019-06-01", "2020-06-01")}
+    Schema(columns).to_json("patients.json")
+    return ["--order", "day", "--rules", "rules.json"]
+
+
+MADE = ["report", "patients=out/patients.csv", "visits=out/visits.csv", "--key", "id"]
+PAGE = ["--output", "report.html", "--json", "report.json"]
+
+
+def test_rules_across_tables_hold_and_are_reported(folder):
+    options = add_births()
+    assert main([*RUN, *DECLARED, *options, "--quiet"]) == 0
+    patients = pd.read_csv("out/patients.csv").set_index("id")
+    visits = pd.read_csv("out/visits.csv", sep=";")
+    assert (visits["id"].map(patients["born"]) <= visits["day"]).all()
+    options[-1] = "out/rules.json"
+    found = ["--schema", "out/schemas.json", "--certificate", "out/certificate.json"]
+    reference = ["--reference", "patients=patients.csv", "--reference", "visits=visits.csv"]
+    assert main([*MADE, *options, *found, *reference, *PAGE, "--target", "patients.sex"]) == 0
+    assert "Synthetic rows: patients.csv, visits.csv" in (folder / "report.html").read_text()
+    results = json.loads((folder / "report.json").read_text())
+    assert (results["n_rows"], results["n_reference"]) == (len(visits), 1200)
+    assert [rule["share_breaking"] for rule in results["rules"]] == [0]
+    columns = {"cost", "number", "patients.sex", "patients.born", "previous cost"}
+    assert columns <= {column["column"] for column in results["marginals"]["columns"]}
+
+
+def test_rules_of_both_tables_are_reported_but_for_keys_of_persons(folder):
+    """A person is in several rows of the report, which break no key."""
+    assert main([*RUN, *DECLARED, "--quiet"]) == 0
+    document = {
+        name: {
+            "columns": json.loads((folder / f"{name}.json").read_text()),
+            "rules": [{"type": "unique", "columns": [column]}],
+        }
+        for name, column in (("patients", "sex"), ("visits", "day"))
+    }
+    (folder / "schemas.json").write_text(json.dumps(document))
+    assert main([*MADE, "--schema", "schemas.json", *PAGE]) == 0
+    (rule,) = json.loads((folder / "report.json").read_text())["rules"]
+    assert "day" in rule["rule"]
+    assert rule["share_breaking"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["report", "out/patients.csv", "out/visits.csv"], "must be one file"),
+        (["report", "out/visits.csv", "--order", "day"], "for two tables, which --key joins"),
+        (["report", "visits=out/visits.csv", "--key", "id"], "must be two tables"),
+        ([*MADE, "--reference", "patients=patients.csv"], "--reference must be two tables"),
+        ([*MADE, "--reference", "patients.csv"], "--reference must be NAME=FILE"),
+        ([*MADE, "--schema", "visits.json"], "--schema must be the schemas.json of both tables"),
+        ([*MADE, "--order", "when"], "no column 'when'"),
+        ([*MADE[:-1], "who"], "no column 'who'"),
+    ],
+)
+def test_reports_of_tables_that_do_not_belong_together_are_refused(
+    folder, options, message, capsys
+):
+    (folder / "out").mkdir()
+    for name in ("patients", "visits"):
+        (folder / "out" / f"{name}.csv").write_bytes((folder / f"{name}.csv").read_bytes())
+    assert main([*options, *PAGE]) == 1
+    assert message in capsys.readouterr().err
+    assert not (folder / "report.html").exists()
