@@ -52,8 +52,8 @@ class DPHistorySampler(BaseGenerator):
     Kept are the pairs of columns within a row, of a person and their rows, and of a row and the
     next; the number of rows; the number of a row in the order; and the gaps between orders. Other
     dates of a row are learned relative to its order. Not kept are dependence over more than one
-    step but for what follows from these, times of the year, further tables, and rows of a person
-    after the first M.
+    step but for what follows from these, days of the week, times of the year over many years,
+    further tables, and rows of a person after the first M.
 
     Parameters
     ----------

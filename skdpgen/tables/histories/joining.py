@@ -160,7 +160,8 @@ class _OpenTable:
         dataset = Dataset.of(table)
         if dataset.is_in_parts:
             raise ValueError(
-                f"{name!r} must be a table in memory, and no chunks or table of an engine."
+                f"{name!r} must be a table in memory: chunks and tables of engines are not joined "
+                "by person. Collect it, as with table.compute() of Dask or .toPandas() of Spark."
             )
         columns = list(dataset.head)
         if not isinstance(key, str) or key not in columns:
