@@ -12,6 +12,7 @@ import numpy as np
 
 from .blocks import share_below
 from .inference.densities import Histogram, estimate_density
+from .inference.ranges import NARROW, find_excess
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ class _CodeDistribution:
         """Return, for each knot and breakpoint, the code at the quantile that counts require."""
         scale, masses = self.block.scale, self._from_left + self._from_right
         is_clear = np.histogram(self.block.number.cuts, self.block.knots)[0] > 0
+        is_clear |= self._find_narrow()
         wanted = self._estimate(histograms)
-        # At knots and breakpoints. Only intervals with breakpoints have clear counts. Others keep
-        # their mass: it may be that of a single value.
+        # At knots and breakpoints. Other intervals keep their mass: it may be that of a single
+        # value.
         before = np.interp(scale.codes, np.arange(len(masses) + 1), np.r_[0, np.cumsum(masses)])
         for run in _find_runs(is_clear):
             first, last = np.searchsorted(scale.codes, (run.start, run.stop))
@@ -106,10 +108,22 @@ class _CodeDistribution:
         )
         return np.interp(before, below, grid)
 
+    def _find_narrow(self):
+        """Return intervals with a value at most, where no breakpoint fits, and none stands out."""
+        knots, decimals = self.block.knots, self.block.decimals
+        if decimals is None:
+            return False
+        is_single = find_excess(knots, self._near_knots) > 0
+        return (np.diff(knots) * 10.0**decimals < NARROW) & ~(is_single[:-1] | is_single[1:])
+
+    @property
+    def _near_knots(self):
+        return np.r_[self._from_left, 0] + np.r_[0, self._from_right]
+
     def _estimate(self, histograms):
         """Return the distribution function at knots and breakpoints, from counts and rows."""
         scale, cuts, last = self.block.scale, self.block.number.cuts, histograms[-1]
-        near_knots = np.r_[self._from_left, 0] + np.r_[0, self._from_right]
+        near_knots = self._near_knots
         near_knots *= last.counts.sum().clip(0) / max(near_knots.sum(), 1e-300)
         rows = Histogram(self.block.knots, near_knots, CONSTANTS.rows_std * last.std, cuts)
         decimals = self.block.decimals

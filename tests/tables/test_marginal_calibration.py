@@ -90,6 +90,26 @@ def test_a_value_beside_what_is_not_clear_stays_where_it_is():
     assert_allclose(codes[at], [1, 2, 3], atol=1e-4)
 
 
+def test_values_between_whole_knots_are_as_many_as_were_counted():
+    """Seven is between knots, and eight is one: rows say of neither how many there are."""
+    kind = Number(0, 30, decimals=0, knots=[0, 6, 8, 9, 10, 12, 14, 30], cuts=[2, 4, 18, 24])
+    block = TableEncoder(Schema({"x": kind})).make_blocks()[0]
+    values = np.arange(31.0)
+    # Rows are sharp, so that few numbers lie between their knots.
+    rows = knot_weights(block.scale.encode(values), np.arange(8.0)).clip(0.01)
+    rows = np.tile(np.where(rows > 0.6, rows, 0.3 * rows), (200, 1))
+    counted = Histogram(values, np.full(31, 200.0), 1.0)
+
+    def share_off(codes):
+        made = TableEncoder(Schema({"x": kind}), codes).make_blocks()[0]
+        drawn = made.draw(np.tile(rows, (20, 1)), np.random.RandomState(0))
+        shares = np.bincount(drawn, minlength=31)[6:15] / len(drawn)
+        return np.abs(shares - 1 / 31).sum()
+
+    codes = calibrate_codes([block], {"x": [counted]}, lambda n_rows: rows[:n_rows])
+    assert share_off(codes) < 0.7 * share_off(None)
+
+
 def test_codes_increase_from_the_first_knot_to_the_last():
     def make_few(n_rows, rng):
         # Nothing between knots, and nothing at all in the first interval.

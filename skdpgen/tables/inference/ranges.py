@@ -43,6 +43,8 @@ _MOST_PARTS, _PART, _EVENLY = 8, 0.1, 0.05
 # A knot counts a single value if the density there is so many times that at both neighbours; which
 # is far more than the others if it is as many times what is between it and the next knot.
 _FAR_MORE = 3.0
+# Widths of intervals, in units of whole numbers, in which no breakpoint fits.
+NARROW = 2.5
 
 
 def count_affordable(n_records, std, least, most):
@@ -252,7 +254,7 @@ def find_cuts(knots, counts, std, positions, unit=None, density=None):
     cumulative, cuts = np.r_[0, np.cumsum(masses)], []
     is_single, step = _stand_out(knots, counts, std, unit), unit or 0.0
     for first, last in pairwise(positions):
-        if unit is not None and last - first < 2.5 * unit:
+        if unit is not None and last - first < NARROW * unit:
             continue
         inside = points[(first < points) & (points < last)]
         values = np.r_[first, inside, last]
@@ -275,13 +277,16 @@ def _stand_out(knots, counts, std, unit):
 
     There is no other value near, or far more than the densities at the neighbours predict.
     """
-    gaps = np.diff(knots)
-    widths = np.convolve(gaps, [0.5, 0.5])
-    density = np.pad(counts.clip(0) / widths, 1)
-    beside = widths * np.maximum(density[:-2], density[2:])
-    is_next = np.pad(gaps < 1.5 * (unit or 0.0), 1, constant_values=True)
-    is_more = counts - _FAR_MORE * beside > find_clear(std, len(counts))
+    is_next = np.pad(np.diff(knots) < 1.5 * (unit or 0.0), 1, constant_values=True)
+    is_more = find_excess(knots, counts) > find_clear(std, len(counts))
     return is_more | (is_next[1:] & is_next[:-1])
+
+
+def find_excess(knots, counts):
+    """Return how far counts exceed far more than the densities at neighbouring knots predict."""
+    widths = np.convolve(np.diff(knots), [0.5, 0.5])
+    density = np.pad(counts.clip(0) / widths, 1)
+    return counts - _FAR_MORE * widths * np.maximum(density[:-2], density[2:])
 
 
 def spread_counts(knots, counts, std):

@@ -426,6 +426,18 @@ FUNCTION = {
         "pass",
         location("values_apart_that_are_not_located_are_named"),
     ),
+    "values between whole knots are too few": Fault(
+        "tables.marginal_calibration:_CodeDistribution.calibrate",
+        "is_clear |= self._find_narrow()",
+        "pass",
+        marginal_calibration("values_between_whole_knots_are_as_many_as_were_counted"),
+    ),
+    "single values among whole numbers are moved": Fault(
+        "tables.marginal_calibration:_CodeDistribution._find_narrow",
+        "~(is_single[:-1] | is_single[1:])",
+        "True",
+        marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is"),
+    ),
     "single values are moved": Fault(
         "tables.marginal_calibration:_CodeDistribution.calibrate",
         "_find_runs(is_clear)",
