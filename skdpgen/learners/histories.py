@@ -11,7 +11,7 @@ from torch import nn
 
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.tables import own_and_later
-from ..quality import find_signal, warn_of_absent, warn_of_fit, warn_of_noise
+from ..quality import WITHIN_NOISE, find_signal, warn_of_absent, warn_of_fit, warn_of_noise
 from ..registry import savable
 from ..releases.histories import ReleasedHistories
 from ..tables.quality import warn_of_table
@@ -342,9 +342,7 @@ def _read_tables(released, format, n_records):
     if format.gap_block is not None:
         # First rows have none, whatever the noise.
         is_empty[1][-1] = False
-    # Numbers of rows between others are those of somebody.
-    present = n + np.flatnonzero(~is_empty[0][n:])
-    is_empty[0][present[0] : present[-1]] = False
+    is_empty[0][n:] = find_absent(counts[0][n:], std[0][n:], is_empty[0][n:])
     shown = np.concatenate([counts[0][:n], counts[1]])
     noise = np.concatenate([std[0][:n], std[1]])
     schema = format.table.schema
@@ -368,6 +366,27 @@ def _read_tables(released, format, n_records):
     _warn_of_counts(of_persons, released.sizes.max_rows)
     counts, std, is_empty, is_knot = map(np.concatenate, (counts, std, is_empty, is_knot))
     return Marginals(counts, std, n_records, is_empty, is_knot), report
+
+
+def find_absent(counts, std, is_empty):
+    """Return which numbers of rows nobody has: those at an end that are within noise together.
+
+    Parameters
+    ----------
+    counts, std : ndarray of shape (n_numbers,)
+    is_empty : ndarray of bool of shape (n_numbers,)
+        Numbers whose own counts are within noise, not all of them.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_numbers,)
+    """
+    present = np.flatnonzero(~is_empty)
+    is_absent = np.zeros_like(is_empty)
+    for end in slice(present[0]), slice(present[-1] + 1, None):
+        noise = WITHIN_NOISE * math.sqrt((std[end] ** 2).sum())
+        is_absent[end] = counts[end].sum() <= noise
+    return is_absent
 
 
 def _warn_of_counts(persons, max_rows):

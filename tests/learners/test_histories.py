@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from skdpgen.learners.histories import HistoryParticles, make_tables
+from skdpgen.learners.histories import HistoryParticles, find_absent, make_tables
 from skdpgen.mechanisms.histories import (
     HistorySizes,
     PersonRowTablesMechanism,
@@ -138,3 +138,20 @@ def test_levels_that_are_empty_or_impossible_are_never_drawn():
     assert (rows[:, :, 1] == 0).all()
     assert (rows[:, 1:, 2] == 0).all()
     assert rows.sum(2) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("counts", "absent"),
+    [
+        # Within noise, but between others.
+        ([0, 50, 2, 50, 0, 0], [1, 0, 0, 0, 1, 1]),
+        # Each within noise, and together not.
+        ([0, 50, 50, 20, 25, 15], [1, 0, 0, 0, 0, 0]),
+        ([0, 50, 50, 20, -25, 15], [1, 0, 0, 1, 1, 1]),
+        ([0, 0, 0, 50, 0, 0], [1, 1, 1, 0, 1, 1]),
+        ([50, 0, 0, 0, 0, 50], [0, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_numbers_of_rows_are_absent_at_an_end_and_within_noise_together(counts, absent):
+    counts, std = np.array(counts, dtype=float), np.full(6, 10.0)
+    assert find_absent(counts, std, counts <= 30).tolist() == [bool(a) for a in absent]

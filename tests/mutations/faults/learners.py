@@ -95,11 +95,17 @@ FUNCTION = {
         "persons[:, -M - 1 : -1]",
         history_particles("tables_of_particles_are_those_that_are_released"),
     ),
-    "numbers of rows between others are lost": Fault(
+    "numbers of rows are lost that noise hides one by one": Fault(
+        "learners.histories:find_absent",
+        "counts[end].sum() <= noise",
+        "True",
+        history_particles("numbers_of_rows_are_absent_at_an_end_and_within_noise_together"),
+    ),
+    "numbers of rows are lost between others": Fault(
         "learners.histories:_read_tables",
-        "is_empty[0][present[0] : present[-1]] = False",
+        "is_empty[0][n:] = find_absent(counts[0][n:], std[0][n:], is_empty[0][n:])",
         "pass",
-        history_fits("numbers_of_rows_between_others_are_kept"),
+        history_fits("few_persons_have_any_number_of_rows"),
     ),
     "the weight of classes is ignored": Fault(
         "learners.adaptation:fit_adaptation",
