@@ -19,7 +19,7 @@ from .tables.columns.number import N_KNOTS
 from .tables.format import TableFormat
 from .tables.inference.categories import TARGET_WEIGHT
 from .tables.inference.columns import COUNTS, SchemaInference
-from .tables.strata import may_stratify
+from .tables.strata import may_be_class, may_stratify
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,11 @@ def measure_tables(
         *(_count_levels(column, n_undeclared) for column in learned.values()), strict=True
     )
     names, label = list(learned), format.kind and format.kind.label
-    by = names.index(label) if len(names) > 1 and may_stratify(format.target) else None
-    if by is not None and not is_known[by]:
-        # The fewest levels, at which the noise on other columns is least.
+    by, is_class = None, may_be_class(format.target)
+    if len(names) > 1 and may_stratify(format.target):
+        by = names.index(label) if is_class else len(names)
+    if by is not None and not (is_class and is_known[by]):
+        # The halves, or the fewest levels, at which the noise on other columns is least.
         sizes = (*sizes[:by], 2, *sizes[by + 1 :])
     mechanism = TablesMechanism(sizes, by)
     kept = [name for i, name in enumerate(names) if i != by]
@@ -168,11 +170,11 @@ def measure_tables(
     stds = {(name, ""): s * math.sqrt(n_strata) for name, s in zip(kept, std, strict=True)}
     for pair in combinations(kept, 2):
         stds[pair] = unit * math.sqrt(n_strata / 2)
-    if by is not None:
+    if by is not None and is_class:
         # Strata are counted by the sums of their columns, and its pairs are these columns.
         stds[(label, "")] = min(s * math.sqrt(k) for s, k in zip(std, mechanism.sizes, strict=True))
         stds |= {(label, name): s for name, s in zip(kept, std, strict=True)}
-    size, known = dict(zip(names, sizes, strict=True)), dict(zip(names, is_known, strict=True))
+    size, known = dict(zip(names, sizes, strict=False)), dict(zip(names, is_known, strict=True))
     rows = []
     order = [(name, "") for name in names] + [pair for pair in stds if pair[1]]
     for first, other in order:

@@ -48,6 +48,9 @@ class Model:
             )
         self._generator, self._seed = generator, random_state
         self.tables, self.format = published.main, published.format
+        if self.format.halves is not None:
+            # The column of halves is in no row.
+            self.tables = replace(self.tables, by=None)
         self.encoder = TableEncoder(self.format.schema)
         self.n_records, self.count_std = float(published.n_samples), 0.0
         counts, std = self.tables.count_records()

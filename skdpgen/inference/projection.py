@@ -49,7 +49,7 @@ class Features:
         least, most = CONSTANTS.probes
         self.n_probes = min(most, max(least, CONSTANTS.rows_per_feature * n_features))
         sums, std = self._read(tables)
-        if tables.by is not None and not self._strata:
+        if tables.columns.ndim > 1 and not self._strata:
             sums, std = sums.sum(0), std * math.sqrt(len(sums))
         noise = np.full(len(fine), format.histograms.std if len(fine) else 0.0)
         self.sums = np.concatenate([sums.ravel(), fine])

@@ -107,11 +107,13 @@ def fit_to_table(
         rows, more = fit_to_release(make_rows, tables, marginals, multi_way=multi_way, **training)
         losses += more
     names = [name for name, _ in format.blocks]
-    kept = [[names[c] for c in sorted(subset)] for subset in subsets]
+    # The half of the target stands for the target.
+    named = [*names, format.kind and format.kind.label]
+    kept = [list(dict.fromkeys(named[c] for c in sorted(subset))) for subset in subsets]
     shown = [" × ".join(map(str, columns)) for columns in kept]
     for name in names:
-        named = [text for text, columns in zip(shown, kept, strict=True) if name in columns]
-        report.loc[name, "interactions"] = "; ".join(named) or None
+        its_own = [text for text, columns in zip(shown, kept, strict=True) if name in columns]
+        report.loc[name, "interactions"] = "; ".join(its_own) or None
     if training["verbose"]:
         text = ("; ".join(shown) or "none") if has_subsets else "not sought"
         tqdm.write(f"interactions of three or more columns: {text}", file=sys.stderr)
@@ -159,12 +161,12 @@ class InteractionSearch:
         format : TableFormat
             With the levels of these tables.
         """
-        release, curator, sizes = self.release, self.curator, tuple(self.format.block_sizes)
-        by = self._find_by(sizes)
+        release, curator, sizes = self.release, self.curator, tuple(self.format.code_sizes)
+        by, n_columns = self.format.by, len(self.format.blocks)
         candidates = release.list_subsets(curator.plan, curator.n_records, len(sizes), by)
-        signs = self._halve(self.marginals.counts, sizes, public)
+        signs = self._halve(self.marginals.counts, sizes[:n_columns], public)
         if by is not None:
-            signs[by] = torch.eye(sizes[by]).double()
+            signs[by : by + 1] = [torch.eye(sizes[by]).double()]
         released = release.run_interactions(
             curator,
             Refinement.none(sizes),
@@ -184,17 +186,12 @@ class InteractionSearch:
         # The spent budget must not depend on the records: all that is planned is released.
         chosen = found or candidates[:1]
         format, refinement = self.format.refine({c for subset in found for c in subset})
-        counts = self.marginals.refined(refinement.to_coarse().numpy()).counts
-        signs = self._halve(counts, refinement.fine_sizes, public)
+        learned = refinement.without(n_columns)
+        counts = self.marginals.refined(learned.to_coarse().numpy()).counts
+        signs = self._halve(counts, learned.fine_sizes, public)
         products = list_products(chosen, by, refinement.fine_sizes, signs)
         multi_way = release.run_multi_way(curator, self.format, refinement, products)
         return found, replace(multi_way, by=by), format
-
-    def _find_by(self, sizes):
-        """Return the column by which the tables are stratified, or None."""
-        if self.tables.by is None:
-            return None
-        return int(np.searchsorted(np.cumsum(sizes), self.tables.by.start, side="right"))
 
     def _halve(self, counts, sizes, public):
         """Return the signs of the halves of the levels of each column."""

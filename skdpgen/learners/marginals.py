@@ -60,11 +60,14 @@ class Marginals:
         """
         counts, std = tables.count_levels()
         sizes = tables.sizes
+        if counts.ndim > 1:
+            n_parts = len(counts)
+            counts, std = counts.sum(axis=0), std * n_parts**0.5
         if tables.by is not None:
-            n_parts, start = len(counts), tables.by.start
+            start = tables.by.start
             part_counts, part_std = tables.count_records()
-            counts = np.insert(counts.sum(axis=0), start, part_counts)
-            std = np.insert(std * n_parts**0.5, start, np.full(n_parts, part_std))
+            counts = np.insert(counts, start, part_counts)
+            std = np.insert(std, start, np.full(n_parts, part_std))
             before = int(np.searchsorted(np.cumsum(sizes), start, side="right"))
             sizes = (*sizes[:before], n_parts, *sizes[before:])
         starts = np.cumsum(sizes)[:-1]
@@ -79,7 +82,8 @@ class Marginals:
         Pairs of columns hardly move levels whose counts are noise. Without a knot's weight all
         values would be at the next knot, though noise hides only how far between both they are.
         """
-        least = _LEAST_OF_KNOT * self.std * self.is_knot
+        # A count of exactly 0 is of a level that the half of the target, or a rule, excludes.
+        least = _LEAST_OF_KNOT * self.std * (self.is_knot & (self.counts != 0))
         return (np.maximum(self.counts, least) / self.n_records).clip(0, 1)
 
     def refined(self, coarsen: np.ndarray) -> "Marginals":
@@ -149,10 +153,11 @@ def _find_pair_std(tables, names, label) -> dict[str, float]:
     """
     if len(names) < 2:
         return {}
+    n_strata = len(tables.cells) if tables.cells.ndim > 1 else 1
+    among_others = tables.pairs_std * n_strata**0.5
     if tables.by is None:
-        return dict.fromkeys(names, tables.pairs_std)
+        return dict.fromkeys(names, among_others)
     with_label = tables.count_levels()[1].max()
     if len(names) == 2:
         return dict.fromkeys(names, with_label)
-    among_others = tables.pairs_std * len(tables.cells) ** 0.5
     return dict.fromkeys(names, among_others) | {label: with_label}

@@ -203,21 +203,22 @@ class TableParticles(TableRows):
 
 @savable
 class StratifiedRows(nn.Module):
-    """Rows stratified by the level of a column, in proportion to the estimated counts.
+    """Rows of strata of records, in proportion to their estimated counts.
 
     Parameters
     ----------
     rows : TableRows
-        Generator of the other columns, with a stratum for each level.
+        Generator of the columns in the tables, for each stratum.
     shares : ndarray of shape (n_strata,)
         Shares of the strata, with sum 1.
-    start : int
-        Position of the column's first level among the levels of all columns.
+    start : int or None
+        If strata are the levels of another column, the position of the first of these among the
+        levels of all columns.
     """
 
     shares: torch.Tensor
 
-    def __init__(self, rows: TableRows, shares: np.ndarray, start: int) -> None:
+    def __init__(self, rows: TableRows, shares: np.ndarray, start: int | None) -> None:
         super().__init__()
         self.rows = rows
         self.register_buffer("shares", torch.as_tensor(shares, dtype=torch.float64))
@@ -232,10 +233,12 @@ class StratifiedRows(nn.Module):
         strata = torch.searchsorted(self.shares.cumsum(0), points / n_rows).clamp(max=n_strata - 1)
         counts = strata.bincount(minlength=n_strata)
         rows = self.rows.generate(counts.tolist(), generator)
-        block = np.eye(n_strata).repeat(counts.numpy(), axis=0)
-        rows = np.hstack([rows[:, : self.start], block, rows[:, self.start :]])
-        rows = rows[torch.randperm(n_rows, generator=generator).numpy()]
-        return rows / (len(self.rows.blocks.sizes) + 1) ** 0.5
+        n_columns = len(self.rows.blocks.sizes)
+        if self.start is not None:
+            block = np.eye(n_strata).repeat(counts.numpy(), axis=0)
+            rows = np.hstack([rows[:, : self.start], block, rows[:, self.start :]])
+            n_columns += 1
+        return rows[torch.randperm(n_rows, generator=generator).numpy()] / n_columns**0.5
 
 
 def draw_in_rounds(n_particles: int, n: int, generator: torch.Generator) -> torch.Tensor:

@@ -47,9 +47,9 @@ class TablesTarget:
             (*slices, as_tensor(table / n_records), as_tensor(is_pair))
             for *slices, table, is_pair in join_narrow_tables(tables.with_later, tables.sizes)
         ]
-        # The gap counts each cell of a pair twice.
-        noise_energy = 2 * tables.pairs_std**2 * tables.cells.size
-        noise_energy += tables.columns_std**2 * tables.columns.size
+        # The gap counts each cell of a pair twice. Cells that rules exclude have no noise.
+        noise_energy = 2 * tables.pairs_std**2 * np.count_nonzero(tables.cells)
+        noise_energy += tables.columns_std**2 * np.count_nonzero(tables.columns)
         noise_energy *= (share / n_records) ** 2
         return cls(pairs, as_tensor(tables.columns / n_records), tables.weight, share, noise_energy)
 

@@ -23,9 +23,8 @@ class TableConstants:
 
     # Least share of a stratum in a batch.
     least_batch: float = 0.25
-    # Probability that noise alone is taken for a clear moment of any table, and iterations of the
-    # matching of moments.
-    chance: float = 0.01
+    # Expected share of noise among the moments that are matched, and iterations of the matching.
+    noise_rate: float = 0.01
     n_iterations: int = 20
     # Rounds of the final matching of marginals, and most batches of a round, one for so many steps
     # of training.
@@ -66,22 +65,22 @@ def fit_to_release(
     rows : TableRows or StratifiedRows
     losses : list of float
     """
-    if tables.by is None:
+    if tables.cells.ndim == 1:
         return fit_to_tables(make_rows, [tables], [marginals], multi_way=multi_way, **training)
     counts, std = tables.count_records()
     counts = np.maximum(counts, max(std, 1.0))
     strata = [tables.stratum(i) for i in range(len(counts))]
     # Pooled counts have the best signal-to-noise ratio for the detection of empty levels.
-    is_empty, is_knot = (
-        np.delete(mask, tables.by) for mask in (marginals.is_empty, marginals.is_knot)
-    )
+    is_empty, is_knot, start = marginals.is_empty, marginals.is_knot, None
+    if tables.by is not None:
+        is_empty, is_knot = (np.delete(mask, tables.by) for mask in (is_empty, is_knot))
+        start = tables.by.start
+        if multi_way is not None:
+            start = sum(multi_way.refinement.knot_sizes[: multi_way.by])
     strata_marginals = [
         replace(Marginals.of(stratum, count, False, is_knot), is_empty=is_empty)
         for stratum, count in zip(strata, counts, strict=True)
     ]
-    start = tables.by.start
-    if multi_way is not None:
-        start = sum(multi_way.refinement.knot_sizes[: multi_way.by])
     rows, losses = fit_to_tables(
         make_rows, strata, strata_marginals, multi_way=multi_way, **training
     )
@@ -242,7 +241,7 @@ def match_moments(
     is_knot = np.broadcast_to(marginals[0].is_knot, sum(sizes))
     # Errors of less than a record do not matter.
     std = max(tables[0].pairs_std, 1.0)
-    clear = find_clear_moments(residuals, sizes, is_knot, std, CONSTANTS.chance)
+    clear = find_clear_moments(residuals, sizes, is_knot, std, CONSTANTS.noise_rate)
     if not clear.any():
         return
     targets = [

@@ -4,7 +4,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..accounting.plan import Plan, Terms
 from ..checks import whole
@@ -13,7 +13,7 @@ from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayMechanism, MultiWayTables
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
 from ..params import parameters
-from ..tables.strata import may_stratify
+from ..tables.strata import may_be_class
 from .release import Release
 
 
@@ -50,7 +50,8 @@ class TwoWayTables(Release):
     ``release="sketch"`` resolves to this release.
 
     If the target has at most three levels, the tables are stratified by it. They then determine all
-    three-way tables with the target, at no cost: each record is in one stratum.
+    three-way tables with the target, at no cost: each record is in one stratum. A numeric target
+    whose knots are inferred has two strata: the records below its middle knot, and the others.
 
     A share of 0.08 of the budget is for *multi-way tables* of columns whose interactions these
     tables do not explain, such as a ⊕ b = c. One noisy number for each subset of three to five
@@ -93,7 +94,7 @@ class TwoWayTables(Release):
                 self.multi_way: DEFAULTS.multi_way_share,
             }
             larger = terms.plan_once({self.name: 1 - sum(others.values()), **others}, sensitivity)
-            is_stratified = may_stratify(format.target)
+            is_stratified = may_be_class(format.target)
             if self._count_orders(larger, terms.n_samples, n_columns, is_stratified):
                 plan = larger
         plan = plan or terms.plan_once({self.name: 1.0}, sensitivity)
@@ -108,18 +109,19 @@ class TwoWayTables(Release):
     def min_samples(self, plan: Plan, terms: Terms, format) -> int:
         """Return the number of records for useful results; see `Release.min_samples`.
 
-        Each stratum needs the same number. A target with undeclared levels has at least two.
+        Each class needs the same number. A target with undeclared levels has at least two.
         """
-        has_strata = len(format.schema.learned) > 1 and may_stratify(format.target)
+        has_strata = len(format.schema.learned) > 1 and may_be_class(format.target)
         n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
         return math.ceil(DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata)
 
     def run(self, curator, format) -> Tables:
         """Release the `Tables` of a resolved format."""
-        names = [name for name, _ in format.blocks]
-        by = names.index(format.kind.label) if format.is_stratified else None
-        curator.encode_cells_by(RecordFunction(format.encode_cells))
-        return _without_impossible(curator.release(TablesMechanism(format.block_sizes, by)), format)
+        curator.encode_cells_by(RecordFunction(format.encode_codes))
+        mechanism = TablesMechanism(format.code_sizes, format.by)
+        tables = _without_impossible(curator.release(mechanism), format)
+        # The column of halves is in no row.
+        return tables if format.halves is None else replace(tables, by=None)
 
     def has_multi_way(self, plan: Plan) -> bool:
         """Return whether a plan has multi-way tables."""
@@ -178,10 +180,12 @@ class TwoWayTables(Release):
 
 
 def _without_impossible(tables, format):
-    """Return tables with 0 in cells that the rules of the schema exclude."""
-    if not format.schema.rules:
+    """Return tables with 0 in cells that the rules of the schema, or the halves, exclude."""
+    halves = format.halves
+    if not format.schema.rules and halves is None:
         return tables
-    return tables.without_impossible(format.find_impossible())
+    impossible = format.find_impossible()
+    return tables.without_impossible(impossible if halves is None else halves.extend(impossible))
 
 
 def _multi_way_std(plan, name):

@@ -27,7 +27,7 @@ from .marginal_calibration import calibrate_codes
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
-from .strata import can_stratify, may_stratify
+from .strata import Halves, has_few_levels, has_halves, may_be_class
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,30 @@ class TableFormat(Format):
         return getattr(self.target, "levels", ())
 
     @property
-    def is_stratified(self):
-        """Whether tables are stratified by the target."""
-        return can_stratify(self.schema.learned, self.target)
+    def halves(self):
+        """The `Halves` by which tables are stratified, or None."""
+        blocks = TableEncoder(self.schema).make_blocks()
+        if len(blocks) < 2 or not has_halves(self.target):
+            return None
+        column = [block.name for block in blocks].index(self.kind.label)
+        return Halves.of(column, blocks[column])
+
+    @property
+    def by(self):
+        """Position of the column of codes by which tables are stratified, or None.
+
+        It is the target, or the column of its halves, after all others.
+        """
+        if self.halves is not None:
+            return len(self.blocks)
+        if len(self.blocks) < 2 or not has_few_levels(self.target):
+            return None
+        return [name for name, _ in self.blocks].index(self.kind.label)
+
+    @property
+    def code_sizes(self):
+        """Numbers of levels of the columns of codes, from `encode_codes`."""
+        return self.block_sizes + [2] * (self.halves is not None)
 
     def refine(self, columns):
         """Return the format with finer knots in some columns, and how codes among them follow.
@@ -182,10 +203,10 @@ class TableFormat(Format):
             Its bins lie between the knots of that format.
         """
         blocks, kinds, counted = TableEncoder(self.schema).make_blocks(), {}, self.counted or {}
-        n_knots, n_parts = [0] * len(blocks), [0] * len(blocks)
-        for i in columns:
-            block = blocks[i]
-            if not block.kind.has_knots:
+        sizes = tuple(self.code_sizes)
+        n_knots, n_parts = [0] * len(sizes), [0] * len(sizes)
+        for i, block in enumerate(blocks):
+            if i not in columns or not block.kind.has_knots:
                 continue
             n_knots[i], n_parts[i] = len(block.knots), 1
             # An even number of bins has an edge at the median of inferred knots.
@@ -195,7 +216,7 @@ class TableFormat(Format):
                 n_parts[i], kinds[block.name] = n, kind
         # Bins match their counts themselves. Calibration would move the edges between them.
         counted = {name: n for name, n in counted.items() if name not in kinds}
-        refinement = Refinement(tuple(self.block_sizes), tuple(n_knots), tuple(n_parts))
+        refinement = Refinement(sizes, tuple(n_knots), tuple(n_parts))
         schema = self.schema.replace(kinds)
         return replace(self, schema=schema, counted=counted or None), refinement
 
@@ -246,8 +267,8 @@ class TableFormat(Format):
         """Infer undeclared properties; return the resolved format, which the curator applies."""
         if not self.shares:
             return self
-        label = self.kind.label if may_stratify(self.target) else None
-        inference = SchemaInference(self.schema, label=label)
+        has_classes = may_be_class(self.target)
+        inference = SchemaInference(self.schema, label=self.kind.label, has_classes=has_classes)
         schema, kind = self.kind.put_in_order(inference.run(curator))
         kind = kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
@@ -280,6 +301,11 @@ class TableFormat(Format):
     def encode_cells(self, X, y=None):
         """Map cells to codes in the columns of a resolved schema; see `HatBasis`."""
         return TableEncoder(self.schema).encode_cells(self._parse(X))
+
+    def encode_codes(self, X, y=None):
+        """Map cells to codes of all columns, and of the halves of the target; see `by`."""
+        codes = self.encode_cells(X)
+        return codes if self.halves is None else self.halves.append(codes)
 
     def _parse(self, X):
         table = pd.DataFrame(X, columns=list(self.schema), dtype=object)

@@ -690,18 +690,21 @@ def test_a_value_that_many_share_is_an_atom():
     assert infer(frame, declared, 5.0)["hours"].atoms is None
 
 
-@pytest.mark.parametrize(("sigma", "n_knots"), [(0, 16), (1, 15), (2, 11), (4, 8), (40, 5)])
-def test_as_many_knots_as_the_noise_of_tables_lets_one_see(sigma, n_knots):
-    """With 10,000 records, K² cells of a pair have 20 times their noise of 3σ/√2, on average."""
+@pytest.mark.parametrize(
+    ("sigma", "n_knots", "n_of_strata"),
+    [(0, 16, 16), (1, 16, 15), (2, 15, 11), (4, 11, 8), (40, 5, 5)],
+)
+def test_as_many_knots_as_the_noise_of_tables_lets_one_see(sigma, n_knots, n_of_strata):
+    """With 10,000 records, K² cells of a pair have 10 times their noise of 3σ/√2, on average."""
     schema = Schema({"x": Number(0, 1), "y": Number(0, 1), "z": Boolean()})
     inference = SchemaInference(schema)
     events = [(name, GaussianDpEvent(sigma)) for name in (TablesMechanism.name, "value counts")]
     plan = Plan(events, math.inf, 1e-5, "zero_out", "pld", sigma)
-    assert inference.count_knots(plan, 10_000, 0.0, True) == n_knots
-    # The noise of their own counts matters, too.
+    assert inference.count_knots(plan, 10_000, 0.0, False) == n_knots
+    # Tables of strata have fewer of these in a cell.
+    assert inference.count_knots(plan, 10_000, 0.0, True) == n_of_strata
+    # The noise of their own counts matters, too; and other releases have no such tables.
     assert inference.count_knots(plan, 10_000, 1e6, True) == 5
-    # Tables of all records have more of these in a cell; and other releases have no such tables.
-    assert inference.count_knots(plan, 10_000, 0.0, False) == 16
     others = replace(plan, releases=events[1:])
     assert inference.count_knots(others, 10_000, 0.0, True) == 16
 
@@ -715,9 +718,10 @@ def test_a_target_of_few_levels_has_fewer_knots_found():
         for target in (None, "z")
     ]
     n_knots = [len(sampler.schema_["a"].positions) for sampler in found]
-    affordable = round(math.sqrt(2000 / (20 * found[1].sigma_ * 5 / math.sqrt(2))))
-    assert n_knots == [16, affordable]
-    assert 5 < affordable < 16
+    noise = found[1].sigma_ * 5 / math.sqrt(2)
+    affordable = [round(math.sqrt(2000 / (times * noise))) for times in (10, 20)]
+    assert n_knots == affordable
+    assert 5 < affordable[1] < affordable[0] < 16
 
 
 @pytest.mark.parametrize("n_values", [14, 17])

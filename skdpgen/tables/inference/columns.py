@@ -20,7 +20,7 @@ from ..columns.number import N_KNOTS
 from ..columns.texts import is_blank, parse_found
 from ..encoder import TableEncoder
 from ..schema import Schema
-from ..strata import as_classes, can_stratify
+from ..strata import as_classes, may_stratify
 from .categories import TARGET_WEIGHT, check_type, with_categories
 from .densities import Histogram, estimate_density
 from .grids import (
@@ -50,9 +50,9 @@ from .ranges import (
 from .tails import describe_loss
 
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
-# records, on average, in units of its noise, where the records of each level of the target have
-# tables of their own (found on Adult and bank_marketing, on training rows).
-_FEWEST, _CELL = 5, 20.0
+# records, on average, in units of its noise: twice as much where the records of each level of the
+# target have tables of their own (found on Adult and bank_marketing, on training rows).
+_FEWEST, _CELL = 5, 10.0
 # Names of the releases of histograms, and what they have of the budget, relative to others.
 RANGES, LOCATIONS, COUNTS = "value ranges", "value locations", "value counts"
 _WEIGHTS = {DECIMALS: 0.25, LOCATIONS: 0.4, CategoryCountsMechanism.name: 4 / 3}
@@ -84,7 +84,9 @@ class SchemaInference:
     has_decimals : bool, default=False
         Whether it was counted how many decimals numbers have.
     label : str, default=None
-        The target. Integers with few values become classes; tables are stratified by few levels.
+        The target, by which tables may be stratified.
+    has_classes : bool, default=True
+        Whether integers with few values become classes if they are the target.
 
     Attributes
     ----------
@@ -100,9 +102,9 @@ class SchemaInference:
         After `run`, the counts in which knots were found.
     """
 
-    def __init__(self, schema, texts=None, has_decimals=False, label=None):
+    def __init__(self, schema, texts=None, has_decimals=False, label=None, has_classes=True):
         self.schema = schema
-        self.label = label
+        self.label, self.has_classes = label, has_classes
         self.texts = texts or {}
         self.unknown = {n: kind for n, kind in schema.learned.items() if kind.is_unknown}
         self.counted = {}
@@ -158,13 +160,11 @@ class SchemaInference:
         if self.unknown:
             noisy = curator.release(WeightSumMechanism(KINDS))
             found, styles = find_kinds(self.unknown, noisy, curator.n_rows)
-            known = SchemaInference(self.schema.replace(found), styles, label=self.label)
-            return self._hand_over(known, curator)
+            return self._hand_over(curator, self.schema.replace(found), styles)
         if DECIMALS in self.releases:
             noisy = curator.release(WeightSumMechanism(DECIMALS))
             schema = find_decimals(self.schema, noisy) if self._rough else self.schema
-            known = SchemaInference(schema, self.texts, has_decimals=True, label=self.label)
-            return self._hand_over(known, curator)
+            return self._hand_over(curator, schema, self.texts, has_decimals=True)
         ranged, kinds = self._find_ranges(curator), dict(self.schema)
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
@@ -178,13 +178,15 @@ class SchemaInference:
             warn_of_columns("no category", lost)
         target = kinds.get(self.label)
         if self.label in ranged:
-            target = as_classes(ranged[self.label].kind)
-        is_stratified = can_stratify(self.schema.learned, target)
+            target = ranged[self.label].kind
+            target = as_classes(target) if self.has_classes else target
+        is_stratified = len(self.schema.learned) > 1 and may_stratify(target)
         kinds |= self._find_knots(curator, ranged, is_stratified)
         return self.schema.replace(reconcile_orders(self.schema, kinds))
 
-    def _hand_over(self, known, curator):
+    def _hand_over(self, curator, schema, texts, has_decimals=False):
         """Let another one go on, which knows more of the columns."""
+        known = SchemaInference(schema, texts, has_decimals, self.label, self.has_classes)
         curator.prepare(RecordFunction(known.encode), 1.0)
         schema = known.run(curator)
         self.counted, self.texts, self.histograms = known.counted, known.texts, known.histograms
@@ -364,7 +366,7 @@ class SchemaInference:
                     knots, counts, std, n_knots, unit, is_rest=bool(atoms), density=density
                 )
             found[name] = with_atoms(with_knots(kind, chosen), atoms)
-            if name == self.label and name in self._open:
+            if name == self.label and name in self._open and self.has_classes:
                 found[name] = as_classes(
                     found[name], {*atoms, *knots[counts > find_clear(std, len(knots))]}
                 )
@@ -403,13 +405,13 @@ class SchemaInference:
         std : float
             Standard deviation of the noise on counts of its values.
         is_stratified : bool
-            Whether tables are stratified by the target.
+            Whether tables are stratified by the target, or its halves.
         """
         most = N_KNOTS
         has_tables = TablesMechanism.name in dict(plan.releases)
-        if is_stratified and has_tables and plan.sigma > 0:
+        if has_tables and plan.sigma > 0:
             noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learned))
-            most = min(most, round(math.sqrt(n_rows / (_CELL * noise))))
+            most = min(most, round(math.sqrt(n_rows / ((1 + is_stratified) * _CELL * noise))))
         return count_affordable(n_rows, std, _FEWEST, max(_FEWEST, most))
 
     def _count(self, curator, release, names, kinds, std):

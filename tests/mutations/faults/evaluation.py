@@ -118,7 +118,7 @@ FUNCTION = {
     ),
     "strata add no noise to pairs": Fault(
         "learners.marginals:_find_pair_std",
-        "tables.pairs_std * len(tables.cells) ** 0.5",
+        "tables.pairs_std * n_strata**0.5",
         "tables.pairs_std",
         schema_report("pairs_with_the_target_have_the_noise_of_columns_of_its_strata"),
     ),

@@ -286,21 +286,21 @@ FUNCTION = {
     ),
     "correlations are left within the noise of all cells": Fault(
         "learners.moments:find_clear_moments",
-        "bases[c] @ moments @ bases[d].T",
-        "0 * (bases[c] @ moments @ bases[d].T)",
+        "bases[c] @ moment @ bases[d].T",
+        "0 * (bases[c] @ moment @ bases[d].T)",
         "tests/learners/test_moments.py::test_each_pair_of_columns_is_searched_alone",
     ),
-    "each table has the chance of all": Fault(
+    "each moment has the chance of all": Fault(
         "learners.moments:find_clear_moments",
-        "max(1, len(cells) * math.comb(len(sizes), 2))",
-        "1",
+        "stats.false_discovery_control(2 * stats.norm.sf(magnitudes / std))",
+        "2 * stats.norm.sf(magnitudes / std)",
         "tests/learners/test_moments.py::test_more_tables_ask_for_clearer_moments",
     ),
-    "clear moments are not shrunk": Fault(
-        "learners.moments:keep_clear",
-        "np.sqrt(squares)",
-        "np.where(is_clear, values, 0)",
-        "tests/learners/test_moments.py::test_a_clear_part_is_closer_than_noise_and_than_nothing",
+    "the noise of moments is forgotten": Fault(
+        "learners.moments:find_clear_moments",
+        "magnitudes / std",
+        "magnitudes",
+        "tests/learners/test_moments.py::test_clear_moments_have_the_unit_of_the_noise",
     ),
     "each parameter is pickled with all others": Fault(
         "learners.training:minimize_exactly",
