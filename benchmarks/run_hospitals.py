@@ -34,7 +34,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from run_tables import NUMBERS, areas_under_curves, load, make_schema, variations
+from run_tables import NUMBERS, load, make_schema, measure_utility, variations
 
 from skdpgen import DPSWFlowSampler, Number, Schema
 from skdpgen.exceptions import SpentError
@@ -227,14 +227,14 @@ def main():
         if joined is not None:
             sigma *= np.sqrt(n_stay / SHARING.n_shares)
         rows = generator.sample(len(train))
-        figures = [generator.epsilon_, sigma, *areas_under_curves(rows, test, numbers)]
+        figures = [generator.epsilon_, sigma, *measure_utility(rows, test, numbers)]
         figures += variations(rows, train, schema)
         text = f"{what:<32}" + "".join(f"{figure:>9.4f}" for figure in figures)
         if joined is not None:
             text += f"{joined.n_bytes / 1e3:>9.0f}{joined.seconds:>9.1f}"
         print(text, flush=True)
 
-    real = [*areas_under_curves(train, test, numbers)]
+    real = [*measure_utility(train, test, numbers)]
     print(f"{'real rows':<50}" + "".join(f"{figure:>9.4f}" for figure in real), flush=True)
     join = ByFlower if options.flower else InProcess
     with tempfile.TemporaryDirectory() as folder:
