@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Marginals of the columns of a table, estimated from its released tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, logit
 
 from ..mechanisms.tables import Tables
 from ..quality import WITHIN_NOISE, find_signal, warn_of_absent, warn_of_noise
@@ -14,6 +16,8 @@ from ..tables.report import describe
 # Least count of a knot at the start, in standard deviations of its noise; 0.5 did as much on
 # training rows of Adult. Positive noise, which is kept, has a mean of 0.4.
 _LEAST_OF_KNOT = 0.25
+# Prior probability that a stratum has its share of a number far out, and not none; by hand.
+_HAS_SHARE = 0.75
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,21 @@ class Marginals:
         Spare levels whose counts are within noise of 0, which are taken to have no record.
     is_knot : ndarray of bool of shape (n_levels,) or bool, default=False
         Knots but those far out, which are taken to have some records.
+    is_far : ndarray of bool of shape (n_levels,) or bool, default=False
+        Numbers far out, whose noise would outweigh all others.
     """
 
     counts: np.ndarray
     std: np.ndarray
     n_records: float
     is_empty: np.ndarray
-    is_knot: np.ndarray | bool = False
+    is_knot: Any = False
+    is_far: Any = False
+
+    def __post_init__(self):
+        for name in ("is_knot", "is_far"):
+            mask = np.broadcast_to(getattr(self, name), self.counts.shape)
+            object.__setattr__(self, name, mask)
 
     @classmethod
     def of(
@@ -45,6 +57,7 @@ class Marginals:
         n_records: float,
         is_optional: np.ndarray | bool,
         is_knot: np.ndarray | bool = False,
+        is_far: np.ndarray | bool = False,
     ) -> "Marginals":
         """Estimate the marginals of all records; strata of the target are added up.
 
@@ -55,7 +68,7 @@ class Marginals:
         is_optional : ndarray of bool of shape (n_levels,)
             Levels that may have no record, such as that of missing values. The most frequent level
             of a column is never taken to be empty.
-        is_knot : ndarray of bool of shape (n_levels,), default=False
+        is_knot, is_far : ndarray of bool of shape (n_levels,), default=False
             As in the attributes.
         """
         counts, std = tables.count_levels()
@@ -73,7 +86,34 @@ class Marginals:
         starts = np.cumsum(sizes)[:-1]
         largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
         is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest) & is_optional
-        return cls(counts, std, n_records, is_empty, np.broadcast_to(is_knot, counts.shape))
+        return cls(counts, std, n_records, is_empty, is_knot, is_far)
+
+    def of_stratum(self, tables: Tables, by: slice | None, n_records: float) -> "Marginals":
+        """Estimate the marginals of a stratum of the records.
+
+        Empty levels are those of all records, whose counts have the best signal-to-noise ratio.
+        Noise on numbers far out would outweigh all others, and they are often in one stratum alone:
+        where the count is within noise, it is the posterior mean if the stratum has its share of
+        the level, or else none of it.
+
+        Parameters
+        ----------
+        tables : skdpgen.mechanisms.tables.Tables
+            The tables of the stratum.
+        by : slice or None
+            Levels of the column of the strata, which the tables lack.
+        n_records : float
+        """
+        kept = np.ones(len(self.counts), dtype=bool)
+        kept[by or slice(0)] = False
+        found = Marginals.of(tables, n_records, False, self.is_knot[kept])
+        is_noise = self.is_far[kept] & (found.counts <= WITHIN_NOISE * found.std)
+        share = self.counts[kept].clip(0) * n_records / self.n_records
+        # Errors of less than a record do not matter.
+        evidence = share * (found.counts - share / 2) / np.maximum(found.std, 1) ** 2
+        expected = share * expit(logit(_HAS_SHARE) + evidence)
+        counts = np.where(is_noise, expected, found.counts)
+        return replace(found, counts=counts, is_empty=self.is_empty[kept])
 
     @property
     def starts(self) -> np.ndarray:
@@ -96,9 +136,11 @@ class Marginals:
         """
         spread = coarsen / coarsen.sum(0)
         is_empty = (coarsen[:, ~self.is_empty] == 0).all(1)
-        knots = np.broadcast_to(self.is_knot, self.counts.shape)
-        is_knot = np.any(coarsen[:, knots] > 0, axis=1)
-        return Marginals(spread @ self.counts, spread @ self.std, self.n_records, is_empty, is_knot)
+        is_knot, is_far = (
+            np.any(coarsen[:, mask] > 0, axis=1) for mask in (self.is_knot, self.is_far)
+        )
+        counts, std = spread @ self.counts, spread @ self.std
+        return Marginals(counts, std, self.n_records, is_empty, is_knot, is_far)
 
 
 def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.DataFrame]:
@@ -125,7 +167,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
     share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records
     if warn_of_absent(share, std):
         n_records *= max(share, std, 1 / n_records)
-    marginals = Marginals.of(tables, n_records, format.is_optional, format.is_knot)
+    marginals = Marginals.of(tables, n_records, format.is_optional, format.is_knot, format.is_far)
     counts = np.where(marginals.is_empty, 0, marginals.counts)
     label, blocks = format.kind.label, dict(format.blocks)
     report = describe(

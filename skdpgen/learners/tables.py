@@ -70,17 +70,13 @@ def fit_to_release(
     counts, std = tables.count_records()
     counts = np.maximum(counts, max(std, 1.0))
     strata = [tables.stratum(i) for i in range(len(counts))]
-    # Pooled counts have the best signal-to-noise ratio for the detection of empty levels.
-    is_empty, is_knot, start = marginals.is_empty, marginals.is_knot, None
-    if tables.by is not None:
-        is_empty, is_knot = (np.delete(mask, tables.by) for mask in (is_empty, is_knot))
-        start = tables.by.start
-        if multi_way is not None:
-            start = sum(multi_way.refinement.knot_sizes[: multi_way.by])
     strata_marginals = [
-        replace(Marginals.of(stratum, count, False, is_knot), is_empty=is_empty)
+        marginals.of_stratum(stratum, tables.by, count)
         for stratum, count in zip(strata, counts, strict=True)
     ]
+    start = None if tables.by is None else tables.by.start
+    if start is not None and multi_way is not None:
+        start = sum(multi_way.refinement.knot_sizes[: multi_way.by])
     rows, losses = fit_to_tables(
         make_rows, strata, strata_marginals, multi_way=multi_way, **training
     )
@@ -238,7 +234,7 @@ def match_moments(
         subsets = [target.moved_to(part) for target, part in zip(subsets, drawn, strict=False)]
     pairs = zip(tables, generated, strict=True)
     residuals = np.stack([stratum.cells - expected.cells for stratum, expected in pairs])
-    is_knot = np.broadcast_to(marginals[0].is_knot, sum(sizes))
+    is_knot = marginals[0].is_knot
     # Errors of less than a record do not matter.
     std = max(tables[0].pairs_std, 1.0)
     clear = find_clear_moments(residuals, sizes, is_knot, std, CONSTANTS.noise_rate)

@@ -21,7 +21,7 @@ from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held
 from .inference.columns import SchemaInference
 from .inference.grids import Histograms
-from .inference.ranges import find_far
+from .inference.ranges import find_far, is_beyond
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
 from .rules.feasibility import find_impossible
@@ -143,6 +143,16 @@ class TableFormat(Format):
             if kind.has_knots:
                 knots[where.start : where.start + len(kind.positions)] = True
         return knots & ~self.is_optional
+
+    @property
+    def is_far(self):
+        """Mask of the weights of numbers far out, knots and point masses, of shape (n_columns,)."""
+        far = np.zeros(self.n_columns, dtype=bool)
+        for block in TableEncoder(self.schema).make_blocks():
+            if block.kind.has_knots:
+                is_far = np.r_[find_far(block.knots), is_beyond(np.array(block.atoms), block.knots)]
+                far[block.where.start : block.where.start + len(is_far)] = is_far
+        return far
 
     @property
     def is_ordered(self):

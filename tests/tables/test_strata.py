@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import norm
 
 from skdpgen import DPSWFlowSampler, Number, Schema
 from skdpgen.learners import interactions
@@ -142,6 +143,32 @@ def test_levels_that_a_half_leaves_out_have_neither_noise_nor_records():
     marginals = Marginals.of(tables, 10.0, False, True)
     assert marginals.starts[1] == 0
     assert (marginals.starts[[0, 2]] > 0).all()
+
+
+def test_numbers_far_out_have_their_share_or_nothing_where_they_are_noise():
+    """A level of all records, such as 99,999 for rich ones, may have noise alone in a stratum."""
+    columns = np.array([[40.0, 3, 300, 8], [20, 3, 12, 8]])
+    tables = Tables((4,), np.empty((2, 0)), columns, 1.0, 4.0, 4.0)
+    is_far = np.array([False, False, True, True])
+    pooled = Marginals.of(tables, 400.0, False, ~is_far, is_far)
+    found = [pooled.of_stratum(tables.stratum(i), None, n) for i, n in enumerate((300, 100))]
+    for i, n in enumerate((300, 100)):
+        share = columns.sum(0) * n / 400
+        chances = norm.pdf(columns[i], share, 4) * 0.75, norm.pdf(columns[i], 0, 4) * 0.25
+        expected = share * chances[0] / sum(chances)
+        is_noise = is_far & (columns[i] <= 12)
+        np.testing.assert_allclose(found[i].counts, np.where(is_noise, expected, columns[i]))
+    # Neither half of 78 nor 12, but nothing; and a part of 4.
+    assert found[1].counts[2] < 0.1 < 2 < found[1].counts[3] < 4
+
+
+def test_columns_far_out():
+    kinds = {
+        "t": Number(0, 999, knots=[0, 1, 2, 3, 999], atoms=[2.5, 4.6, -1, 99]),
+        "a": Number(0, 3, knots=[0, 1, 2, 3]),
+    }
+    far = TableFormat(Schema(kinds)).is_far
+    np.testing.assert_array_equal(far, [0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0])
 
 
 def test_halves_are_published(fitted, tmp_path):

@@ -120,18 +120,16 @@ def estimate_density(histograms, lower, upper, unit=None):
     if is_few:
         # Values are drawn between each other, and then rounded.
         return spread_counts(values, masses, 0.0)
-    return points, _order_tails(points, masses, last)
+    return points, _order_tails(points, masses, histograms)
 
 
-def _order_tails(points, masses, histogram):
-    """Return masses whose density falls in both tails, whose counts are no clear ones together."""
-    counts, n = histogram.counts, len(histogram.counts)
-    clear = find_clear(histogram.std, n) * np.sqrt(np.arange(1, n + 1))
-    from_left, from_right = (np.cumsum(part) > clear for part in (counts, counts[::-1]))
-    if not (from_left.any() and from_right.any()):
+def _order_tails(points, masses, histograms):
+    """Return masses whose density falls in both tails, beyond all neighbours with clear counts."""
+    found = [ends for part in histograms for ends in _find_clear(part)]
+    if not found:
         return masses
-    knots, widths = histogram.scale.decode(np.arange(n, dtype=float)), np.diff(points)
-    first, last = knots[from_left.argmax()], knots[n - 1 - from_right.argmax()]
+    first, last = min(end for end, _ in found), max(start for _, start in found)
+    first, last, widths = min(first, last), max(first, last), np.diff(points)
     masses = masses.copy()
     for is_tail, sign in ((points[1:] <= first, 1), (points[:-1] >= last, -1)):
         density = sign * np.sort(sign * masses[is_tail] / widths[is_tail])
@@ -139,6 +137,17 @@ def _order_tails(points, masses, histogram):
         if total > 0:
             masses[is_tail] = density * widths[is_tail] * (masses[is_tail].sum() / total)
     return masses
+
+
+def _find_clear(histogram):
+    """Yield, for each length, where neighbours with a clear count end first and begin last."""
+    below, n = np.r_[0, np.cumsum(histogram.counts)], len(histogram.counts)
+    lengths = 2 ** np.arange(n.bit_length())
+    clear = find_clear(histogram.std, n * len(lengths))
+    for length in lengths:
+        starts = np.flatnonzero(below[length:] - below[:-length] > clear * length**0.5)
+        if len(starts):
+            yield histogram.knots[starts[0] + length - 1], histogram.knots[starts[-1]]
 
 
 def _solve(weights, counts):

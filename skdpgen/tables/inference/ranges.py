@@ -334,6 +334,13 @@ def find_far(knots):
     return _is_far_above(knots) | _is_far_above(-knots[::-1])[::-1]
 
 
+def is_beyond(values, knots):
+    """Return which values lie far out, beyond the knots that do not; see `find_far`."""
+    near = knots[~find_far(knots)]
+    reach = _LEAP * np.ptp(near)
+    return (values < near[0] - reach) | (values > near[-1] + reach)
+
+
 def _is_far_above(knots):
     is_leap = np.diff(knots) > _LEAP * (knots[:-1] - knots[0])
     is_leap[:1] = False

@@ -589,6 +589,36 @@ FUNCTION = {
         "self.is_knot",
         strata("levels_that_a_half_leaves_out_have_neither_noise_nor_records"),
     ),
+    "noise of a stratum far out is kept": Fault(
+        "learners.marginals:Marginals.of_stratum",
+        "np.where(is_noise, expected, found.counts)",
+        "found.counts",
+        strata("numbers_far_out_have_their_share_or_nothing_where_they_are_noise"),
+    ),
+    "all numbers that are noise in a stratum are left out": Fault(
+        "learners.marginals:Marginals.of_stratum",
+        "np.where(is_noise, expected, found.counts)",
+        "np.where(is_noise, 0.0, found.counts)",
+        strata("numbers_far_out_have_their_share_or_nothing_where_they_are_noise"),
+    ),
+    "each number that is noise in a stratum is taken to be far out": Fault(
+        "learners.marginals:Marginals.of_stratum",
+        "self.is_far[kept] & (found.counts <= WITHIN_NOISE * found.std)",
+        "found.counts <= WITHIN_NOISE * found.std",
+        strata("numbers_far_out_have_their_share_or_nothing_where_they_are_noise"),
+    ),
+    "point masses are never far out": Fault(
+        "tables.inference.ranges:is_beyond",
+        "(values < near[0] - reach) | (values > near[-1] + reach)",
+        "(values < near[0] - reach) & (values > near[-1] + reach)",
+        strata("columns_far_out"),
+    ),
+    "tails begin where all counts beyond are clear": Fault(
+        "tables.inference.densities:_find_clear",
+        "2 ** np.arange(n.bit_length())",
+        "np.array([n])",
+        densities("far_noise_hides_no_tail[1]"),
+    ),
     "an atom is taken for a tail": Fault(
         "tables.inference.grids:Ranged.without",
         "np.where(is_near, 0.0, self.counts)",
