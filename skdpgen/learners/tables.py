@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training of networks or particles on released two-way contingency tables."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ import torch
 
 from ..mechanisms.multi_way import MultiWayTables
 from ..mechanisms.tables import Tables, select_cells
+from ..quality import WITHIN_NOISE
 from .marginals import Marginals
 from .moments import find_clear_moments
 from .table_rows import StratifiedRows, TableRows
@@ -131,7 +133,12 @@ def fit_to_tables(
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
     targets = [TablesTarget.of(*args, device) for args in zip(tables, counts, shares, strict=True)]
-    noise_energies = [target.noise_energy for target in targets]
+    # The tables of a stratum within its noise tell nothing.
+    is_lost = counts <= WITHIN_NOISE * tables[0].count_records()[1] * (len(tables) > 1)
+    noise_energies = [
+        math.inf if lost else target.noise_energy
+        for lost, target in zip(is_lost, targets, strict=True)
+    ]
     sizes, coarsen, subsets, fine = tables[0].sizes, None, [], marginals
     if multi_way is not None:
         refinement = multi_way.refinement.without(multi_way.by)
@@ -148,8 +155,8 @@ def fit_to_tables(
     rows = make_rows(shares.tolist(), sizes, starts).to(device)
     rows.forbid(fine[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
-    least = CONSTANTS.least_batch
-    half = [max(1, round(max(share, least) * batch_size) // 2) for share in shares]
+    least = np.where(is_lost, 0, CONSTANTS.least_batch)
+    half = [max(1, round(size * batch_size) // 2) for size in np.maximum(shares, least)]
     batch = [2 * size for size in half]
     energies = torch.tensor(noise_energies, device=device)
     history: list[torch.Tensor] = []

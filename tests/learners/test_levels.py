@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,10 @@ from skdpgen import (
     Number,
     Schema,
 )
+from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.marginals import Marginals
 from skdpgen.learners.table_rows import StratifiedRows, TableNetwork, TableParticles
+from skdpgen.learners.tables import fit_to_tables
 from skdpgen.mechanisms.codes import Refinement
 from skdpgen.mechanisms.tables import Tables, count_cells
 from skdpgen.privacy import TablesMechanism
@@ -260,3 +263,38 @@ def test_targets_of_few_levels_tell_records_apart(kind, n_parts):
     assert (len(rows.shares) if isinstance(rows, StratifiedRows) else None) == n_parts
     assert generator.privacy_.releases == (TablesMechanism.name,)
     assert not isinstance(generator.fit(table)._particles, StratifiedRows)
+
+
+def test_strata_of_noise_have_no_part_in_training(monkeypatch):
+    """A level that hardly occurs would keep training from its end: nothing explains its noise."""
+    seen = {}
+
+    def spy(training, loss, noise_energies, n_steps, verbose):
+        seen["energies"], seen["n_losses"] = noise_energies.tolist(), len(loss())
+        return []
+
+    def draw_pair(rows, half, generator):
+        seen["half"] = half
+        return TableParticles.draw_pair(rows, half, generator)
+
+    monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
+    particles = type("Particles", (TableParticles,), {"draw_pair": draw_pair})
+    generator = torch.Generator().manual_seed(0)
+    tables = [random_tables((3, 2)) for _ in range(3)]
+    # Counted are about 3 records, with noise of 2.3.
+    tables[0] = replace(tables[0], counted=(900.0, 2.3))
+    tables[1] = replace(tables[1], counted=(100.0, 2.3))
+    strata = [Marginals.of(part, n, False) for part, n in zip(tables, (900.0, 100, 3), strict=True)]
+    monkeypatch.setattr(_table_learner, "match_moments", lambda *_: None)
+    fit_to_tables(
+        lambda shares, sizes, starts: particles([50, 50, 50], generator, sizes, starts),
+        tables,
+        strata,
+        n_steps=1,
+        batch_size=80,
+        learning_rate=0.1,
+        generator=generator,
+        device=torch.device("cpu"),
+    )
+    assert np.isfinite(seen["energies"]).tolist() == [True, True, False]
+    assert seen["half"] == [36, 10, 1]

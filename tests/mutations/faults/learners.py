@@ -290,6 +290,12 @@ FUNCTION = {
         "0 * (bases[c] @ moment @ bases[d].T)",
         "tests/learners/test_moments.py::test_each_pair_of_columns_is_searched_alone",
     ),
+    "training waits for strata of noise": Fault(
+        "learners.tables:fit_to_tables",
+        "math.inf if lost else target.noise_energy",
+        "target.noise_energy",
+        by_level("strata_of_noise_have_no_part_in_training"),
+    ),
     "each moment has the chance of all": Fault(
         "learners.moments:find_clear_moments",
         "stats.false_discovery_control(2 * stats.norm.sf(magnitudes / std))",
