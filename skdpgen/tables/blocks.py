@@ -130,6 +130,12 @@ class KnotBlock(Block):
         self.ends = self.draw_scale.decode(np.arange(len(self.knots)))
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
+    @property
+    def is_discrete(self):
+        """Whether each value is a knot or a point mass."""
+        inside = [a for a in self.atoms if self.number.lower <= a <= self.number.upper]
+        return len(self.knots) + len(inside) == self.number.n_values
+
     def _encode(self, column):
         present, numbers = self.kind.read(column)
         codes = np.full(len(present), np.nan)

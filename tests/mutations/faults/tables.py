@@ -12,6 +12,7 @@ from ..ids import (
     history_fits,
     history_rules,
     inference,
+    interactions,
     location,
     marginal_calibration,
     options,
@@ -299,6 +300,12 @@ FUNCTION = {
         "self._near * is_free",
         "self._near",
         point_masses("a_value_that_holds_the_share_of_a_knot_is_an_atom_too"),
+    ),
+    "bins merge values that have knots": Fault(
+        "tables.format:TableFormat.refine",
+        "int(not block.is_discrete)",
+        "1",
+        interactions("numbers_with_a_knot_for_each_value_keep_their_shares"),
     ),
     "numbers are drawn where they are encoded": Fault(
         "tables.blocks:KnotBlock.__init__",
