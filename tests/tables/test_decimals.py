@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skdpgen import DPSWFlowSampler
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.mechanisms.sums import WeightSumMechanism
+from skdpgen.planning import find_thresholds
 from skdpgen.privacy import (
-    CategoryCountsMechanism,
     Curator,
     NoiseSource,
     RecordFunction,
@@ -40,12 +40,8 @@ def found_of(cells, kind, std=0.0, seed=0):
 
 def infer_texts(cells, epsilon):
     inference = SchemaInference(Schema({"a": Unknown()}))
-    plan = gaussian_plan(
-        inference.split_budget(1.0),
-        epsilon,
-        1e-6,
-        thresholds={CategoryCountsMechanism.name: 1e-7},
-    )
+    shares = inference.split_budget(1.0)
+    plan = gaussian_plan(shares, epsilon, 1e-6, thresholds=find_thresholds(shares, 1e-6))
     cells = np.array(cells, dtype=object)[:, None]
     source = {"prepare": RecordFunction(inference.encode), "cells": True}
     with Curator(cells, plan=plan, noise=NoiseSource(0), **source) as curator:

@@ -15,6 +15,7 @@ from skdpgen.curator.curator import Curator
 from skdpgen.curator.record_functions import RecordFunction
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.noise import NoiseSource
+from skdpgen.planning import find_thresholds
 from skdpgen.tables.blocks import knot_weights
 from skdpgen.tables.columns import Category, Date, Number, Ordinal
 from skdpgen.tables.columns.values import wide_knots
@@ -36,7 +37,8 @@ from skdpgen.tables.schema import Schema
 
 def infer(frame, schema, epsilon=math.inf, seed=0, label=None):
     inference = SchemaInference(schema, label=label)
-    plan = gaussian_plan(inference.split_budget(1.0), epsilon, 1e-6)
+    shares = inference.split_budget(1.0)
+    plan = gaussian_plan(shares, epsilon, 1e-6, thresholds=find_thresholds(shares, 1e-6))
     cells = frame[list(schema)].to_numpy(dtype=object)
     source = {"prepare": RecordFunction(inference.encode), "cells": True}
     with Curator(cells, plan=plan, noise=NoiseSource(seed), **source) as curator:
@@ -144,6 +146,33 @@ def test_a_sentinel_among_other_values_comes_back_exactly(sentinel):
     assert set(found.atoms) >= {sentinel, -333}
     assert 0 <= found.lower
     assert found.upper <= 128
+
+
+@pytest.mark.parametrize(
+    ("share", "value", "decimals"),
+    [(0.15, 4800.0, 0), (0.15, 4803.25, None), (0.3, 6000.0, 1), (0.2, 3141.59, 2)],
+)
+@pytest.mark.parametrize("epsilon", [2.0, 10.0])
+def test_a_value_that_many_share_among_others_comes_back_exactly(share, value, decimals, epsilon):
+    rng = np.random.default_rng(0)
+    values = rng.normal(5000, 900, 3000)
+    values = np.where(
+        rng.random(3000) < share, value, values if decimals is None else values.round(decimals)
+    )
+    found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=epsilon)["x"]
+    assert found.atoms == (value,)
+
+
+def test_a_cap_and_a_default_date_come_back_exactly():
+    rng = np.random.default_rng(0)
+    pay = np.minimum(rng.lognormal(11, 0.8, 3000).round(), 150_000)
+    days = pd.Timestamp("2018-01-01") + pd.to_timedelta(rng.integers(0, 2000, 3000), "D")
+    days = pd.Series(days).mask(rng.random(3000) < 0.2, pd.Timestamp("2019-04-01"))
+    schema = Schema({"pay": Number(decimals=0), "day": Date(unit="day"), "n": Number(decimals=0)})
+    found = infer(pd.DataFrame({"pay": pay, "day": days, "n": np.arange(3000) % 70}), schema, 4.0)
+    assert (found["pay"].atoms, found["day"].atoms) == ((150_000,), ("2019-04-01",))
+    # Each of 70 values is frequent, and none more than those beside it.
+    assert found["n"].atoms is None
 
 
 def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():

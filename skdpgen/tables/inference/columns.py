@@ -23,6 +23,7 @@ from ..schema import Schema
 from ..strata import as_classes, can_stratify
 from .categories import TARGET_WEIGHT, check_type, with_categories
 from .densities import Histogram, estimate_density
+from .frequencies import FREQUENT, find_weight, release_frequent
 from .grids import (
     FEWEST_FINE,
     MOST_FINE,
@@ -35,7 +36,7 @@ from .grids import (
     with_knots,
     write_near,
 )
-from .location import N_LEVELS, SIZE, encode_locations, read_locations, read_value, release_nothing
+from .location import N_LEVELS, SIZE, encode_clusters, read_locations, read_value, release_nothing
 from .orders import reconcile_orders
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
@@ -53,7 +54,7 @@ from .tails import describe_loss
 # records, on average, in units of its noise, where the records of each level of the target have
 # tables of their own (found on Adult and bank_marketing, on training rows).
 _FEWEST, _CELL = 5, 20.0
-# Names of the releases of histograms, and what they have of the budget, relative to others.
+# Names of releases, and what they have of the budget, relative to others.
 RANGES, LOCATIONS, COUNTS = "value ranges", "value locations", "value counts"
 _WEIGHTS = {DECIMALS: 0.25, LOCATIONS: 0.4, CategoryCountsMechanism.name: 4 / 3}
 
@@ -105,7 +106,7 @@ class SchemaInference:
         self.label = label
         self.texts = texts or {}
         self.unknown = {n: kind for n, kind in schema.learned.items() if kind.is_unknown}
-        self.counted = {}
+        self.counted, self._frequent = {}, {}
         self.histograms: Histograms | None = None
         opened = [n for n in schema.undeclared if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
@@ -116,7 +117,7 @@ class SchemaInference:
         self._rough = () if has_decimals else list_rough(schema)
         self.releases = (KINDS,) * bool(self.unknown)
         self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
-        self.releases += (RANGES, LOCATIONS) * (is_any or bool(self._open))
+        self.releases += (FREQUENT, RANGES, LOCATIONS) * (is_any or bool(self._open))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
         self.releases += (COUNTS,) * (is_any or bool(self._scales))
         # Dates are counted as numbers of units since 1970.
@@ -131,6 +132,8 @@ class SchemaInference:
     def split_budget(self, share):
         """Return the share of the budget of each release, of which all have `share`."""
         weights = {name: _WEIGHTS.get(name, 1.0) for name in self.releases}
+        if FREQUENT in weights:
+            weights[FREQUENT] = find_weight(len(self.schema.undeclared))
         return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
 
     def encode(self, cells, y=None):
@@ -165,13 +168,15 @@ class SchemaInference:
             schema = find_decimals(self.schema, noisy) if self._rough else self.schema
             known = SchemaInference(schema, self.texts, has_decimals=True, label=self.label)
             return self._hand_over(known, curator)
+        if FREQUENT in self.releases:
+            numbers = self._wrap(self._numbers)
+            self._frequent = release_frequent(curator, self.schema, numbers, self.texts)
         ranged, kinds = self._find_ranges(curator), dict(self.schema)
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             mechanism = CategoryCountsMechanism(positions, {self.label: TARGET_WEIGHT})
             for name, counts in curator.release(mechanism).items():
-                if name in self.texts:
-                    # As they are encoded: blanks are no category.
+                if name in self.texts:  # as they are encoded: blanks are no category
                     counts = {c: n for c, n in counts.items() if not is_blank(c)}
                 kinds[name] = with_categories(kinds[name], counts)
             lost = [name for name in self._categories if kinds[name].levels == (kinds[name].other,)]
@@ -184,7 +189,7 @@ class SchemaInference:
         return self.schema.replace(reconcile_orders(self.schema, kinds))
 
     def _hand_over(self, known, curator):
-        """Let another one go on, which knows more of the columns."""
+        """Let another one go on, which knows more."""
         curator.prepare(RecordFunction(known.encode), 1.0)
         schema = known.run(curator)
         self.counted, self.texts, self.histograms = known.counted, known.texts, known.histograms
@@ -217,7 +222,8 @@ class SchemaInference:
             density = estimate_density([Histogram(*histogram)], lower, upper, unit)
             knots = quantile_knots(*histogram, n_fine, unit, is_fine=True, density=density)
             fine = with_knots(number, knots, is_fine=True)
-            fine = with_candidates(fine, self.schema[name], within.atoms)
+            sought = [*within.atoms, *self._frequent.get(name, ())]
+            fine = with_candidates(fine, self.schema[name], sought)
             found[name] = replace(within, kind=fine)
             if not is_resolved:
                 unresolved.append(name)
@@ -305,17 +311,12 @@ class SchemaInference:
         return is_resolved and max(cells[0] - upper, lower - cells[1]) > upper - lower
 
     def _encode_locations(self, clusters, atoms, cells, y=None):
-        table, parts = self._read(cells), []
-        for name, found in clusters.items():
+        table, found = self._read(cells), {}
+        for name in clusters:
             present, values = self._known(name).read(table[name])
-            numbers = np.full(len(present), np.nan)
-            numbers[present] = np.where(np.isin(values, atoms[name]), np.nan, values)
-            # Clusters are disjoint: only one of them has weights of a number.
-            parts += [
-                encode_locations(numbers, lower, upper) / math.sqrt(len(clusters))
-                for lower, upper in found
-            ]
-        return np.hstack(parts)
+            found[name] = np.full(len(present), np.nan)
+            found[name][present] = np.where(np.isin(values, atoms[name]), np.nan, values)
+        return encode_clusters(found, clusters)
 
     def _find_knots(self, curator, ranged, is_stratified):
         """Look at numbers and dates on a finer grid; return their kinds."""
@@ -327,7 +328,7 @@ class SchemaInference:
         fine = {
             name: ranged[name].kind
             if name in ranged
-            else refine_number(self.schema[name], n_fine, n_octave)
+            else refine_number(self.schema[name], n_fine, n_octave, self._frequent.get(name, ()))
             for name in self._scales
         }
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
@@ -365,9 +366,8 @@ class SchemaInference:
                 )
             found[name] = with_atoms(with_knots(kind, chosen), atoms)
             if name == self.label and name in self._open:
-                found[name] = as_classes(
-                    found[name], {*atoms, *knots[counts > find_clear(std, len(knots))]}
-                )
+                shared = {*atoms, *knots[counts > find_clear(std, len(knots))]}
+                found[name] = as_classes(found[name], shared)
                 if isinstance(found[name], Ordinal):
                     continue
             cuts = find_cuts(knots, counts, std, found[name].positions, unit, density)
@@ -380,7 +380,7 @@ class SchemaInference:
         warn_of_columns("tail", {name: text for name, text in tails.items() if text})
         found = self._wrap(found)
         # Breakpoints of dates that are knots after rounding are none.
-        self.counted = {name: n for name, n in self.counted.items() if found[name].cuts}
+        self.counted = {n: parts for n, parts in self.counted.items() if found[n].cuts}
         return found
 
     @staticmethod
@@ -434,7 +434,7 @@ class SchemaInference:
     def _widen_all(self, n_per_octave=1):
         """Return types for the first look at open columns, dates as numbers."""
         return {
-            name: widen(self.schema[name], n_per_octave)
+            name: widen(self.schema[name], n_per_octave, self._frequent.get(name, ()))
             for name in (*self._open, *self._categories)
         }
 

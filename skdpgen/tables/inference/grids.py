@@ -141,7 +141,7 @@ class Histograms:
     std: float
 
 
-def widen(kind, n_per_octave):
+def widen(kind, n_per_octave, frequent=()):
     """Return a type for the first look at an open column; declared bounds are kept."""
     if isinstance(kind, Category):
         return replace(kind, categories=[kind.other])
@@ -153,7 +153,8 @@ def widen(kind, n_per_octave):
             f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
             "declare both bounds, or give the column in larger units."
         )
-    return with_candidates(with_knots(replace(number, n_knots=None, scale=None), knots), kind)
+    wide = with_knots(replace(number, n_knots=None, scale=None), knots)
+    return with_candidates(wide, kind, frequent)
 
 
 def is_unresolved(knots, counts, std, n_values, unit):
@@ -172,12 +173,12 @@ def unit_of(kind):
     return None if decimals is None else 10.0**-decimals
 
 
-def refine_number(kind, n_knots, n_per_octave):
+def refine_number(kind, n_knots, n_per_octave, frequent=()):
     """Return a number with many knots, even ones and those of the wide grid."""
     number = kind.to_number()
     even = np.linspace(number.lower, number.upper, n_knots)
     knots = np.union1d(even, kind.wide_knots(n_per_octave))
-    return with_candidates(with_knots(number, knots), kind)
+    return with_candidates(with_knots(number, knots), kind, frequent)
 
 
 def with_knots(kind, knots, *, is_fine=False):

@@ -415,6 +415,24 @@ FUNCTION = {
         "1.0",
         densities("densities_follow_location_and_scale[1000000.0-0.01]"),
     ),
+    "candidates have no part in a density": Fault(
+        "tables.inference.point_masses:ValueCounts.find_atoms",
+        "self._near + own.sum(axis=0) - own",
+        "self._near + 0 * own",
+        point_masses("candidates_that_are_all_values_are_no_atoms"),
+    ),
+    "frequent values are not sought": Fault(
+        "tables.inference.frequencies:release_frequent",
+        "if name in kinds\n    }",
+        "if name not in kinds\n    }",
+        location("a_value_that_many_share_among_others_comes_back_exactly[10.0-0.15-4800.0-0]"),
+    ),
+    "frequent values are numbers of no unit": Fault(
+        "tables.inference.frequencies:read_frequent",
+        "round(value, number.decimals or None)",
+        "value",
+        point_masses("frequent_values_are_read_in_units_of_the_column"),
+    ),
     "candidates are judged by one release": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
         "share * at_atoms + (1 - share) * before",
