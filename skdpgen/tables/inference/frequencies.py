@@ -41,7 +41,8 @@ def release_frequent(curator, schema, kinds, styles):
     dict of str to list of float
     """
     # At least one column is counted, since what is spent must not depend on the records.
-    names = [n for n in schema.names if n in kinds and kinds[n].atoms is None] or schema.names[:1]
+    opened = {name: kind for name, kind in kinds.items() if kind.atoms is None}
+    names = [name for name in schema.names if name in opened] or schema.names[:1]
     mechanism = FrequentValuesMechanism({name: schema.names.index(name) for name in names})
     counts = curator.release(mechanism)
     return {

@@ -487,8 +487,8 @@ PRIVACY = {
     ),
     "frequent values pass without a threshold": Fault(
         "mechanisms.sums:CategoryCountsMechanism._present",
-        "if count > threshold",
-        "if count > threshold or key == '-1'",
+        "count > threshold",
+        "count > threshold or key == '-1'",
         counts("frequent_values_pass_a_threshold_of_their_own"),
     ),
     "weights of counts are free": Fault(

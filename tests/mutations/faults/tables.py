@@ -423,8 +423,8 @@ FUNCTION = {
     ),
     "frequent values are not sought": Fault(
         "tables.inference.frequencies:release_frequent",
-        "if name in kinds\n    }",
-        "if name not in kinds\n    }",
+        "name in kinds",
+        "name not in kinds",
         location("a_value_that_many_share_among_others_comes_back_exactly[10.0-0.15-4800.0-0]"),
     ),
     "frequent values are numbers of no unit": Fault(
