@@ -209,9 +209,8 @@ class SchemaInference:
                 ranged = Ranged(wide[name], counted.knots, counts, std, atoms, n_values, counted)
                 if self._find_range(name, ranged)[1]:
                     break
-            seen[name] = ranged
-            if ranged.reaches_end(self.schema[name]):
-                beyond.append(name)
+            seen[name] = ranged.drop_ends(self.schema[name])
+            beyond += [name] * (seen[name] is not ranged)
         warn_of_columns("beyond", beyond)
         n_fine, found, unresolved = self._count_fine(curator), {}, []
         for name, ranged in self._locate(curator, seen).items():
@@ -221,7 +220,8 @@ class SchemaInference:
             unit = unit_of(number)
             density = estimate_density([Histogram(*histogram)], lower, upper, unit)
             knots = quantile_knots(*histogram, n_fine, unit, is_fine=True, density=density)
-            fine = with_knots(number, knots, is_fine=True)
+            # Nothing is seen beyond a cap if values before it have another knot.
+            fine = with_knots(number, np.r_[knots[:1], within.atoms, knots[1:]], is_fine=True)
             sought = [*within.atoms, *self._frequent.get(name, ())]
             fine = with_candidates(fine, self.schema[name], sought)
             found[name] = replace(within, kind=fine)

@@ -78,10 +78,18 @@ class Ranged:
         cells = find_clusters(self.knots, self.counts, self.std, self.n_values)
         return [tuple(self.knots[list(pair)].tolist()) for pair in cells]
 
-    def reaches_end(self, declared):
-        """Whether clearly many values are at an end of the grid where no bound is declared."""
-        at_ends = (declared.lower is None, declared.upper is None) * self.counts[[0, -1]]
-        return at_ends.max() > find_clear(self.std, 2) + _FEW_OUTSIDE * self.n_values
+    def drop_ends(self, declared):
+        """Return the grid without values at ends where no bound is declared, if these are many.
+
+        They are infinite, or beyond the grid: a range that reaches them resolves nothing.
+        """
+        is_open = np.array([declared.lower is None, declared.upper is None])
+        clear = find_clear(self.std, 2) + _FEW_OUTSIDE * self.n_values
+        ends = np.array([0, -1])[is_open & (self.counts[[0, -1]] > clear)]
+        counts = self.counts.copy()
+        counts[ends] = 0
+        n_values = max(self.n_values - self.counts[ends].sum(), 0.0)
+        return replace(self, counts=counts, n_values=n_values) if len(ends) else self
 
     def count_within(self, lower, upper):
         """Return the noisy number of values near the knots from one to another."""

@@ -76,9 +76,9 @@ PRIVACY = {
         location("values_far_from_a_range_are_named_if_they_are_no_point_mass"),
     ),
     "values beyond the wide grid are lost in silence": Fault(
-        "tables.inference.grids:Ranged.reaches_end",
-        "at_ends.max() > find_clear(self.std, 2) + _FEW_OUTSIDE * self.n_values",
-        "False",
+        "tables.inference.grids:Ranged.drop_ends",
+        "is_open & (self.counts[[0, -1]] > clear)",
+        "np.zeros(2, dtype=bool)",
         location("values_beyond_all_grids_are_named"),
     ),
     "categories that a dtype lists are kept": Fault(
@@ -414,6 +414,24 @@ FUNCTION = {
         "max((quantiles[2] - quantiles[0]) / 2, 1e-6 * (upper - lower))",
         "1.0",
         densities("densities_follow_location_and_scale[1000000.0-0.01]"),
+    ),
+    "a loss that may be nothing is told": Fault(
+        "tables.inference.tails:describe_loss",
+        "is_clear and loss >= CONSTANTS.least_loss and not is_declared",
+        "loss >= CONSTANTS.least_loss and not is_declared",
+        location("a_loss_that_may_be_next_to_nothing_is_not_told"),
+    ),
+    "a range reaches infinities": Fault(
+        "tables.inference.columns:SchemaInference._find_ranges",
+        "seen[name] = ranged.drop_ends(self.schema[name])",
+        "seen[name] = replace(ranged.drop_ends(self.schema[name]), counts=ranged.counts)",
+        location("infinities_are_named_and_the_range_is_that_of_all_others"),
+    ),
+    "values before a cap reach beyond it": Fault(
+        "tables.inference.columns:SchemaInference._find_ranges",
+        "np.r_[knots[:1], within.atoms, knots[1:]]",
+        "knots",
+        location("a_cap_and_a_default_date_come_back_exactly"),
     ),
     "candidates have no part in a density": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
