@@ -76,9 +76,9 @@ PRIVACY = {
         location("values_far_from_a_range_are_named_if_they_are_no_point_mass"),
     ),
     "values beyond the wide grid are lost in silence": Fault(
-        "tables.inference.grids:Ranged.drop_ends",
-        "is_open & (self.counts[[0, -1]] > clear)",
-        "np.zeros(2, dtype=bool)",
+        "tables.inference.columns:SchemaInference._find_ranges",
+        "beyond += [name] * (seen[name] is not ranged)",
+        "pass",
         location("values_beyond_all_grids_are_named"),
     ),
     "categories that a dtype lists are kept": Fault(
@@ -431,7 +431,7 @@ FUNCTION = {
         "tables.inference.columns:SchemaInference._find_ranges",
         "np.r_[knots[:1], within.atoms, knots[1:]]",
         "knots",
-        location("a_cap_and_a_default_date_come_back_exactly"),
+        location("nothing_is_beyond_a_cap"),
     ),
     "candidates have no part in a density": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
