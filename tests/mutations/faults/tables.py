@@ -79,7 +79,7 @@ PRIVACY = {
         "tables.inference.columns:SchemaInference._find_ranges",
         "beyond += [name] * (seen[name] is not ranged)",
         "pass",
-        location("values_beyond_all_grids_are_named"),
+        location("infinities_are_named_and_the_range_is_that_of_all_others"),
     ),
     "categories that a dtype lists are kept": Fault(
         "tables.kind:TableKind.put_in_order",
