@@ -15,7 +15,14 @@ from ...mechanisms.tables import TablesMechanism
 from ...quality import warn_of_columns
 from ..columns import Category, Date, Number, Ordinal
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
-from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
+from ..columns.decimals import (
+    DECIMALS,
+    encode_decimals,
+    find_decimals,
+    list_counted,
+    list_rough,
+    read_levels,
+)
 from ..columns.number import N_KNOTS
 from ..columns.texts import is_blank, parse_found
 from ..encoder import TableEncoder
@@ -30,13 +37,14 @@ from .grids import (
     Histograms,
     Ranged,
     is_unresolved,
+    read_clusters,
     refine_number,
     unit_of,
     widen,
     with_knots,
     write_near,
 )
-from .location import N_LEVELS, SIZE, encode_clusters, read_locations, read_value, release_nothing
+from .location import N_LEVELS, SIZE, encode_clusters, release_nothing
 from .orders import reconcile_orders
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
@@ -82,8 +90,8 @@ class SchemaInference:
     texts : dict of str to TextStyle, default=None
         Columns that come as texts, whose kinds were found. If there are any, all releases are
         made, whatever the kinds.
-    has_decimals : bool, default=False
-        Whether it was counted how many decimals numbers have.
+    levels : dict of str to LevelCounts, default=None
+        Counts of decimals, once these are released.
     label : str, default=None
         The target. Integers with few values become classes; tables are stratified by few levels.
 
@@ -101,7 +109,7 @@ class SchemaInference:
         After `run`, the counts in which knots were found.
     """
 
-    def __init__(self, schema, texts=None, has_decimals=False, label=None):
+    def __init__(self, schema, texts=None, levels=None, label=None):
         self.schema = schema
         self.label = label
         self.texts = texts or {}
@@ -114,9 +122,10 @@ class SchemaInference:
         # Those that are counted on the finer grid.
         self._scales = [n for n, k in schema.learned.items() if n in self._open or k.takes_knots]
         is_any = bool(self.unknown or texts)
-        self._rough = () if has_decimals else list_rough(schema)
+        is_rough = levels is None and (is_any or bool(list_rough(schema)))
+        self._graded, self._levels = list_counted(schema) if is_rough else (), levels or {}
         self.releases = (KINDS,) * bool(self.unknown)
-        self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
+        self.releases += (DECIMALS,) * is_rough
         self.releases += (FREQUENT, RANGES, LOCATIONS) * (is_any or bool(self._open))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
         self.releases += (COUNTS,) * (is_any or bool(self._scales))
@@ -140,7 +149,7 @@ class SchemaInference:
         """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
             return encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
-        if self._rough:
+        if self._graded:
             return encode_decimals(self._read(cells), self.schema)
         return self._encoder.encode_private(self._read(cells))
 
@@ -165,8 +174,10 @@ class SchemaInference:
             return self._hand_over(known, curator)
         if DECIMALS in self.releases:
             noisy = curator.release(WeightSumMechanism(DECIMALS))
-            schema = find_decimals(self.schema, noisy) if self._rough else self.schema
-            known = SchemaInference(schema, self.texts, has_decimals=True, label=self.label)
+            levels = read_levels(self.schema, noisy) if self._graded else {}
+            known = SchemaInference(
+                find_decimals(self.schema, levels), self.texts, levels, self.label
+            )
             return self._hand_over(known, curator)
         if FREQUENT in self.releases:
             numbers = self._wrap(self._numbers)
@@ -273,42 +284,9 @@ class SchemaInference:
         located = iter(released.reshape(-1, SIZE) * math.sqrt(n_parts))
         for name, found in clusters.items():
             counted = {cells: next(located) for cells in found}
-            seen = {**seen, name: self._read_clusters(name, seen[name], counted, std)}
+            find_range, unit = partial(self._find_range, name), unit_of(self._numbers[name])
+            seen = {**seen, name: read_clusters(seen[name], counted, std, unit, find_range)}
         return seen
-
-    def _read_clusters(self, name, ranged, counted, std):
-        """Return a grid without clusters that are one value, and finer where all others are.
-
-        Parameters
-        ----------
-        name : str
-        ranged : Ranged
-        counted : dict of (float, float) to ndarray
-            The located counts of each cluster.
-        std : float
-            Standard deviation of their noise.
-        """
-        unit, apart = unit_of(self._numbers[name]), list(counted)
-        # The smallest first: the last values stay, as a range is theirs.
-        for cells, counts in reversed(counted.items()):
-            value = read_value(counts, std, ranged.count_within(*cells), *cells, unit)
-            if value is not None:
-                rest = ranged.take_atom(int(value) if unit == 1 else value, *cells)
-                if self._find_range(name, rest)[1]:
-                    ranged, apart = rest, [other for other in apart if other != cells]
-        cells = ranged.find_cells()
-        apart = (other for other in apart if other != cells and self._is_apart(name, ranged, other))
-        ranged = replace(ranged, apart=tuple(apart))
-        if cells in counted:
-            knots, counts = read_locations(counted[cells], std, ranged.n_values, *cells, unit)
-            if knots is not None:
-                ranged = ranged.refine(cells, knots, counts, std)
-        return ranged
-
-    def _is_apart(self, name, ranged, cells):
-        """Return whether cells are further from the range of all others than it is wide."""
-        (lower, upper), is_resolved = self._find_range(name, ranged.take_atom(0.0, *cells))
-        return is_resolved and max(cells[0] - upper, lower - cells[1]) > upper - lower
 
     def _encode_locations(self, clusters, atoms, cells, y=None):
         table, found = self._read(cells), {}
@@ -332,7 +310,7 @@ class SchemaInference:
             for name in self._scales
         }
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
-        found, unresolved, lost, apart, tails = {}, [], {}, {}, {}
+        found, unresolved, lost, apart, tails, masses = {}, [], {}, {}, {}, {}
         for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
@@ -370,6 +348,7 @@ class SchemaInference:
                 found[name] = as_classes(found[name], shared)
                 if isinstance(found[name], Ordinal):
                     continue
+            masses[name] = counted.count_at(atoms)
             cuts = find_cuts(knots, counts, std, found[name].positions, unit, density)
             if cuts:
                 found[name] = replace(found[name], cuts=cuts)
@@ -379,6 +358,8 @@ class SchemaInference:
         warn_of_columns("apart", apart)
         warn_of_columns("tail", {name: text for name, text in tails.items() if text})
         found = self._wrap(found)
+        for name in self._levels.keys() & masses.keys():
+            found[name] = self._levels[name].with_heaps(found[name], masses[name])
         # Breakpoints of dates that are knots after rounding are none.
         self.counted = {n: parts for n, parts in self.counted.items() if found[n].cuts}
         return found

@@ -12,7 +12,7 @@ from ..columns import Category, Number
 from ..columns.number import N_KNOTS
 from ..schema import Schema
 from .densities import Histogram
-from .location import NEARLY_ALL, find_cells, find_clusters
+from .location import NEARLY_ALL, find_cells, find_clusters, read_locations, read_value
 from .point_masses import ValueCounts, with_candidates
 from .ranges import find_clear
 
@@ -163,6 +163,45 @@ def widen(kind, n_per_octave, frequent=()):
         )
     wide = with_knots(replace(number, n_knots=None, scale=None), knots)
     return with_candidates(wide, kind, frequent)
+
+
+def read_clusters(ranged, counted, std, unit, find_range):
+    """Return a grid without clusters that are one value, and finer where all others are.
+
+    Parameters
+    ----------
+    ranged : Ranged
+    counted : dict of (float, float) to ndarray
+        The located counts of each cluster.
+    std : float
+        Standard deviation of their noise.
+    unit : float or None
+        Values are multiples of it.
+    find_range : callable
+        Returns the range that a grid shows, and whether it is resolved.
+    """
+    apart = list(counted)
+    # The smallest first: the last values stay, as a range is theirs.
+    for cells, counts in reversed(counted.items()):
+        value = read_value(counts, std, ranged.count_within(*cells), *cells, unit)
+        if value is not None:
+            rest = ranged.take_atom(int(value) if unit == 1 else value, *cells)
+            if find_range(rest)[1]:
+                ranged, apart = rest, [other for other in apart if other != cells]
+
+    def is_apart(other):
+        """Whether cells are further from the range of all others than it is wide."""
+        (lower, upper), is_resolved = find_range(ranged.take_atom(0.0, *other))
+        return is_resolved and max(other[0] - upper, lower - other[1]) > upper - lower
+
+    cells = ranged.find_cells()
+    apart = tuple(other for other in apart if other != cells and is_apart(other))
+    ranged = replace(ranged, apart=apart)
+    if cells in counted:
+        knots, counts = read_locations(counted[cells], std, ranged.n_values, *cells, unit)
+        if knots is not None:
+            ranged = ranged.refine(cells, knots, counts, std)
+    return ranged
 
 
 def is_unresolved(knots, counts, std, n_values, unit):

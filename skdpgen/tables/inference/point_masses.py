@@ -110,6 +110,11 @@ class ValueCounts:
         """The noisy counts of the point masses, a dict."""
         return dict(zip(self.kind.atoms or (), self._at_atoms.tolist(), strict=True))
 
+    def count_at(self, atoms):
+        """Return the noisy counts of point masses, candidates or knots: a dict."""
+        near = dict(zip(self.knots.tolist(), self._near.tolist(), strict=True))
+        return {atom: self.at_atoms.get(atom, near.get(atom, 0.0)) for atom in atoms}
+
     def find_atoms(self, declared, earlier=None):
         """Return the declared point masses, or else the candidates with clear counts.
 

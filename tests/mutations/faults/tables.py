@@ -9,6 +9,7 @@ from ..ids import (
     containers,
     decimals,
     densities,
+    heaps,
     history_fits,
     history_rules,
     inference,
@@ -52,9 +53,9 @@ PRIVACY = {
         location("a_record_adds_a_vector_of_norm_one_at_most"),
     ),
     "locations of a record weigh as many times as there are columns": Fault(
-        "tables.inference.columns:SchemaInference._encode_locations",
-        "encode_locations(numbers, lower, upper) / math.sqrt(len(clusters))",
-        "encode_locations(numbers, lower, upper)",
+        "tables.inference.location:encode_clusters",
+        "np.hstack(encoded) / np.sqrt(len(clusters))",
+        "np.hstack(encoded)",
         location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
     ),
     "clusters of a column overlap": Fault(
@@ -104,7 +105,7 @@ PRIVACY = {
         inference("a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated"),
     ),
     "infinity has no decimals": Fault(
-        "tables.columns.decimals:_count",
+        "tables.columns.heaps:find_levels",
         "np.isfinite(numbers)",
         "~np.isnan(numbers)",
         decimals("numbers_that_are_not_finite_have_no_decimals[inf]"),
@@ -392,7 +393,7 @@ FUNCTION = {
         conditions("probabilities_and_draws_are_those_of_rows_that_are_drawn[beside]"),
     ),
     "cells of numbers follow each other": Fault(
-        "tables.columns.decimals:_count",
+        "tables.columns.heaps:find_levels",
         "is_known & fits",
         "is_known & fits.all()",
         decimals("each_cell_is_counted_on_its_own"),
@@ -432,6 +433,36 @@ FUNCTION = {
         "np.r_[knots[:1], within.atoms, knots[1:]]",
         "knots",
         location("nothing_is_beyond_a_cap"),
+    ),
+    "steps within noise are heaps": Fault(
+        "tables.columns.heaps:find_heaps",
+        "max(clear / total, _MIN_SHARE)",
+        "_MIN_SHARE",
+        heaps("other_columns_have_no_heaps[40.0]"),
+    ),
+    "popular values are heaps": Fault(
+        "tables.columns.heaps:find_heaps",
+        "spread >= _MIN_STEPS * kind.measure(*heap)",
+        "True",
+        heaps("other_columns_have_no_heaps[0.0]"),
+    ),
+    "point masses are heaps": Fault(
+        "tables.columns.decimals:LevelCounts.with_heaps",
+        "np.subtract.at(counts, levels, np.array(list(masses.values())))",
+        "pass",
+        heaps("point_masses_are_no_heaps"),
+    ),
+    "heaps leave the range": Fault(
+        "tables.blocks:KnotBlock._heap",
+        "(self.knots[0] <= found) & (found <= self.knots[-1])",
+        "np.full(len(found), True)",
+        heaps("declared_heaps_are_drawn"),
+    ),
+    "heaps add to point masses": Fault(
+        "tables.blocks:KnotBlock._heap",
+        "~np.isin(found, self.atoms) & is_left",
+        "is_left",
+        heaps("no_heap_is_a_point_mass"),
     ),
     "candidates have no part in a density": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
@@ -549,8 +580,8 @@ FUNCTION = {
     ),
     "decimals are counted by no event where kinds are found": Fault(
         "tables.inference.columns:SchemaInference.__init__",
-        "bool(self._rough) or (is_any and not has_decimals)",
-        "bool(self._rough)",
+        "levels is None and (is_any or bool(list_rough(schema)))",
+        "levels is None and bool(list_rough(schema))",
         inference("all_is_released_whatever_is_found"),
     ),
     "blanks are a category of texts that were found": Fault(
