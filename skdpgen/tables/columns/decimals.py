@@ -137,7 +137,7 @@ class LevelCounts:
         else:
             levels = find_levels(values)
         np.subtract.at(counts, levels, np.array(list(masses.values())))
-        found = find_heaps(kind, counts, self.std, find_clear(self.std, len(counts)))
+        found = find_heaps(kind, counts, self.std, find_clear(1.0, len(counts)))
         return replace(kind, heaps=found) if found else kind
 
 

@@ -27,6 +27,8 @@ _FINER = 0.1
 _MIN_STEPS = 2
 # Least share of a step, whatever the noise is; set by hand.
 _MIN_SHARE = 0.02
+# So many deviations of noise are taken for no values that are not rounded.
+_WITHIN = 2.0
 
 
 def find_levels(numbers):
@@ -104,26 +106,33 @@ def find_heaps(kind, counts, std, clear):
     std : float
         Standard deviation of their noise.
     clear : float
-        What no count of nothing reaches.
+        Standard deviations that no count of nothing reaches.
 
     Returns
     -------
     list of tuple
-        As the column type has them; none where all may be noise, or few steps are in the range.
+        As the column type has them; none where it may be noise, or few steps are in the range.
     """
     positions = kind.positions
     spread = float(np.subtract(*np.quantile(positions, [0.75, 0.25])))
     is_date = hasattr(kind, "zone")
     heaps, expected = _expect_dates(kind.unit) if is_date else _expect_numbers(kind.decimals)
     n_levels = len(expected)
-    total = max(counts[:n_levels].sum(), 1.0)
-    shares = nnls(expected, counts[:n_levels] / total)[0][:-1]
-    found = []
-    for heap, share in zip(heaps, shares.tolist(), strict=True):
-        if share > max(clear / total, _MIN_SHARE) and spread >= _MIN_STEPS * kind.measure(*heap):
-            found.append((*heap, round(share, 3)))
-    excess = sum(share for *_, share in found)
-    return [(*heap, share / max(excess, 1.0)) for *heap, share in found]
+    counts = counts[:n_levels]
+    total = max(counts.sum(), 1.0)
+    shares = nnls(expected, counts / total)[0]
+    # By noise and sampling: a step shows by what its multiples have more than by finer steps.
+    noises = np.sqrt(np.linalg.pinv(expected) ** 2 @ (std**2 + counts.clip(0))) / total
+    is_found = shares > np.maximum(clear * noises, _MIN_SHARE)
+    is_found[:-1] &= [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps]
+    is_found[-1] = shares[-1] > _WITHIN * noises[-1]
+    # Counts of the others belong to those that are left.
+    found = np.flatnonzero(is_found)
+    if not len(found) or found[0] == len(heaps):
+        return []
+    shares = nnls(expected[:, found], counts / total)[0]
+    shares = (shares / shares.sum()).tolist()
+    return [(*heaps[i], share) for i, share in zip(found, shares, strict=True) if i < len(heaps)]
 
 
 def _expect_numbers(decimals):

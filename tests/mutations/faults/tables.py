@@ -436,14 +436,14 @@ FUNCTION = {
     ),
     "steps within noise are heaps": Fault(
         "tables.columns.heaps:find_heaps",
-        "max(clear / total, _MIN_SHARE)",
+        "np.maximum(clear * noises, _MIN_SHARE)",
         "_MIN_SHARE",
         heaps("other_columns_have_no_heaps[40.0]"),
     ),
     "popular values are heaps": Fault(
         "tables.columns.heaps:find_heaps",
-        "spread >= _MIN_STEPS * kind.measure(*heap)",
-        "True",
+        "is_found[:-1] &= [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps]",
+        "pass",
         heaps("other_columns_have_no_heaps[0.0]"),
     ),
     "point masses are heaps": Fault(
