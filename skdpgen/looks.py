@@ -16,6 +16,7 @@ from .generators import DPSWFlowSampler
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sums import count_rows_by
 from .params import warn_of_delta
+from .planning import find_thresholds
 from .tables.columns.cell_kinds import FEW, KINDS
 from .tables.inference.columns import SchemaInference
 from .tables.schema import Schema
@@ -148,7 +149,7 @@ def _plan(planner, format, max_rows: int | None) -> Plan:
         shares,
         planner.epsilon,
         planner.delta,
-        thresholds=planner._find_thresholds(shares),
+        thresholds=find_thresholds(shares, planner.delta),
         relation=planner.relation,
         accountant=planner.accountant,
     )

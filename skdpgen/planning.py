@@ -18,6 +18,7 @@ from .curator.dataset import Dataset, list_refusals
 from .curator.record_functions import clears_frames
 from .encoders import choose_components, split_encoder
 from .format import Format
+from .mechanisms.frequent_values import FrequentValuesMechanism
 from .mechanisms.noise import ASSUMED_OF_NOISE
 from .mechanisms.sums import CategoryCountsMechanism, count_rows_by
 from .networks import GENERATORS
@@ -28,8 +29,8 @@ from .tables.format import TableFormat, declare
 from .tables.kind import TableKind
 from .tables.schema import Schema
 
-# Share of δ for the counts of undeclared categories.
-_CATEGORIES_DELTA = 0.1
+# Share of δ for the counts of undeclared categories, and of frequent values.
+_THRESHOLDS_DELTA = 0.1
 # Values of `schema` other than a Schema.
 _SCHEMAS = ("auto", "private", None)
 
@@ -213,7 +214,7 @@ class Planning(TakesSpecifications):
 
     def _make_plan(self, n_samples, format, n_classes, max_rows=None) -> FitPlan:
         shares = {**count_rows_by(max_rows), **format.shares}
-        thresholds = self._find_thresholds(shares)
+        thresholds = find_thresholds(shares, self.delta)
         is_open_table = format.has_blocks and format.shares
         if format.components is not None:
             check_size("X", format.n_columns, format.n_columns)
@@ -238,11 +239,6 @@ class Planning(TakesSpecifications):
             self._min_samples_for_components(plan, format),
         )
         return FitPlan(plan, release.resolved(plan, terms), int(float(f"{min_samples:.2g}")))
-
-    def _find_thresholds(self, shares) -> dict[str, float]:
-        """Return the δ of releases by a threshold."""
-        name = CategoryCountsMechanism.name
-        return {name: _CATEGORIES_DELTA * self.delta} if name in shares else {}
 
     def _find_release(self, format: Format) -> Release:
         """Return the release of data in a format."""
@@ -353,3 +349,22 @@ def check_network(name: str, value: object) -> None:
         check_choice(name, value, GENERATORS)
     elif not callable(value):
         raise ValueError(f"{name} must be one of {list(GENERATORS)} or a factory; got {value!r}.")
+
+
+def find_thresholds(shares, delta) -> dict[str, float]:
+    """Return the δ of planned releases by a threshold: equal parts of a share of all.
+
+    Parameters
+    ----------
+    shares : collection of str
+        Names of the planned releases.
+    delta : float
+        δ of all releases.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    names = (CategoryCountsMechanism.name, FrequentValuesMechanism.name)
+    planned = [name for name in names if name in shares]
+    return {name: _THRESHOLDS_DELTA * delta / len(planned) for name in planned}

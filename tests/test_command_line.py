@@ -208,7 +208,8 @@ def test_open_parts_are_found(folder):
     ward = {"type": "category", "missing": True}
     spec = {**SCHEMA, "age": {"type": "number", "decimals": 0}, "ward": ward}
     (folder / "schema.json").write_text(json.dumps(spec))
-    expected = ["value ranges", "value locations", "category counts", "value counts"]
+    expected = ["frequent values", "value ranges", "value locations"]
+    expected += ["category counts", "value counts"]
     expected.append("two-way tables")
     assert synthesize() == 0
     stated = read_certificate()
@@ -261,7 +262,7 @@ def test_types_of_columns_are_paid_for_and_no_cell_flips_one(folder, capsys):
     assert capsys.readouterr() == ("", "")
     stated = read_certificate()
     names = [release["name"] for release in stated["releases"]]
-    expected = ["column kinds", "decimals", "value ranges", "value locations"]
+    expected = ["column kinds", "decimals", "frequent values", "value ranges", "value locations"]
     expected += ["category counts", "value counts"]
     assert names == [*expected, *ALL_TABLES], "Types are taken from cells for nothing."
     assert stated["epsilon"] <= 9

@@ -35,6 +35,9 @@ _LARGEST_EXACT = 2**53
 _FIRST_YEAR, _LAST_YEAR = np.datetime64("0001", "Y"), np.datetime64("9999", "Y")
 # Whole numbers that readers could have made of a year.
 _YEARS = (1000, 9999)
+# Most digits of the numbers that people write; of floats of 32 bits, fewer than they hold.
+_DIGITS, _SINGLE_DIGITS = 9, 6
+_MIDNIGHT = re.compile(r"00:00(:00(\.0+)?)?")
 # Texts that `pandas.read_csv` reads as missing by default, but not among 64-bit integers.
 MISSING = frozenset(
     {
@@ -318,7 +321,7 @@ def count_names(cells: list) -> Counter:
     """Count the names of cells that have one, see `name_cell`."""
     if set(map(type, cells)) <= {str, int, float, type(None)}:
         # Equal cells of these types have the same name.
-        found = ((name_cell(cell), count) for cell, count in Counter(cells).items())
+        found = ((_name_plain(cell), count) for cell, count in Counter(cells).items())
     else:
         found = ((name_cell(cell), 1) for cell in cells)
     counts: Counter = Counter()
@@ -326,6 +329,45 @@ def count_names(cells: list) -> Counter:
         counts[name] += count
     del counts[None]
     return counts
+
+
+def _name_plain(cell):
+    # Floats cannot fail, and are many.
+    return _name_number(cell) if type(cell) is float else name_cell(cell)
+
+
+def count_short_names(cells: list) -> Counter:
+    """Count the names that people write: no numbers with many digits, and no dates with a time.
+
+    Examples
+    --------
+    >>> count_short_names([0.1, 1 / 3, 250_000, 0.1, "7 %"])
+    Counter({'0.1': 2, '250000': 1, '7 %': 1})
+    """
+    counts = count_names(cells)
+    return Counter({name: counts[name] for name in _select_short(list(counts))})
+
+
+def _select_short(names):
+    """Return names of numbers with few digits, of dates without a time, and of neither."""
+    numbers = [_read_name(name) for name in names]
+    # Floats of 32 bits hold 7 digits; read as 64 bits, they have more.
+    with np.errstate(all="ignore"):
+        singles = np.array([f"{x:.{_SINGLE_DIGITS}g}" for x in numbers], dtype=np.float32)
+    for name, number, single in zip(names, numbers, singles.tolist(), strict=True):
+        if math.isnan(number):
+            is_short = ":" not in _MIDNIGHT.sub("", name)
+        else:
+            is_short = number in (float(f"{number:.{_DIGITS}g}"), single)
+        if is_short:
+            yield name
+
+
+def _read_name(name):
+    try:
+        return float(name)
+    except ValueError:
+        return math.nan
 
 
 def _name_number(value):

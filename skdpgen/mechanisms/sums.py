@@ -373,6 +373,7 @@ class CategoryCountsMechanism(Mechanism):
 
     name = "category counts"
     is_sum = True
+    count_cells = staticmethod(count_names)
 
     def __init__(self, columns: dict[str, int], weights: dict[str, int] | None = None) -> None:
         self.columns = columns
@@ -412,7 +413,7 @@ class CategoryCountsMechanism(Mechanism):
             # Null records have no categories.
             cells = cells[membership.sum(1).bool().numpy()]
             for name, position in self.columns.items():
-                of_column = count_names(cells[:, position].tolist())
+                of_column = self.count_cells(cells[:, position].tolist())
                 counts.update({(name, key): count for key, count in of_column.items()})
         return counts
 

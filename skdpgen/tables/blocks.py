@@ -130,6 +130,12 @@ class KnotBlock(Block):
         self.ends = self.draw_scale.decode(np.arange(len(self.knots)))
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
+    @property
+    def is_discrete(self):
+        """Whether each value is a knot or a point mass."""
+        inside = [a for a in self.atoms if self.number.lower <= a <= self.number.upper]
+        return len(self.knots) + len(inside) == self.number.n_values
+
     def _encode(self, column):
         present, numbers = self.kind.read(column)
         codes = np.full(len(present), np.nan)
@@ -150,7 +156,24 @@ class KnotBlock(Block):
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
         numbers = self.values.round_at_random(left + share, self.draw_scale, random_state)
+        if self.kind.heaps:
+            numbers = self._heap(numbers, random_state)
         return self.make_cells(numbers, drawn - n_intervals)
+
+    def _heap(self, numbers, random_state):
+        """Round shares of numbers to the steps of heaps, unless they leave the range."""
+        heaps = self.kind.heaps
+        shares = np.cumsum([share for *_, share in heaps])
+        chosen = np.searchsorted(shares, random_state.uniform(size=len(numbers)))
+        for position, (*step, _) in enumerate(heaps):
+            length, is_left = self.kind.measure(*step), chosen == position
+            # Multiples that are point masses have all their values: one further is taken.
+            for shift in (0, length, -length):
+                found = self.kind.snap(numbers + shift, *step)
+                is_value = (self.knots[0] <= found) & (found <= self.knots[-1])
+                is_value &= ~np.isin(found, self.atoms) & is_left
+                numbers, is_left = np.where(is_value, found, numbers), is_left & ~is_value
+        return numbers
 
     def split_weights(self, weights):
         """Split the weights of knots among intervals; see `share_between_knots`.

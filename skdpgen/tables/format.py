@@ -218,7 +218,8 @@ class TableFormat(Format):
         for i, block in enumerate(blocks):
             if i not in columns or not block.kind.has_knots:
                 continue
-            n_knots[i], n_parts[i] = len(block.knots), 1
+            # Bins would merge values, each of which has a knot.
+            n_knots[i], n_parts[i] = len(block.knots), int(not block.is_discrete)
             # An even number of bins has an edge at the median of inferred knots.
             n = 2 * max(1, round(N_KNOTS / (2 * (n_knots[i] - 1))))
             kind = block.refine(n) if block.name in counted else None

@@ -400,10 +400,10 @@ def test_bad_targets(fitted):
 def test_a_schema_pays_for_what_it_leaves_open():
     schema = Schema({**SCHEMA, "age": Number(decimals=0)})
     generator = make(epsilon=5.0, schema=schema).fit(make_table())
-    names = ("value ranges", "value locations", "value counts", *ALL_TABLES)
+    names = ("frequent values", "value ranges", "value locations", "value counts", *ALL_TABLES)
     assert generator.privacy_.releases == names
     precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
-    parts = [share / 2.4 for share in (1, 0.4, 1)]
+    parts = [share / 3 for share in (0.6, 1, 0.4, 1)]
     expected = [*(0.22 * share for share in parts), *(0.78 * share for share in (0.92, 0.03, 0.05))]
     assert_allclose(np.array(precisions) / sum(precisions), expected)
     assert not generator.schema_.undeclared
@@ -430,6 +430,7 @@ def test_open_columns_are_paid_for(relation):
     names = (
         "column kinds",
         "decimals",
+        "frequent values",
         "value ranges",
         "value locations",
         "category counts",
@@ -443,7 +444,7 @@ def test_open_columns_are_paid_for(relation):
     assert_allclose(
         np.array(precisions) / sum(precisions),
         [
-            *(0.22 * np.array([1, 0.25, 1, 0.4, 4 / 3, 1]) / (3.65 + 4 / 3)),
+            *(0.22 * np.array([1, 0.25, 0.48, 1, 0.4, 4 / 3, 1]) / (4.13 + 4 / 3)),
             *(0.78 * np.array([0.92, 0.03, 0.05])),
         ],
     )
@@ -550,7 +551,7 @@ def test_stock_objects_come_back_as_what_they_are(name):
 def test_preview_of_an_open_schema():
     schema = Schema({"age": Number(decimals=0), "job": Category()})
     certificate = preview(make(epsilon=2.0, schema=schema), 1000, 2)
-    names = ("value ranges", "value locations", "category counts", "value counts")
+    names = ("frequent values", "value ranges", "value locations", "category counts")
     assert certificate.releases[:4] == names
     assert 1.99 < certificate.epsilon <= 2
     with pytest.raises(ValueError, match="preview needs a Schema"):

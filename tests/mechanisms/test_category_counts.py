@@ -1,10 +1,12 @@
 """Counts of categories that are not known beforehand: thresholds, their δ', and what they cost."""
 
 import bisect
+import datetime
 import decimal
 import fractions
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from scipy.stats import norm
 
 from skdpgen.accounting.accountants import ACCOUNTANTS
 from skdpgen.accounting.event_json import event_from_dict, event_to_dict
+from skdpgen.mechanisms.frequent_values import FrequentValuesMechanism
 from skdpgen.privacy import (
     BudgetExceededError,
     CategoryCountsMechanism,
@@ -35,8 +38,18 @@ from skdpgen.privacy import (
 DELTA = 1e-5
 
 
-def release(cells, event, *, columns=None, weights=None, relation="zero_out", null=None, repeats=1):
-    plan = Plan((("category counts", event),), math.inf, 1e-2, relation)
+def release(
+    cells,
+    event,
+    *,
+    columns=None,
+    weights=None,
+    relation="zero_out",
+    null=None,
+    repeats=1,
+    kind=CategoryCountsMechanism,
+):
+    plan = Plan(((kind.name, event),), math.inf, 1e-2, relation)
     for seed in range(repeats):
         curator = Curator(
             np.array(cells, dtype=object),
@@ -47,7 +60,7 @@ def release(cells, event, *, columns=None, weights=None, relation="zero_out", nu
             null=null,
         )
         with curator:
-            yield curator.release(CategoryCountsMechanism(columns or {"a": 0}, weights))
+            yield curator.release(kind(columns or {"a": 0}, weights))
 
 
 def test_without_noise_counts_are_exact():
@@ -55,6 +68,58 @@ def test_without_noise_counts_are_exact():
     null = [False, False, False, False, True]
     (counts,) = release(cells, NonPrivateDpEvent(), columns={"a": 0, "b": 1}, null=null)
     assert counts == {"a": {"x": 2, "y": 1}, "b": {"1": 2, "2": 1}}
+
+
+SHORT = [7, 0.125, 250_000, 5.00001, -9999.0, 1e15, "7 %", "2020-01-31", "x", np.float32(0.1)]
+SHORT += [
+    True,
+    np.int8(1),
+    -0.0,
+    datetime.datetime(2020, 1, 31),
+    pd.Timestamp("2020-01-31", tz="UTC"),
+]
+LONG = [1 / 3, 1234567890123, math.pi * 1e9, "0.333333333333", datetime.datetime(2020, 1, 31, 7)]
+LONG += ["2020-01-31T07:30:00", math.inf, math.nan, None, pd.NaT]
+
+
+@pytest.mark.parametrize("cell", SHORT + LONG, ids=repr)
+def test_numbers_with_many_digits_and_dates_with_times_are_no_frequent_values(cell):
+    kind, cells = FrequentValuesMechanism, [[cell], ["own"]]
+    (counts,) = release(cells, NonPrivateDpEvent(), kind=kind)
+    assert len(counts["a"]) == (2 if cell in SHORT else 1)
+
+
+@pytest.mark.parametrize("kind", [CategoryCountsMechanism, FrequentValuesMechanism])
+def test_a_record_adds_one_to_one_count_of_a_column(kind):
+    """It follows from its own cell, whatever equal cells of other types there are."""
+    cells = [
+        *SHORT,
+        *LONG,
+        1,
+        1.0,
+        False,
+        0,
+        0.0,
+        "1",
+        decimal.Decimal(7),
+        fractions.Fraction(1, 8),
+    ]
+    (together,) = release([[cell] for cell in cells * 2], NonPrivateDpEvent(), kind=kind)
+    alone = Counter()
+    for cell in cells:
+        (own,) = release([[cell]], NonPrivateDpEvent(), kind=kind)
+        assert sum(own["a"].values()) <= 1
+        alone.update(own["a"])
+    assert together["a"] == {name: 2 * count for name, count in alone.items()}
+
+
+def test_frequent_values_pass_a_threshold_of_their_own():
+    """One of 40 records does, and one of 2 does not; both columns are counted."""
+    cells = [[5.5, 3]] * 40 + [[-1, 1 / 3]] * 2
+    given = {"columns": {"a": 0, "b": 1}, "kind": FrequentValuesMechanism, "repeats": 50}
+    for counts in release(cells, ThresholdDpEvent(2.0, 1e-4), **given):
+        assert [set(of_column) for of_column in counts.values()] == [{"5.5"}, {"3"}]
+        assert counts["a"]["5.5"] == pytest.approx(40, abs=5 * 2 * math.sqrt(2))
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])

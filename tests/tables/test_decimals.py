@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skdpgen import DPSWFlowSampler
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.mechanisms.sums import WeightSumMechanism
+from skdpgen.planning import find_thresholds
 from skdpgen.privacy import (
-    CategoryCountsMechanism,
     Curator,
     NoiseSource,
     RecordFunction,
@@ -21,7 +21,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.tables import Category, Date, Number, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
-from skdpgen.tables.columns.decimals import encode_decimals, find_decimals
+from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
 from skdpgen.tables.columns.texts import parse_texts
 from skdpgen.tables.columns.values import find_farthest
 from skdpgen.tables.encoder import TableEncoder
@@ -35,17 +35,13 @@ def found_of(cells, kind, std=0.0, seed=0):
     table = pd.DataFrame({"a": pd.Series(cells, dtype=object)})
     total = encode_decimals(table, schema).sum(axis=0)
     noise = np.random.default_rng(seed).normal(size=len(total)) * std
-    return find_decimals(schema, NoisySum(total + noise, std))["a"]
+    return find_decimals(schema, read_levels(schema, NoisySum(total + noise, std)))["a"]
 
 
 def infer_texts(cells, epsilon):
     inference = SchemaInference(Schema({"a": Unknown()}))
-    plan = gaussian_plan(
-        inference.split_budget(1.0),
-        epsilon,
-        1e-6,
-        thresholds={CategoryCountsMechanism.name: 1e-7},
-    )
+    shares = inference.split_budget(1.0)
+    plan = gaussian_plan(shares, epsilon, 1e-6, thresholds=find_thresholds(shares, 1e-6))
     cells = np.array(cells, dtype=object)[:, None]
     source = {"prepare": RecordFunction(inference.encode), "cells": True}
     with Curator(cells, plan=plan, noise=NoiseSource(0), **source) as curator:
@@ -132,7 +128,7 @@ def test_numbers_that_are_not_finite_have_no_decimals(bad):
     """They count as missing, and not as whole numbers."""
     cells = pd.DataFrame({"a": np.array([bad, 7.0, 0.25], dtype=object)})
     rows = encode_decimals(cells, Schema({"a": Number()}))
-    assert rows.argmax(axis=1).tolist() == [rows.shape[1] - 1, 0, 2]
+    assert rows.argmax(axis=1).tolist() == [rows.shape[1] - 1, 7, 10]
 
 
 def test_it_is_planned_where_something_may_be_rough():

@@ -17,8 +17,8 @@ from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import Plan
 from skdpgen.curator.texts import TextStyle
 from skdpgen.mechanisms.base import NoisySum
+from skdpgen.planning import find_thresholds
 from skdpgen.privacy import (
-    CategoryCountsMechanism,
     Curator,
     FitQualityWarning,
     NoiseSource,
@@ -40,14 +40,7 @@ def infer(frame, schema, epsilon=math.inf, seed=0, share=1.0):
     shares = inference.split_budget(share)
     if share < 1:
         shares["the rest"] = 1 - share
-    plan = gaussian_plan(
-        shares,
-        epsilon,
-        1e-6,
-        thresholds={CategoryCountsMechanism.name: 1e-7}
-        if CategoryCountsMechanism.name in inference.releases
-        else {},
-    )
+    plan = gaussian_plan(shares, epsilon, 1e-6, thresholds=find_thresholds(shares, 1e-6))
     cells = frame[list(schema)].to_numpy(dtype=object)
     with Curator(
         cells,
@@ -367,6 +360,9 @@ class Scripted:
         self.width = function.on(np.full((1, 2), 5.0, dtype=object)).shape[1]
 
     def release(self, mechanism):
+        if mechanism.name == "frequent values":
+            self.released.append((mechanism.name, 0))
+            return {name: {} for name in mechanism.columns}
         # Codes have fewer columns than the counts of their levels.
         width = sum(getattr(mechanism, "sizes", (self.width,)))
         self.released.append((mechanism.name, width))
@@ -375,10 +371,11 @@ class Scripted:
 
 def run_scripted(schema, epsilon, n_records, value):
     inference = SchemaInference(schema)
-    names = ("decimals", "value ranges", "value locations", "value counts")
+    names = ("decimals", "frequent values", "value ranges", "value locations", "value counts")
     assert inference.releases == names
-    shares = dict(zip(names, (0.02, 0.4, 0.18, 0.4), strict=True))
-    curator = Scripted(gaussian_plan(shares, epsilon, 1e-6), n_records, value)
+    shares = dict(zip(names, (0.02, 0.1, 0.3, 0.18, 0.4), strict=True))
+    plan = gaussian_plan(shares, epsilon, 1e-6, thresholds=find_thresholds(shares, 1e-6))
+    curator = Scripted(plan, n_records, value)
     curator.prepare(RecordFunction(inference.encode), 1.0)
     return inference.run(curator), curator.released
 
@@ -505,7 +502,7 @@ KINDS = {
 }
 UNKNOWN = Schema(dict.fromkeys(KINDS, Unknown()))
 RELEASES = (
-    *("column kinds", "decimals", "value ranges", "value locations"),
+    *("column kinds", "decimals", "frequent values", "value ranges", "value locations"),
     *("category counts", "value counts"),
 )
 
@@ -554,12 +551,8 @@ def test_all_is_released_whatever_is_found():
         inference = SchemaInference(Schema({name: Unknown()}))
         assert inference.releases == RELEASES
         cells = make_texts(500)[[name]].to_numpy(dtype=object)
-        plan = gaussian_plan(
-            inference.split_budget(1.0),
-            5.0,
-            1e-6,
-            thresholds={CategoryCountsMechanism.name: 1e-7},
-        )
+        shares = inference.split_budget(1.0)
+        plan = gaussian_plan(shares, 5.0, 1e-6, thresholds=find_thresholds(shares, 1e-6))
         source = {"prepare": RecordFunction(inference.encode), "cells": True}
         with Curator(cells, plan=plan, noise=NoiseSource(0), **source) as curator:
             with contextlib.suppress(PlanError):

@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.tables import Number, Schema
+from skdpgen.curator.texts import TextStyle
+from skdpgen.tables import Date, Number, Schema
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
+from skdpgen.tables.inference.frequencies import read_frequent
 from skdpgen.tables.inference.point_masses import ValueCounts, with_atoms, with_candidates
 
 GAIN = Number(0, 100, 0, knots=[0, 10, 100], atoms=[0, -999, 100], missing=True)
@@ -170,6 +172,34 @@ def test_a_value_as_frequent_as_those_beside_it_is_none():
     assert count(kind, values).find_atoms(Number()) == []
     values[values == 1] = 0
     assert count(kind, values).find_atoms(Number()) == [0]
+
+
+def test_candidates_that_are_all_values_are_no_atoms():
+    """All values of a column may be frequent: a density without them would be 0."""
+    values = np.tile(np.arange(20.0), 1000)
+    kind = Number(0, 32, 0, knots=[0, 1, 2, 4, 8, 16, 32], atoms=list(range(20)))
+    assert count(kind, values).find_atoms(Number()) == []
+    values[values == 11] = 13
+    values[values == 12] = 13
+    values[values == 14] = 13
+    assert count(kind, values).find_atoms(Number()) == [13]
+
+
+def test_frequent_values_are_read_in_units_of_the_column():
+    counts = {"5": 9.0, "-3.25": 7.0, "1e300": 6.0, "x": 5.0, "5.0": 4.0, "101": 3.0}
+    assert read_frequent(Number(), counts) == [5, -3.25, 101]
+    assert read_frequent(Number(0, 100), counts) == [5]
+    assert read_frequent(Number(decimals=0), counts) == [5, -3, 101]
+    assert type(read_frequent(Number(decimals=0), counts)[0]) is int
+    dates = {"2020-01-31": 9.0, "2020-01-01 00:00:00": 8.0, "7": 2.0}
+    assert read_frequent(Date(unit="day"), dates) == [18292, 18262]
+    assert read_frequent(Date(unit="hour"), dates) == [24 * 18292, 24 * 18262]
+    zoned = {"2020-01-31 00:00:00+00:00": 9.0, "2020-01-31": 8.0}
+    assert read_frequent(Date(unit="day", zone="UTC"), zoned) == [18292]
+    style = TextStyle(decimal=",")
+    assert read_frequent(Number(), {"7,5 €": 9.0, "8.5": 8.0}, style) == [7.5]
+    many = {str(i): float(i) for i in range(40)}
+    assert read_frequent(Number(), many) == list(range(39, 23, -1))
 
 
 def test_atoms_beyond_the_range_of_all_others_stay():

@@ -170,6 +170,28 @@ def check_whole(name, value, lowest, highest=None):
     return value
 
 
+def check_heaps(heaps, n_numbers, steps=None):
+    """Return heaps as tuples: of a known step, or of so many numbers, and of a share."""
+    if heaps is None:
+        return None
+    found = tuple(tuple(plain(part) for part in check_list("heaps", heap)) for heap in heaps)
+    for heap in found:
+        *step, share = heap or (None,)
+        is_step = (
+            step[0] in steps if steps and step else len(check_numbers("heaps", step)) == n_numbers
+        )
+        is_share = isinstance(share, int | float) and 0 < share <= 1
+        if not (is_step and is_share and (steps or step[0] > 0)):
+            raise ValueError(
+                "heaps must be a list of a step"
+                + (f" among {list(steps)}" if steps else ", a gap")
+                + f" and a share of at most 1; got {list(heap)}."
+            )
+    if sum(heap[-1] for heap in found) > 1 + 1e-9:
+        raise ValueError("the shares of heaps must sum to at most 1.")
+    return found
+
+
 def check_flag(missing):
     if not isinstance(missing, bool):
         raise ValueError(f"missing must be True or False; got {missing!r}.")

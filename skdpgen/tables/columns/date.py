@@ -11,8 +11,9 @@ import pandas as pd
 
 from ...checks import is_one_of
 from ...curator.texts import read_text
-from .base import CONVERT, Column, check_flag, check_list, get_dtype_code
+from .base import CONVERT, Column, check_flag, check_heaps, check_list, get_dtype_code
 from .cells import read_dates
+from .heaps import DATE_STEPS, DAYS_OF, snap_dates
 from .number import N_KNOTS, Number
 from .values import FINEST
 
@@ -52,6 +53,10 @@ class Date(Column):
         fewer of them if there are fewer values. None: as in `Number`.
     knots, atoms, cuts : list of str, date or datetime, default=None
         Knots, point masses such as ``["9999-12-31"]``, and breakpoints, as in `Number`.
+    heaps : list of (str, float), default=None
+        Steps and shares, as in `Number`: ``[("month", 0.7)]`` moves 70 % of the dates to the first
+        day of the next or last month. Steps are "year", "month", "month end", "week" (Mondays),
+        "day", "hour" and "minute".
     missing : bool, default=False
         Whether values may be missing.
     zone : str, default=None
@@ -84,6 +89,7 @@ class Date(Column):
     cuts: Sequence | None = None
     missing: bool = False
     zone: str | None = None
+    heaps: Sequence | None = None
 
     has_knots = is_dtype_inferred = True
     expected_text = "date"
@@ -114,6 +120,7 @@ class Date(Column):
         if not self.is_open and not self._to_units(lower) < self._to_units(upper):
             raise ValueError(f"lower must be before upper; got {lower!r} and {upper!r}.")
         self._set(n_knots=self.to_number().n_knots)
+        self._set(heaps=check_heaps(self.heaps, 1, DATE_STEPS[:-1]))
 
     @property
     def text_kinds(self):
@@ -196,6 +203,19 @@ class Date(Column):
         """Whether knots must be inferred: the bounds are known, and no knots are declared."""
         return self.to_number().takes_knots
 
+    def to_dates(self, units):
+        """Return units since 1970 as dates."""
+        return units.astype(np.int64).astype(f"M8[{DATE_CODES[self._known_unit]}]").astype("M8[s]")
+
+    def measure(self, step):
+        """Return the length of a step of heaps, in units."""
+        return DAYS_OF[step] * self.units_per_day
+
+    def snap(self, units, step):
+        """Return the units of the multiples of a step that are next to those of dates."""
+        dates = snap_dates(self.to_dates(units), step)
+        return dates.astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(np.float64)
+
     def with_even_knots(self):
         """Return the column with evenly spaced knots."""
         return replace(self, n_knots=N_KNOTS)
@@ -229,8 +249,7 @@ class Date(Column):
 
     def make_cells(self, numbers, missing):
         """Return the cells of synthetic units since 1970, in the column's dtype."""
-        units = numbers.astype(np.int64).astype(f"M8[{DATE_CODES[self.unit]}]")
-        dates = units.astype("M8[s]")
+        dates = self.to_dates(numbers)
         dates[missing] = np.datetime64("NaT", "s")
         return dates if self.zone is None else _put_in_zone(dates, self.zone)
 

@@ -3,25 +3,26 @@
 
 import contextlib
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..encoder import TableEncoder
+from ..inference.ranges import find_clear
 from ..schema import Schema
 from . import Category, Date, Number
 from .cells import read_dates, read_numbers
-from .date import DATE_CODES
+from .heaps import DECIMALS_OF, find_date_levels, find_heaps, find_levels
 from .values import find_farthest
 
 # The release.
 DECIMALS = "decimals"
-# A cell has the first of these that suffices. A date has the number of its unit.
+# Most decimals; a cell has one of the levels of `heaps`, and a date has so many by its unit.
 _MOST_DECIMALS = 6
-_COUNTED = (*(str(k) for k in range(_MOST_DECIMALS + 1)), "more", "missing")
+_COUNTED = (*map(str, range(len(DECIMALS_OF))), "more", "zero", "missing")
+_LEVEL_DECIMALS = np.array([*DECIMALS_OF, _MOST_DECIMALS + 1, 0])
+_DATE_DECIMALS = np.array([0, 0, 0, 0, 0, 1, 2, _MOST_DECIMALS + 1])
 _UNITS = {2: "minute", 1: "hour", 0: "day"}
-# How much finer than its unit a float must be, so that its decimals are no accident.
-_FINER = 0.1
 # Least share of cells that fit, up to noise.
 _FITTING_SHARE = 0.95
 
@@ -39,13 +40,19 @@ def _is_rough(kind):
     return isinstance(kind, Date) and kind.unit is None
 
 
+def list_counted(schema):
+    """Return the names of open numbers and dates, whose levels are counted."""
+    opened = {*schema.undeclared, *schema.dates}
+    return tuple(n for n in schema if n in opened and isinstance(schema[n], Number | Date))
+
+
 def encode_decimals(table, schema):
-    """Encode the cells of rough columns by how many decimals they have, each on its own.
+    """Encode the cells of numbers and dates by their levels, each on its own.
 
     One of m weights of 1/√m is at each column's count: a vector of norm 1 without negative numbers,
     as that of the kinds of columns.
     """
-    names = list_rough(schema)
+    names = list_counted(schema)
     counted = table[list(names)].copy()
     for name in names:
         counted[name] = np.array(_COUNTED, dtype=object)[_count(table[name], schema[name])]
@@ -59,35 +66,17 @@ def encode_levels(table, levels):
 
 def _count(column, kind):
     """Return the position in `_COUNTED` of each cell."""
-    codes = np.full(len(column), len(_COUNTED) - 1)
+    codes = np.full(len(column), -1)
     if isinstance(kind, Date):
         present, dates = read_dates(column, kind.zone)
-        is_known = ~np.isnat(dates)
-        at_most = {k: dates == dates.astype(f"M8[{DATE_CODES[u]}]") for k, u in _UNITS.items()}
+        codes[present] = find_date_levels(dates)
     else:
         present, numbers = read_numbers(column)
-        is_known = np.isfinite(numbers)
-        at_most = {k: _has_at_most(numbers, k) for k in range(_MOST_DECIMALS, -1, -1)}
-    enough = np.where(is_known, len(_COUNTED) - 2, len(_COUNTED) - 1)
-    for decimals, fits in at_most.items():
-        enough[is_known & fits] = decimals
-    codes[present] = enough
+        codes[present] = find_levels(numbers)
     return codes
 
 
-def _has_at_most(numbers, decimals):
-    """Return which numbers have so many decimals at most, as floats of 64 or of 32 bits."""
-    unit, fits = 10.0**-decimals, np.zeros(len(numbers), dtype=bool)
-    with np.errstate(all="ignore"):
-        rounded, single = np.round(numbers, decimals), numbers.astype(np.float32)
-        for given, held in ((numbers, rounded), (single, rounded.astype(np.float32))):
-            # Where floats are hardly finer than the unit, any number is near a multiple of it.
-            is_fine = np.spacing(np.abs(given)) <= _FINER * unit
-            fits |= (given == numbers) & (given == held) & is_fine
-    return fits
-
-
-def find_decimals(schema, noisy):
+def find_decimals(schema, levels):
     """Return a schema with the decimals and units that released counts show.
 
     The fewest decimals are taken that nearly all cells fit, if these are clearly more than the
@@ -96,27 +85,69 @@ def find_decimals(schema, noisy):
     Parameters
     ----------
     schema : Schema
-    noisy : NoisySum
-        The noisy sum of what `encode_decimals` gives.
+    levels : dict of str to LevelCounts
     """
-    names = list_rough(schema)
-    unit = math.sqrt(len(names))
-    counts = (noisy.value * unit).reshape(len(names), len(_COUNTED))
-    found = {
-        name: _refine(schema[name], _choose_decimals(row[:-1], noisy.std * unit))
-        for name, row in zip(names, counts, strict=True)
-    }
+    found = {}
+    for name, counted in levels.items():
+        decimals = _DATE_DECIMALS if isinstance(schema[name], Date) else _LEVEL_DECIMALS
+        chosen = _choose_decimals(counted.counts[: len(decimals)], decimals, counted.std)
+        if _is_rough(schema[name]):
+            found[name] = _refine(schema[name], chosen)
     return schema.replace(found)
 
 
-def _choose_decimals(counts, std):
+def read_levels(schema, noisy):
+    """Return the `LevelCounts` of columns, from the noisy sum of `encode_decimals`."""
+    names = list_counted(schema)
+    unit = math.sqrt(len(names))
+    counts = (noisy.value * unit).reshape(len(names), len(_COUNTED))
+    return {
+        n: LevelCounts(row[:-1], noisy.std * unit) for n, row in zip(names, counts, strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class LevelCounts:
+    """Noisy numbers of values by the coarsest step of which each is a multiple; see `find_levels`.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_levels,)
+    std : float
+    """
+
+    counts: np.ndarray
+    std: float
+
+    def with_heaps(self, kind, masses):
+        """Return a column with heaps, from the counts of all values but point masses.
+
+        Parameters
+        ----------
+        kind : Number or Date
+            With bounds and knots.
+        masses : dict of float to float
+            Noisy counts of the point masses; of dates, in units since 1970.
+        """
+        if kind.heaps is not None:
+            return kind
+        counts, values = self.counts.copy(), np.array(list(masses), dtype=np.float64)
+        if isinstance(kind, Date):
+            levels = find_date_levels(kind.to_dates(values))
+        else:
+            levels = find_levels(values)
+        np.subtract.at(counts, levels, np.array(list(masses.values())))
+        found = find_heaps(kind, counts, self.std, find_clear(1.0, len(counts)))
+        return replace(kind, heaps=found) if found else kind
+
+
+def _choose_decimals(counts, decimals_of, std):
     """Return how many decimals suffice, or None."""
     total, noise = counts.sum(), 2 * std
     for decimals in range(_MOST_DECIMALS + 1):
-        fitting, rest = counts[: decimals + 1].sum(), counts[decimals + 1 :].sum()
-        is_small = rest <= (1 - _FITTING_SHARE) * total + noise * math.sqrt(
-            len(counts) - decimals - 1
-        )
+        fits = decimals_of <= decimals
+        fitting, rest = counts[fits].sum(), counts[~fits].sum()
+        is_small = rest <= (1 - _FITTING_SHARE) * total + noise * math.sqrt((~fits).sum())
         if is_small and fitting - rest > noise * math.sqrt(len(counts)):
             return decimals
     return None

@@ -15,6 +15,7 @@ from .base import (
     CONVERT,
     Column,
     check_flag,
+    check_heaps,
     check_number,
     check_numbers,
     check_whole,
@@ -22,6 +23,7 @@ from .base import (
     mask,
 )
 from .cells import read_numbers
+from .heaps import snap_numbers
 from .values import MAX_UNITS, Values, place_knots, wide_knots
 
 # Default number of knots.
@@ -63,6 +65,11 @@ class Number(Column):
         there into about equal shares, by which values are encoded and drawn. None: inferred
         together with knots; otherwise there are none. A generator that infers them also calibrates
         the shape between them, which the schema does not store.
+    heaps : list of (float, float, float), default=None
+        Steps, gaps and shares: such a share of synthetic values that are no point masses is rounded
+        to multiples of the step, less the gap. ``[(500, 0, 0.7)]`` rounds 70 % to 500, and
+        ``[(1, 0.01, 1)]`` gives prices such as 19.99. None: inferred together with decimals;
+        otherwise there are none.
     missing : bool, default=False
         Whether values may be missing.
 
@@ -94,6 +101,7 @@ class Number(Column):
     atoms: Sequence | None = None
     cuts: Sequence | None = None
     missing: bool = False
+    heaps: Sequence | None = None
 
     has_knots = is_dtype_inferred = True
     dtype_codes = "iufO"
@@ -139,6 +147,7 @@ class Number(Column):
             knots=knots,
             atoms=atoms,
             cuts=cuts,
+            heaps=check_heaps(self.heaps, 2),
         )
         if decimals is not None:
             self._check_decimals((*(knots or (lower, upper)), *(atoms or ())))
@@ -210,6 +219,14 @@ class Number(Column):
     def with_even_knots(self):
         """Return the column with evenly spaced knots."""
         return replace(self, scale="linear")
+
+    def measure(self, step, gap):
+        """Return the length of a step of heaps."""
+        return step
+
+    def snap(self, numbers, step, gap):
+        """Return the multiples of a step, less a gap, that are next to numbers."""
+        return snap_numbers(numbers, step, gap)
 
     def _check_decimals(self, values):
         for value in values:

@@ -15,7 +15,14 @@ from ...mechanisms.tables import TablesMechanism
 from ...quality import warn_of_columns
 from ..columns import Category, Date, Number, Ordinal
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
-from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
+from ..columns.decimals import (
+    DECIMALS,
+    encode_decimals,
+    find_decimals,
+    list_counted,
+    list_rough,
+    read_levels,
+)
 from ..columns.number import N_KNOTS
 from ..columns.texts import is_blank, parse_found
 from ..encoder import TableEncoder
@@ -23,19 +30,21 @@ from ..schema import Schema
 from ..strata import as_classes, may_stratify
 from .categories import TARGET_WEIGHT, check_type, with_categories
 from .densities import Histogram, estimate_density
+from .frequencies import FREQUENT, find_weight, release_frequent
 from .grids import (
     FEWEST_FINE,
     MOST_FINE,
     Histograms,
     Ranged,
     is_unresolved,
+    read_clusters,
     refine_number,
     unit_of,
     widen,
     with_knots,
     write_near,
 )
-from .location import N_LEVELS, SIZE, encode_locations, read_locations, read_value, release_nothing
+from .location import N_LEVELS, SIZE, encode_clusters, release_nothing
 from .orders import reconcile_orders
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
@@ -53,7 +62,7 @@ from .tails import describe_loss
 # records, on average, in units of its noise: twice as much where the records of each level of the
 # target have tables of their own (found on Adult and bank_marketing, on training rows).
 _FEWEST, _CELL = 5, 10.0
-# Names of the releases of histograms, and what they have of the budget, relative to others.
+# Names of releases, and what they have of the budget, relative to others.
 RANGES, LOCATIONS, COUNTS = "value ranges", "value locations", "value counts"
 _WEIGHTS = {DECIMALS: 0.25, LOCATIONS: 0.4, CategoryCountsMechanism.name: 4 / 3}
 
@@ -81,8 +90,8 @@ class SchemaInference:
     texts : dict of str to TextStyle, default=None
         Columns that come as texts, whose kinds were found. If there are any, all releases are
         made, whatever the kinds.
-    has_decimals : bool, default=False
-        Whether it was counted how many decimals numbers have.
+    levels : dict of str to LevelCounts, default=None
+        Counts of decimals, once these are released.
     label : str, default=None
         The target, by which tables may be stratified.
     has_classes : bool, default=True
@@ -102,12 +111,12 @@ class SchemaInference:
         After `run`, the counts in which knots were found.
     """
 
-    def __init__(self, schema, texts=None, has_decimals=False, label=None, has_classes=True):
+    def __init__(self, schema, texts=None, levels=None, label=None, has_classes=True):
         self.schema = schema
         self.label, self.has_classes = label, has_classes
         self.texts = texts or {}
         self.unknown = {n: kind for n, kind in schema.learned.items() if kind.is_unknown}
-        self.counted = {}
+        self.counted, self._frequent = {}, {}
         self.histograms: Histograms | None = None
         opened = [n for n in schema.undeclared if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
@@ -115,10 +124,11 @@ class SchemaInference:
         # Those that are counted on the finer grid.
         self._scales = [n for n, k in schema.learned.items() if n in self._open or k.takes_knots]
         is_any = bool(self.unknown or texts)
-        self._rough = () if has_decimals else list_rough(schema)
+        is_rough = levels is None and (is_any or bool(list_rough(schema)))
+        self._graded, self._levels = list_counted(schema) if is_rough else (), levels or {}
         self.releases = (KINDS,) * bool(self.unknown)
-        self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
-        self.releases += (RANGES, LOCATIONS) * (is_any or bool(self._open))
+        self.releases += (DECIMALS,) * is_rough
+        self.releases += (FREQUENT, RANGES, LOCATIONS) * (is_any or bool(self._open))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
         self.releases += (COUNTS,) * (is_any or bool(self._scales))
         # Dates are counted as numbers of units since 1970.
@@ -133,13 +143,15 @@ class SchemaInference:
     def split_budget(self, share):
         """Return the share of the budget of each release, of which all have `share`."""
         weights = {name: _WEIGHTS.get(name, 1.0) for name in self.releases}
+        if FREQUENT in weights:
+            weights[FREQUENT] = find_weight(len(self.schema.undeclared))
         return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
 
     def encode(self, cells, y=None):
         """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
             return encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
-        if self._rough:
+        if self._graded:
             return encode_decimals(self._read(cells), self.schema)
         return self._encoder.encode_private(self._read(cells))
 
@@ -163,15 +175,17 @@ class SchemaInference:
             return self._hand_over(curator, self.schema.replace(found), styles)
         if DECIMALS in self.releases:
             noisy = curator.release(WeightSumMechanism(DECIMALS))
-            schema = find_decimals(self.schema, noisy) if self._rough else self.schema
-            return self._hand_over(curator, schema, self.texts, has_decimals=True)
+            levels = read_levels(self.schema, noisy) if self._graded else {}
+            return self._hand_over(curator, find_decimals(self.schema, levels), self.texts, levels)
+        if FREQUENT in self.releases:
+            numbers = self._wrap(self._numbers)
+            self._frequent = release_frequent(curator, self.schema, numbers, self.texts)
         ranged, kinds = self._find_ranges(curator), dict(self.schema)
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             mechanism = CategoryCountsMechanism(positions, {self.label: TARGET_WEIGHT})
             for name, counts in curator.release(mechanism).items():
-                if name in self.texts:
-                    # As they are encoded: blanks are no category.
+                if name in self.texts:  # as they are encoded: blanks are no category
                     counts = {c: n for c, n in counts.items() if not is_blank(c)}
                 kinds[name] = with_categories(kinds[name], counts)
             lost = [name for name in self._categories if kinds[name].levels == (kinds[name].other,)]
@@ -184,9 +198,9 @@ class SchemaInference:
         kinds |= self._find_knots(curator, ranged, is_stratified)
         return self.schema.replace(reconcile_orders(self.schema, kinds))
 
-    def _hand_over(self, curator, schema, texts, has_decimals=False):
-        """Let another one go on, which knows more of the columns."""
-        known = SchemaInference(schema, texts, has_decimals, self.label, self.has_classes)
+    def _hand_over(self, curator, schema, texts, levels=None):
+        """Let another one go on, which knows more."""
+        known = SchemaInference(schema, texts, levels, self.label, self.has_classes)
         curator.prepare(RecordFunction(known.encode), 1.0)
         schema = known.run(curator)
         self.counted, self.texts, self.histograms = known.counted, known.texts, known.histograms
@@ -206,9 +220,8 @@ class SchemaInference:
                 ranged = Ranged(wide[name], counted.knots, counts, std, atoms, n_values, counted)
                 if self._find_range(name, ranged)[1]:
                     break
-            seen[name] = ranged
-            if ranged.reaches_end(self.schema[name]):
-                beyond.append(name)
+            seen[name] = ranged.drop_ends(self.schema[name])
+            beyond += [name] * (seen[name] is not ranged)
         warn_of_columns("beyond", beyond)
         n_fine, found, unresolved = self._count_fine(curator), {}, []
         for name, ranged in self._locate(curator, seen).items():
@@ -218,8 +231,10 @@ class SchemaInference:
             unit = unit_of(number)
             density = estimate_density([Histogram(*histogram)], lower, upper, unit)
             knots = quantile_knots(*histogram, n_fine, unit, is_fine=True, density=density)
-            fine = with_knots(number, knots, is_fine=True)
-            fine = with_candidates(fine, self.schema[name], within.atoms)
+            # Nothing is seen beyond a cap if values before it have another knot.
+            fine = with_knots(number, np.r_[knots[:1], within.atoms, knots[1:]], is_fine=True)
+            sought = [*within.atoms, *self._frequent.get(name, ())]
+            fine = with_candidates(fine, self.schema[name], sought)
             found[name] = replace(within, kind=fine)
             if not is_resolved:
                 unresolved.append(name)
@@ -269,55 +284,17 @@ class SchemaInference:
         located = iter(released.reshape(-1, SIZE) * math.sqrt(n_parts))
         for name, found in clusters.items():
             counted = {cells: next(located) for cells in found}
-            seen = {**seen, name: self._read_clusters(name, seen[name], counted, std)}
+            find_range, unit = partial(self._find_range, name), unit_of(self._numbers[name])
+            seen = {**seen, name: read_clusters(seen[name], counted, std, unit, find_range)}
         return seen
 
-    def _read_clusters(self, name, ranged, counted, std):
-        """Return a grid without clusters that are one value, and finer where all others are.
-
-        Parameters
-        ----------
-        name : str
-        ranged : Ranged
-        counted : dict of (float, float) to ndarray
-            The located counts of each cluster.
-        std : float
-            Standard deviation of their noise.
-        """
-        unit, apart = unit_of(self._numbers[name]), list(counted)
-        # The smallest first: the last values stay, as a range is theirs.
-        for cells, counts in reversed(counted.items()):
-            value = read_value(counts, std, ranged.count_within(*cells), *cells, unit)
-            if value is not None:
-                rest = ranged.take_atom(int(value) if unit == 1 else value, *cells)
-                if self._find_range(name, rest)[1]:
-                    ranged, apart = rest, [other for other in apart if other != cells]
-        cells = ranged.find_cells()
-        apart = (other for other in apart if other != cells and self._is_apart(name, ranged, other))
-        ranged = replace(ranged, apart=tuple(apart))
-        if cells in counted:
-            knots, counts = read_locations(counted[cells], std, ranged.n_values, *cells, unit)
-            if knots is not None:
-                ranged = ranged.refine(cells, knots, counts, std)
-        return ranged
-
-    def _is_apart(self, name, ranged, cells):
-        """Return whether cells are further from the range of all others than it is wide."""
-        (lower, upper), is_resolved = self._find_range(name, ranged.take_atom(0.0, *cells))
-        return is_resolved and max(cells[0] - upper, lower - cells[1]) > upper - lower
-
     def _encode_locations(self, clusters, atoms, cells, y=None):
-        table, parts = self._read(cells), []
-        for name, found in clusters.items():
+        table, found = self._read(cells), {}
+        for name in clusters:
             present, values = self._known(name).read(table[name])
-            numbers = np.full(len(present), np.nan)
-            numbers[present] = np.where(np.isin(values, atoms[name]), np.nan, values)
-            # Clusters are disjoint: only one of them has weights of a number.
-            parts += [
-                encode_locations(numbers, lower, upper) / math.sqrt(len(clusters))
-                for lower, upper in found
-            ]
-        return np.hstack(parts)
+            found[name] = np.full(len(present), np.nan)
+            found[name][present] = np.where(np.isin(values, atoms[name]), np.nan, values)
+        return encode_clusters(found, clusters)
 
     def _find_knots(self, curator, ranged, is_stratified):
         """Look at numbers and dates on a finer grid; return their kinds."""
@@ -329,11 +306,11 @@ class SchemaInference:
         fine = {
             name: ranged[name].kind
             if name in ranged
-            else refine_number(self.schema[name], n_fine, n_octave)
+            else refine_number(self.schema[name], n_fine, n_octave, self._frequent.get(name, ()))
             for name in self._scales
         }
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
-        found, unresolved, lost, apart, tails = {}, [], {}, {}, {}
+        found, unresolved, lost, apart, tails, masses = {}, [], {}, {}, {}, {}
         for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
@@ -367,11 +344,11 @@ class SchemaInference:
                 )
             found[name] = with_atoms(with_knots(kind, chosen), atoms)
             if name == self.label and name in self._open and self.has_classes:
-                found[name] = as_classes(
-                    found[name], {*atoms, *knots[counts > find_clear(std, len(knots))]}
-                )
+                shared = {*atoms, *knots[counts > find_clear(std, len(knots))]}
+                found[name] = as_classes(found[name], shared)
                 if isinstance(found[name], Ordinal):
                     continue
+            masses[name] = counted.count_at(atoms)
             cuts = find_cuts(knots, counts, std, found[name].positions, unit, density)
             if cuts:
                 found[name] = replace(found[name], cuts=cuts)
@@ -381,8 +358,10 @@ class SchemaInference:
         warn_of_columns("apart", apart)
         warn_of_columns("tail", {name: text for name, text in tails.items() if text})
         found = self._wrap(found)
+        for name in self._levels.keys() & masses.keys():
+            found[name] = self._levels[name].with_heaps(found[name], masses[name])
         # Breakpoints of dates that are knots after rounding are none.
-        self.counted = {name: n for name, n in self.counted.items() if found[name].cuts}
+        self.counted = {n: parts for n, parts in self.counted.items() if found[n].cuts}
         return found
 
     @staticmethod
@@ -436,7 +415,7 @@ class SchemaInference:
     def _widen_all(self, n_per_octave=1):
         """Return types for the first look at open columns, dates as numbers."""
         return {
-            name: widen(self.schema[name], n_per_octave)
+            name: widen(self.schema[name], n_per_octave, self._frequent.get(name, ()))
             for name in (*self._open, *self._categories)
         }
 

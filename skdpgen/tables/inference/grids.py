@@ -12,7 +12,7 @@ from ..columns import Category, Number
 from ..columns.number import N_KNOTS
 from ..schema import Schema
 from .densities import Histogram
-from .location import NEARLY_ALL, find_cells, find_clusters
+from .location import NEARLY_ALL, find_cells, find_clusters, read_locations, read_value
 from .point_masses import ValueCounts, with_candidates
 from .ranges import find_clear
 
@@ -78,10 +78,18 @@ class Ranged:
         cells = find_clusters(self.knots, self.counts, self.std, self.n_values)
         return [tuple(self.knots[list(pair)].tolist()) for pair in cells]
 
-    def reaches_end(self, declared):
-        """Whether clearly many values are at an end of the grid where no bound is declared."""
-        at_ends = (declared.lower is None, declared.upper is None) * self.counts[[0, -1]]
-        return at_ends.max() > find_clear(self.std, 2) + _FEW_OUTSIDE * self.n_values
+    def drop_ends(self, declared):
+        """Return the grid without values at ends where no bound is declared, if these are many.
+
+        They are infinite, or beyond the grid: a range that reaches them resolves nothing.
+        """
+        is_open = np.array([declared.lower is None, declared.upper is None])
+        clear = find_clear(self.std, 2) + _FEW_OUTSIDE * self.n_values
+        ends = np.array([0, -1])[is_open & (self.counts[[0, -1]] > clear)]
+        counts = self.counts.copy()
+        counts[ends] = 0
+        n_values = max(self.n_values - self.counts[ends].sum(), 0.0)
+        return replace(self, counts=counts, n_values=n_values) if len(ends) else self
 
     def count_within(self, lower, upper):
         """Return the noisy number of values near the knots from one to another."""
@@ -141,7 +149,7 @@ class Histograms:
     std: float
 
 
-def widen(kind, n_per_octave):
+def widen(kind, n_per_octave, frequent=()):
     """Return a type for the first look at an open column; declared bounds are kept."""
     if isinstance(kind, Category):
         return replace(kind, categories=[kind.other])
@@ -153,7 +161,47 @@ def widen(kind, n_per_octave):
             f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
             "declare both bounds, or give the column in larger units."
         )
-    return with_candidates(with_knots(replace(number, n_knots=None, scale=None), knots), kind)
+    wide = with_knots(replace(number, n_knots=None, scale=None), knots)
+    return with_candidates(wide, kind, frequent)
+
+
+def read_clusters(ranged, counted, std, unit, find_range):
+    """Return a grid without clusters that are one value, and finer where all others are.
+
+    Parameters
+    ----------
+    ranged : Ranged
+    counted : dict of (float, float) to ndarray
+        The located counts of each cluster.
+    std : float
+        Standard deviation of their noise.
+    unit : float or None
+        Values are multiples of it.
+    find_range : callable
+        Returns the range that a grid shows, and whether it is resolved.
+    """
+    apart = list(counted)
+    # The smallest first: the last values stay, as a range is theirs.
+    for cells, counts in reversed(counted.items()):
+        value = read_value(counts, std, ranged.count_within(*cells), *cells, unit)
+        if value is not None:
+            rest = ranged.take_atom(int(value) if unit == 1 else value, *cells)
+            if find_range(rest)[1]:
+                ranged, apart = rest, [other for other in apart if other != cells]
+
+    def is_apart(other):
+        """Whether cells are further from the range of all others than it is wide."""
+        (lower, upper), is_resolved = find_range(ranged.take_atom(0.0, *other))
+        return is_resolved and max(other[0] - upper, lower - other[1]) > upper - lower
+
+    cells = ranged.find_cells()
+    apart = tuple(other for other in apart if other != cells and is_apart(other))
+    ranged = replace(ranged, apart=apart)
+    if cells in counted:
+        knots, counts = read_locations(counted[cells], std, ranged.n_values, *cells, unit)
+        if knots is not None:
+            ranged = ranged.refine(cells, knots, counts, std)
+    return ranged
 
 
 def is_unresolved(knots, counts, std, n_values, unit):
@@ -172,12 +220,12 @@ def unit_of(kind):
     return None if decimals is None else 10.0**-decimals
 
 
-def refine_number(kind, n_knots, n_per_octave):
+def refine_number(kind, n_knots, n_per_octave, frequent=()):
     """Return a number with many knots, even ones and those of the wide grid."""
     number = kind.to_number()
     even = np.linspace(number.lower, number.upper, n_knots)
     knots = np.union1d(even, kind.wide_knots(n_per_octave))
-    return with_candidates(with_knots(number, knots), kind)
+    return with_candidates(with_knots(number, knots), kind, frequent)
 
 
 def with_knots(kind, knots, *, is_fine=False):

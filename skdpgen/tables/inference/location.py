@@ -58,6 +58,24 @@ def encode_locations(numbers, lower, upper):
     return weights.reshape(len(numbers), SIZE) / np.sqrt(N_LEVELS)
 
 
+def encode_clusters(numbers, clusters):
+    """Encode the numbers of columns by the levels of each of their clusters.
+
+    Parameters
+    ----------
+    numbers : dict of str to ndarray of shape (n,)
+    clusters : dict of str to list of (float, float)
+        Disjoint cells: only one of them has weights of a number.
+
+    Returns
+    -------
+    ndarray of shape (n, n_clusters * SIZE)
+        Non-negative, with norms of at most 1.
+    """
+    encoded = [encode_locations(numbers[n], *cells) for n in clusters for cells in clusters[n]]
+    return np.hstack(encoded) / np.sqrt(len(clusters))
+
+
 def find_cells(knots, counts, std, n_values):
     """Return the cells of a grid around two neighbouring knots that hold nearly all values.
 

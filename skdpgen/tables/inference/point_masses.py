@@ -18,6 +18,8 @@ class PointMassConstants:
     min_share: float = 0.003
     # Least ratio of its count to what the density beside it predicts.
     min_ratio: float = 3.0
+    # Most values of a column that are sought because many records share them.
+    most_frequent: int = N_KNOTS
 
 
 CONSTANTS = PointMassConstants()
@@ -108,6 +110,11 @@ class ValueCounts:
         """The noisy counts of the point masses, a dict."""
         return dict(zip(self.kind.atoms or (), self._at_atoms.tolist(), strict=True))
 
+    def count_at(self, atoms):
+        """Return the noisy counts of point masses, candidates or knots: a dict."""
+        near = dict(zip(self.knots.tolist(), self._near.tolist(), strict=True))
+        return {atom: self.at_atoms.get(atom, near.get(atom, 0.0)) for atom in atoms}
+
     def find_atoms(self, declared, earlier=None):
         """Return the declared point masses, or else the candidates with clear counts.
 
@@ -126,14 +133,16 @@ class ValueCounts:
         unit = 0.0 if self.kind.decimals is None else 10.0**-self.kind.decimals
         before = np.searchsorted(self.knots, self._atoms)
         after = np.searchsorted(self.knots, self._atoms, side="right")
-        counts, is_knot = self._near.copy(), before < after
-        counts[before[is_knot]] += self._at_atoms[is_knot]
+        is_beyond = (self._atoms < self.knots[0]) | (self._atoms > self.knots[-1])
+        own = self._at_atoms[:, None] * knot_weights(self._atoms, self.knots)
+        own[is_beyond] = 0
         widths = np.convolve(np.diff(self.knots), [0.5, 0.5])
         widths[[0, -1]] += unit / 2  # the intervals around the outer values are a unit wide, too
+        # All values but those that equal a candidate, which may be many and all that there are.
+        density = np.pad((self._near + own.sum(axis=0) - own).clip(0) / widths, ((0, 0), (1, 1)))
+        rows = np.arange(len(own))
         # Point masses beyond the knots were inferred before; the density there is 0.
-        density = np.pad(counts.clip(0) / widths, 1)
-        is_beyond = (self._atoms < self.knots[0]) | (self._atoms > self.knots[-1])
-        beside = unit * np.maximum(density[before], density[after + 1]) * ~is_beyond
+        beside = np.maximum(density[rows, before], density[rows, after + 1]) * unit * ~is_beyond
         at_atoms, std = self._at_atoms, np.full(len(beside), self.std)
         if earlier is not None:
             before = np.array([earlier.at_atoms.get(atom, np.nan) for atom in self._atoms])

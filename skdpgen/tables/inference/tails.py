@@ -32,8 +32,10 @@ class TailConstants:
     n_quantiles: int = 50
     # Rate of the exponential prior of h ≥ 0.
     rate: float = 2.0
-    # Least expected loss that is told, as a share of the mean.
+    # Least expected loss that is told, as a share of the mean, and the least probability of half of
+    # it: wide posterior distributions have large means where nothing is lost.
     least_loss: float = 0.08
+    min_probability: float = 0.8
 
 
 CONSTANTS = TailConstants()
@@ -51,8 +53,8 @@ def describe_loss(kind, fine, wide, density, lower, upper):
     """
     is_declared = (kind.lower if upper <= 0 else kind.upper) is not None
     unit = None if kind.decimals is None else 10.0**-kind.decimals
-    loss, std = estimate_loss(fine, wide, density, lower, upper, unit)
-    is_told = loss >= CONSTANTS.least_loss and not is_declared
+    loss, std, is_clear = estimate_loss(fine, wide, density, lower, upper, unit)
+    is_told = is_clear and loss >= CONSTANTS.least_loss and not is_declared
     return f"mean low by {loss:.0%} ± {std:.0%}" if is_told else ""
 
 
@@ -81,6 +83,8 @@ def estimate_loss(fine, wide, density, lower, upper, unit=None):
     loss, std : float
         Mean and standard deviation of the posterior distribution of the share of the mean that is
         lost; 0 for numbers of both signs, and where no tail of the family fits.
+    is_clear : bool
+        Whether it is hardly next to nothing.
 
     References
     ----------
@@ -89,7 +93,7 @@ def estimate_loss(fine, wide, density, lower, upper, unit=None):
     """
     points, masses = density
     if lower < 0 < upper or not masses.sum() > 0:
-        return 0.0, 0.0
+        return 0.0, 0.0, False
     parts = [(fine.knots, fine.counts, fine.std, None), (wide.knots, wide.counts, wide.std, -1)]
     if lower < 0:
         parts = [(-knots[::-1], counts[::-1], *rest) for knots, counts, *rest in parts]
@@ -102,7 +106,7 @@ def estimate_loss(fine, wide, density, lower, upper, unit=None):
         if chi2 <= CONSTANTS.max_chi2:
             return found
         share /= 2
-    return 0.0, 0.0
+    return 0.0, 0.0, False
 
 
 def _fit_tail(parts, points, cumulative, share, upper, unit):
@@ -113,7 +117,7 @@ def _fit_tail(parts, points, cumulative, share, upper, unit):
     n_tail = total - np.interp(start, points, cumulative)
     median = np.interp(total - n_tail / 2, cumulative, points) - start
     if n_tail <= 2 or median <= 0:
-        return (0.0, 0.0), np.inf
+        return (0.0, 0.0, False), np.inf
     shapes, tails, weights = _list_tails(n_tail)
     excess = (median * 2.0 ** np.array(CONSTANTS.log2_scales)[:, None, None] * tails).reshape(
         -1, len(weights)
@@ -133,7 +137,7 @@ def _fit_tail(parts, points, cumulative, share, upper, unit):
             fit = fit + np.stack([chi2.sum(axis=1), np.log(variance).sum(axis=1)])
             n_counts += len(counts[where])
     if n_counts <= 0:
-        return (0.0, 0.0), np.inf
+        return (0.0, 0.0, False), np.inf
     chi2, spread = fit
     score = -(chi2 + spread) / 2 - CONSTANTS.rate * np.tile(shapes, len(CONSTANTS.log2_scales))
     posterior = np.exp(score - score.max())
@@ -144,7 +148,8 @@ def _fit_tail(parts, points, cumulative, share, upper, unit):
     losses /= below + n_tail * (excess @ weights)
     loss = float(posterior @ losses)
     std = float(np.sqrt(posterior @ (losses - loss) ** 2))
-    return (loss, std), chi2[score.argmax()] / n_counts
+    is_clear = posterior @ (losses >= CONSTANTS.least_loss / 2) >= CONSTANTS.min_probability
+    return (loss, std, bool(is_clear)), chi2[score.argmax()] / n_counts
 
 
 def _list_tails(n_tail):

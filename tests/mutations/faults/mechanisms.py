@@ -479,6 +479,18 @@ PRIVACY = {
         "weights + 1",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
     ),
+    "a frequent value is named by other cells": Fault(
+        "curator.cells:count_short_names",
+        "counts = count_names(cells)",
+        "counts = count_names(sorted(Counter(cells).elements(), key=str))",
+        counts("a_record_adds_one_to_one_count_of_a_column"),
+    ),
+    "frequent values pass without a threshold": Fault(
+        "mechanisms.sums:CategoryCountsMechanism._present",
+        "count > threshold",
+        "count > threshold or key == '-1'",
+        counts("frequent_values_pass_a_threshold_of_their_own"),
+    ),
     "weights of counts are free": Fault(
         "mechanisms.sums:CategoryCountsMechanism.sensitivity",
         "sum(weight**2 for weight in self.weights.values())",

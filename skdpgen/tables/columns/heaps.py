@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Heaping: values that are multiples of a coarser step more often than by chance."""
+
+import numpy as np
+from scipy.optimize import nnls
+
+# Steps of numbers, each a multiple of the next, and their decimals.
+STEPS = (10_000, 1000, 500, 100, 50, 10, 5, 1, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
+# Gaps below multiples of steps that prices have, as 19.99.
+ENDS = ((0.01, 1), (0.05, 1), (1, 10))
+DECIMALS_OF = (*(0,) * 8, 1, 1, 2, 2, 3, 4, 5, 6, 2, 2, 0)
+# Steps of dates, and shares of these levels among the multiples of others.
+DATE_STEPS = ("year", "month", "month end", "week", "day", "hour", "minute", "second")
+_CHANCES = {
+    (level, step): share
+    for level, share in (("year", 1 / 365), ("month", 11 / 365), ("month end", 12 / 365))
+    for step in ("week", "day")
+}
+_CHANCES |= {("week", "day"): 341 / 365 / 7, ("day", "hour"): 1 / 24, ("hour", "minute"): 1 / 60}
+_CHANCES |= {("hour", "second"): 1 / 3600, ("minute", "second"): 59 / 3600}
+DAYS_OF = {"year": 365.0, "month": 30.4, "month end": 30.4, "week": 7.0, "day": 1.0, "hour": 1 / 24}
+DAYS_OF |= {"minute": 1 / 1440}
+# How much finer than its unit a float must be, so that its decimals are no accident.
+_FINER = 0.1
+# So many steps are between the quartiles of a column with heaps, at least: else popular values may
+# happen to be multiples. Set by hand.
+_MIN_STEPS = 2
+# Least share of a step, whatever the noise is; set by hand.
+_MIN_SHARE = 0.02
+# So many deviations of noise are taken for no values that are not rounded.
+_WITHIN = 2.0
+
+
+def find_levels(numbers):
+    """Return the position of the coarsest step of which each number is a multiple.
+
+    After those of `STEPS` follow those of `ENDS`, of numbers with more digits, and of 0. Numbers
+    that are not finite have the position -1.
+    """
+    is_known = np.isfinite(numbers)
+    levels = np.where(is_known, len(DECIMALS_OF), -1)
+    for position in reversed(range(len(STEPS))):
+        fits = _is_multiple(numbers, STEPS[position], DECIMALS_OF[position])
+        levels[is_known & fits] = position
+    for position, (gap, step) in enumerate(ENDS, start=len(STEPS)):
+        decimals = DECIMALS_OF[position]
+        is_fine = levels == STEPS.index(gap)
+        with np.errstate(all="ignore"):
+            above = np.round(np.abs(numbers) + gap, decimals)
+        levels[is_fine & _is_multiple(above, step, decimals)] = position
+    levels[is_known & (numbers == 0)] = len(DECIMALS_OF) + 1
+    return levels
+
+
+def find_date_levels(dates):
+    """Return the position in `DATE_STEPS` of the coarsest step of each date, -1 of none."""
+    levels = np.where(np.isnat(dates), -1, len(DATE_STEPS) - 1)
+    for position in reversed(range(len(DATE_STEPS) - 1)):
+        levels[(levels >= 0) & (snap_dates(dates, DATE_STEPS[position]) == dates)] = position
+    return levels
+
+
+def _is_multiple(numbers, step, decimals):
+    """Return which numbers are multiples of a step, as floats of 64 or of 32 bits."""
+    unit, fits = 10.0**-decimals, np.zeros(len(numbers), dtype=bool)
+    with np.errstate(all="ignore"):
+        rounded, single = np.round(numbers, decimals), numbers.astype(np.float32)
+        for given, held in ((numbers, rounded), (single, rounded.astype(np.float32))):
+            # Where floats are hardly finer than the unit, any number is near a multiple of it.
+            is_fine = np.spacing(np.abs(given)) <= _FINER * unit
+            fits |= (given == numbers) & (given == held) & is_fine
+        return fits & (np.round(rounded / unit) % round(step / unit) == 0)
+
+
+def snap_dates(dates, step):
+    """Return the multiple of a step of dates that is next to each date, before or after."""
+    if step in ("year", "month", "month end"):
+        code = "M8[Y]" if step == "year" else "M8[M]"
+        shift = np.timedelta64(step == "month end", "D")
+        below = (dates + shift).astype(code)
+        ends = [(below + i).astype("M8[s]") - shift for i in (0, 1)]
+    else:
+        # Weeks begin on Mondays: the first one was the fifth day of 1970.
+        length = np.timedelta64(round(86400 * DAYS_OF[step]), "s")
+        start = np.datetime64("1970-01-05", "s")
+        below = start + (dates - start) // length * length
+        ends = [below, below + length]
+    return np.where(dates - ends[0] <= ends[1] - dates, *ends)
+
+
+def snap_numbers(numbers, step, gap):
+    """Return the multiple of a step, less a gap, that is next to each number."""
+    gaps = np.where(numbers < 0, -gap, gap)
+    return np.round((numbers + gaps) / step) * step - gaps
+
+
+def find_heaps(kind, counts, std, clear):
+    """Return the steps of which released counts show more multiples than there are by chance.
+
+    Parameters
+    ----------
+    kind : Number or Date
+        With bounds and knots.
+    counts : ndarray of shape (n_levels,)
+        Noisy numbers of values that are no point masses by their levels.
+    std : float
+        Standard deviation of their noise.
+    clear : float
+        Standard deviations that no count of nothing reaches.
+
+    Returns
+    -------
+    list of tuple
+        As the column type has them; none where it may be noise, or few steps are in the range.
+    """
+    positions = kind.positions
+    spread = float(np.subtract(*np.quantile(positions, [0.75, 0.25])))
+    is_date = hasattr(kind, "zone")
+    heaps, expected = _expect_dates(kind.unit) if is_date else _expect_numbers(kind.decimals)
+    n_levels = len(expected)
+    counts = counts[:n_levels]
+    total = max(counts.sum(), 1.0)
+    shares = nnls(expected, counts / total)[0]
+    # By noise and sampling: a step shows by what its multiples have more than by finer steps.
+    noises = np.sqrt(np.linalg.pinv(expected) ** 2 @ (std**2 + counts.clip(0))) / total
+    is_found = shares > np.maximum(clear * noises, _MIN_SHARE)
+    is_found[:-1] &= [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps]
+    is_found[-1] = shares[-1] > _WITHIN * noises[-1]
+    # Counts of the others belong to those that are left.
+    found = np.flatnonzero(is_found)
+    if not len(found) or found[0] == len(heaps):
+        return []
+    shares = nnls(expected[:, found], counts / total)[0]
+    shares = (shares / shares.sum()).tolist()
+    return [(*heaps[i], share) for i, share in zip(found, shares, strict=True) if i < len(heaps)]
+
+
+def _expect_numbers(decimals):
+    """Return heaps, and the shares of levels among the multiples of each, and among all values."""
+    last = len(STEPS) if decimals is None else STEPS.index(10.0**-decimals)
+    heaps, columns = [], []
+    for position, step in enumerate(STEPS[: last + 1]):
+        column = np.zeros(len(DECIMALS_OF) + 1)
+        column[: position + 1] = np.diff(step / np.array(STEPS[: position + 1]), prepend=0)
+        for i, (gap, whole) in enumerate(ENDS, start=len(STEPS)):
+            parent = STEPS.index(gap)
+            if position >= parent:
+                column[[i, parent]] += np.array([1, -1]) * step / whole
+        heaps.append((step, 0))
+        columns.append(column)
+    if decimals is None:
+        columns.append(np.eye(len(DECIMALS_OF) + 1)[-1])
+    else:
+        heaps.pop()
+    for i, (gap, whole) in enumerate(ENDS, start=len(STEPS)):
+        if decimals is None or DECIMALS_OF[i] <= decimals:
+            heaps.append((whole, gap))
+            columns.insert(-1, np.eye(len(DECIMALS_OF) + 1)[i])
+    return heaps, np.stack(columns, axis=1)
+
+
+def _expect_dates(unit):
+    """Return heaps of dates in a unit, and shares of levels as of `_expect_numbers`."""
+    names = DATE_STEPS[: DATE_STEPS.index(unit) + 1]
+    columns = np.eye(len(names))
+    columns[:2, names.index("month")] = 1 / 12, 11 / 12
+    for finer in ("week", *names[names.index("day") :]):
+        position = names.index(finer)
+        columns[:, position] = [_CHANCES.get((name, finer), 0.0) for name in names]
+        columns[position, position] = 1 - columns[:position, position].sum()
+    return [(name,) for name in names[:-1]], columns
