@@ -86,7 +86,7 @@ def expected_harmonics(basis: SliceBasis, mean: torch.Tensor, factor: torch.Tens
     """
     angles = (mean @ basis.frequencies)[..., None, :]
     variances = (factor.mT @ basis.frequencies).square().sum(-2)[..., None, :]
-    b = torch.arange(1, len(basis.weights) + 1).to(angles)[:, None]
+    b = torch.arange(1.0, len(basis.weights) + 1, dtype=angles.dtype, device=angles.device)[:, None]
     sizes = basis.weights[:, None] * (-(b**2) * variances / 2).exp()
     return torch.stack([sizes * (b * angles).cos(), sizes * (b * angles).sin()], dim=-2)
 

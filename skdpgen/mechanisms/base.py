@@ -275,8 +275,11 @@ def clip_rows(rows: torch.Tensor, radius: float) -> torch.Tensor:
     """Scale each row down to norm at most `radius`, as a function of that row alone."""
     # The clamp first: a square that underflows must not make a factor infinite.
     norms = sum_rows(rows.square()).clamp(min=radius**2).sqrt()
-    # A pass over wide rows that changes no bit takes longer than this check.
-    return rows if (norms == radius).all() else rows * (radius / norms)
+    # A pass over wide rows that changes no bit takes longer than this check. An accelerator would
+    # have to wait for it.
+    if rows.device.type == "cpu" and (norms == radius).all():
+        return rows
+    return rows * (radius / norms)
 
 
 def sum_rows(values: torch.Tensor) -> torch.Tensor:

@@ -206,11 +206,14 @@ class _SquaredDistance(torch.autograd.Function):
         targets = means.permute(1, 2, 0, 3)
         # The slope on an angle of a class is Σ_b cos(b a) (gain_b Σ sin - pull_b target of sines) -
         # sin(b a) (gain_b Σ cos - pull_b target of cosines).
-        # On the CPU: an accelerator would wait for numbers that it is asked for.
+        # Numbers from the CPU, and factors on the device: an accelerator would wait for the copies.
         numbers = _weights(n_harmonics).to(rows.dtype)
-        pulls = numbers * torch.arange(1, n_harmonics + 1).to(numbers) * (2 / (m * k))
+        pulls, on_device = (
+            w * torch.arange(1, n_harmonics + 1, dtype=w.dtype, device=w.device) * (2 / (m * k))
+            for w in (numbers, harmonic_weights)
+        )
         gains = (pulls * numbers * ((1 + excess) / m)).tolist()
-        pulled = targets * pulls.to(rows.device)[:, None, None, None]
+        pulled = targets * on_device[:, None, None, None]
         sums = torch.empty_like(pulled)
         gradient = torch.zeros_like(flat)
         for start in range(0, k, _SquaredDistance.chunk):

@@ -1,7 +1,7 @@
 """Faults in generators."""
 
 from ..fault import Fault
-from ..ids import flow, ldp_entropic_gan, normals
+from ..ids import devices, flow, ldp_entropic_gan, normals
 
 PRIVACY = {
     "rows are noised again in each epoch": Fault(
@@ -31,10 +31,16 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "a network is trained on another device": Fault(
+        "generators._sinkhorn_generator:DPSinkhornGenerator._learn",
+        "rows.to(curator.device)",
+        "rows",
+        devices("steps_compute_on_the_device[gradients in weights]"),
+    ),
     "annealing is ignored": Fault(
         "generators._sliced_flow:DPSWFlowSampler._flow",
         "_ANNEALED * n_steps",
         "0.5 * n_steps",
         flow("annealing_is_the_share_of_steps_in_which_they_shorten"),
-    )
+    ),
 }

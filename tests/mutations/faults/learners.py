@@ -4,6 +4,7 @@ from ..fault import Fault
 from ..ids import (
     aligning,
     by_level,
+    devices,
     dpaf,
     flow,
     history_fits,
@@ -75,6 +76,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "a step copies numbers to the device": Fault(
+        "learners.normals:expected_harmonics",
+        "torch.arange(1.0, len(basis.weights) + 1, dtype=angles.dtype, device=angles.device)",
+        "torch.arange(1, len(basis.weights) + 1).to(angles)",
+        devices("steps_after_a_release_wait_for_nothing[flow]"),
+    ),
     "rows do not depend on how many there are": Fault(
         "learners.histories:make_tables",
         "torch.stack(of_counts)",

@@ -7,6 +7,7 @@ from ..ids import (
     clients,
     common,
     counts,
+    devices,
     engines,
     fuzz,
     gradients,
@@ -695,6 +696,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "an accelerator waits for norms": Fault(
+        "mechanisms.base:clip_rows",
+        "rows.device.type == 'cpu' and (norms == radius).all()",
+        "(norms == radius).all()",
+        devices("steps_after_a_release_wait_for_nothing[flow]"),
+    ),
     "records are counted by all tables alike": Fault(
         "mechanisms.tables:Tables.count_records",
         "precisions = 1 / np.asarray(self.sizes)",

@@ -1,7 +1,7 @@
 """Faults in transport."""
 
 from ..fault import Fault
-from ..ids import products, sums
+from ..ids import devices, products, sums
 
 PRIVACY = {
     "what lies between the points of the grid is forgotten": Fault(
@@ -18,5 +18,14 @@ PRIVACY = {
         "rows.abs().amax(1, keepdim=True)",
         "rows.abs().amax().reshape(1, 1)",
         products("a_product_follows_from_its_row_alone"),
+    ),
+}
+
+FUNCTION = {
+    "an accelerator solves small problems": Fault(
+        "transport.sinkhorn:transport",
+        "'cpu' if cost.numel() <= SMALL else cost.device",
+        "cost.device",
+        devices("small_plans_are_solved_on_the_cpu[20]"),
     ),
 }
