@@ -175,6 +175,8 @@ class SchemaInference:
         if DECIMALS in self.releases:
             noisy = curator.release(WeightSumMechanism(DECIMALS))
             levels = read_levels(self.schema, noisy) if self._graded else {}
+            dates = [name for name, counted in levels.items() if counted.are_dates]
+            warn_of_columns("dates as numbers", dates)
             known = SchemaInference(
                 find_decimals(self.schema, levels), self.texts, levels, self.label
             )
