@@ -39,6 +39,9 @@ CAUSES = {
     "them to numbers or texts, or declare how they are written, as with Unknown(decimal=...).",
     "times of day": "Columns {} look like times of day or durations, which are no column type: "
     "their values become categories. Convert them to numbers, such as minutes.",
+    "dates as numbers": "Columns {} hold dates as whole numbers, such as 20240131, by released "
+    "counts: synthetic values may be no dates. Convert them, as with "
+    "pandas.to_datetime(X[name], format='%Y%m%d').",
     "no category": "Columns {} have no category that shows above the noise, or none of the type of "
     "`other`, which stands for all values. Declare the categories, or how they are written, as "
     "Unknown(thousands=' ') or Unknown(date_format='%d/%m/%Y'), or drop columns whose values are "
@@ -53,8 +56,8 @@ CAUSES = {
     "which count as missing, and in the target as absent records. Declare these columns, as "
     "Category() if they hold codes.",
     "other": "Columns {} lose their rare categories, whose counts do not show above the noise. "
-    "Declare the categories, shorten codes to a prefix, as with X[name].str[:3], or drop columns "
-    "whose values are distinct.",
+    "Declare the categories, or numbers beside texts as Number(missing=True), shorten codes to a "
+    "prefix, as with X[name].str[:3], or drop columns whose values are distinct.",
     "values unresolved": "The values of columns {} are closer to each other than inference "
     "resolves, or constant. Subtract a public level, or declare their bounds, as "
     "Number(lower, upper).",

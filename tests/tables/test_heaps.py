@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skdpgen import DPSWFlowSampler
+from skdpgen.exceptions import FitQualityWarning
 from skdpgen.tables import Date, Number, Schema
 from skdpgen.tables.columns.decimals import LevelCounts
 from skdpgen.tables.columns.heaps import (
@@ -53,6 +54,9 @@ def test_levels_are_the_coarsest_steps():
         [0, 1, 2, 7, 8, 9, 15, more, ends, ends + 1, ends + 2, more + 1, -1, -1],
     )
     assert_array_equal(find_levels(np.float32([0.1, 19.99]).astype(float)), [9, ends])
+    assert_array_equal(
+        find_levels(np.array([20240129.0, 20241331, 18000101.0, 0.2])), [21, 7, 7, 9]
+    )
     texts = ["2020-01-01", "2020-02-01", "2020-02-29", "2020-06-08", "2020-06-09"]
     texts += ["2020-06-09T03", "2020-06-09T03:30", "2020-06-09T03:30:01", "NaT"]
     dates = np.array(texts, dtype="M8[s]")
@@ -78,7 +82,7 @@ def test_numbers_move_to_the_next_multiple():
 def count(values, std, seed=0):
     is_date = np.issubdtype(values.dtype, np.datetime64)
     levels = find_date_levels(values) if is_date else find_levels(values)
-    counts = np.bincount(levels[levels >= 0], minlength=len(DECIMALS_OF) + 2)
+    counts = np.bincount(levels[levels >= 0], minlength=len(DECIMALS_OF) + 3)
     noise = np.random.default_rng(seed).normal(size=len(counts))
     return LevelCounts(counts + std * noise, std)
 
@@ -134,6 +138,26 @@ def test_other_columns_have_no_heaps(std):
     # Whole numbers of a narrow range are popular themselves.
     narrow = Number(0, 30, 0, knots=[0, 8, 9, 10, 11, 12, 30])
     assert count(rng.binomial(20, 0.5, N), std).with_heaps(narrow, {}).heaps is None
+
+
+@pytest.mark.parametrize("dtype", [int, float, str])
+def test_dates_that_are_numbers_are_named(dtype):
+    dates = pd.Series(days).dt.strftime("%Y%m%d").astype(dtype)
+    frame = pd.DataFrame({"day": dates, "n": rng.integers(10_000_000, 99_999_999, N), "x": pay})
+    sampler = DPSWFlowSampler(5.0, random_state=0, n_steps=2, n_particles=100)
+    with pytest.warns(FitQualityWarning, match="Columns 'day' hold dates as whole numbers"):
+        sampler.fit(frame)
+    assert sampler.schema_report_["finding"].eq("dates as numbers").sum() == 1
+    frame["day"] = pd.to_datetime(frame["day"], format="%Y%m%d")
+    assert "dates" not in str(sampler.fit(frame).schema_report_["finding"].tolist())
+
+
+@pytest.mark.parametrize(("share", "are_dates"), [(0.98, True), (0.5, False), (0.0, False)])
+def test_dates_are_nearly_all_numbers(share, are_dates):
+    dates = pd.Series(days).dt.strftime("%Y%m%d").astype(float)
+    values = np.where(rng.random(N) < share, dates, rng.integers(10_000_000, 99_999_999, N))
+    assert all(count(values, 20.0, seed).are_dates == are_dates for seed in range(20))
+    assert not count(values, 1500.0).are_dates
 
 
 def test_point_masses_are_no_heaps():

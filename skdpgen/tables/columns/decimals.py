@@ -19,9 +19,10 @@ from .values import find_farthest
 DECIMALS = "decimals"
 # Most decimals; a cell has one of the levels of `heaps`, and a date has so many by its unit.
 _MOST_DECIMALS = 6
-_COUNTED = (*map(str, range(len(DECIMALS_OF))), "more", "zero", "missing")
-_LEVEL_DECIMALS = np.array([*DECIMALS_OF, _MOST_DECIMALS + 1, 0])
+_COUNTED = (*map(str, range(len(DECIMALS_OF))), "more", "zero", "date", "missing")
+_LEVEL_DECIMALS = np.array([*DECIMALS_OF, _MOST_DECIMALS + 1, 0, 0])
 _DATE_DECIMALS = np.array([0, 0, 0, 0, 0, 1, 2, _MOST_DECIMALS + 1])
+_DATE = _COUNTED.index("date")
 _UNITS = {2: "minute", 1: "hour", 0: "day"}
 # Least share of cells that fit, up to noise.
 _FITTING_SHARE = 0.95
@@ -118,6 +119,14 @@ class LevelCounts:
 
     counts: np.ndarray
     std: float
+
+    @property
+    def are_dates(self):
+        """Whether numbers are dates such as 20240131, but for few."""
+        dates, noise = self.counts[_DATE], self.std * math.sqrt(len(self.counts))
+        others = self.counts.sum() - dates
+        is_small = others <= (1 - _FITTING_SHARE) * self.counts.sum() + 2 * noise
+        return bool(is_small and dates - others > find_clear(noise, 1))
 
     def with_heaps(self, kind, masses):
         """Return a column with heaps, from the counts of all values but point masses.

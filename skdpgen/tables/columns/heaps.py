@@ -34,8 +34,8 @@ _WITHIN = 2.0
 def find_levels(numbers):
     """Return the position of the coarsest step of which each number is a multiple.
 
-    After those of `STEPS` follow those of `ENDS`, of numbers with more digits, and of 0. Numbers
-    that are not finite have the position -1.
+    After those of `STEPS` follow those of `ENDS`, of numbers with more digits, of 0, and of dates
+    such as 20240131. Numbers that are not finite have the position -1.
     """
     is_known = np.isfinite(numbers)
     levels = np.where(is_known, len(DECIMALS_OF), -1)
@@ -49,6 +49,11 @@ def find_levels(numbers):
             above = np.round(np.abs(numbers) + gap, decimals)
         levels[is_fine & _is_multiple(above, step, decimals)] = position
     levels[is_known & (numbers == 0)] = len(DECIMALS_OF) + 1
+    whole = np.where(is_known, numbers, 0)
+    months, days = whole // 100 % 100, whole % 100
+    is_date = (whole >= 1900_00_00) & (whole < 2101_00_00) & (whole == np.floor(whole))
+    is_date &= (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
+    levels[is_date] = len(DECIMALS_OF) + 2
     return levels
 
 

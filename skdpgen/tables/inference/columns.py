@@ -176,6 +176,8 @@ class SchemaInference:
         if DECIMALS in self.releases:
             noisy = curator.release(WeightSumMechanism(DECIMALS))
             levels = read_levels(self.schema, noisy) if self._graded else {}
+            dates = [name for name, counted in levels.items() if counted.are_dates]
+            warn_of_columns("dates as numbers", dates)
             return self._hand_over(curator, find_decimals(self.schema, levels), self.texts, levels)
         if FREQUENT in self.releases:
             numbers = self._wrap(self._numbers)

@@ -447,6 +447,12 @@ FUNCTION = {
         "pass",
         heaps("other_columns_have_no_heaps[0.0]"),
     ),
+    "some dates among numbers are enough": Fault(
+        "tables.columns.decimals:LevelCounts.are_dates",
+        "is_small and dates - others > find_clear(noise, 1)",
+        "is_small or dates >= 0",
+        heaps("dates_are_nearly_all_numbers[0.5-False]"),
+    ),
     "point masses are heaps": Fault(
         "tables.columns.decimals:LevelCounts.with_heaps",
         "np.subtract.at(counts, levels, np.array(list(masses.values())))",
