@@ -23,7 +23,8 @@ from ..tables.schema import Schema
 # Column types of the synthetic records where a schema leaves a type open.
 _CLOSED = {
     Unknown: Category(["a", "1", "2"]),
-    Number: Number(0, 100),
+    # Frequent values have few digits.
+    Number: Number(0, 100, decimals=1),
     Category: Category(["a", "b", "c"]),
     Date: Date("2020-01-01", "2024-12-31"),
 }

@@ -47,6 +47,9 @@ class _RecordingSource:
     def codes(self, name, *size):
         return self._source.codes(name, *size)
 
+    def cells(self, name):
+        return self._source.cells(name)
+
     def take(self, positions):
         self.batches.append(self._source.take(positions))
         return self.batches[-1]
@@ -194,7 +197,9 @@ def release_exactly(make: Callable, spies: Sequence[_Spy], X, y, null=None) -> l
 
 
 def _numbers(result) -> np.ndarray:
-    """Return all arrays of a released dataclass as one vector."""
+    """Return all arrays of a released dataclass, or the counts of columns, as one vector."""
+    if isinstance(result, dict):
+        return np.array([count for counts in result.values() for count in counts.values()])
     assert is_dataclass(result), f"A release gives {type(result)}, not a dataclass of arrays."
     values = [getattr(result, field.name) for field in fields(result)]
     return np.concatenate([value.ravel() for value in values if isinstance(value, np.ndarray)])

@@ -375,7 +375,8 @@ def audit_threshold(monkeypatch, change, max_rows=None):
 def test_thresholds(max_rows, monkeypatch):
     found = audit_threshold(monkeypatch, lambda threshold: threshold, max_rows)
     claimed, shown = found.threshold
-    assert claimed == pytest.approx(1e-5)
+    # Another half is for frequent values.
+    assert claimed == pytest.approx(5e-6)
     assert 1e-12 < shown <= claimed
     assert found.verdict == "no violation found"
 

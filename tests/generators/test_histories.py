@@ -136,6 +136,8 @@ def test_a_person_moves_no_release_by_more_than_is_accounted_for(relation, schem
     if relation == "replace_one":
         pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
     for i, spy in enumerate(spies):
+        if spy.name == "frequent values":
+            continue  # its counts are of other values for each person
         multiplier = plain_multiplier(spy.event)
         largest = max(np.linalg.norm((a[i] - b[i]) / spy.std) for a, b in pairs) * multiplier
         # Not all releases of inference have anything to look at here.

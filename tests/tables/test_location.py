@@ -217,6 +217,20 @@ def test_few_whole_numbers_have_knots_or_are_point_masses(values):
     assert {*found.positions, *(found.atoms or ())} >= set(values)
 
 
+def test_most_values_are_not_apart_from_a_few():
+    """Two codes are not told from each other at this ε, and all else is far from them."""
+    rng = np.random.default_rng(0)
+    codes, values = rng.choice([-8.0, -7.0], 2500), rng.normal(70, 15, 2500).round(1)
+    frame = pd.DataFrame({"x": np.where(rng.random(2500) < 0.2, codes, values)})
+    for name in ("a", "b", "c"):
+        frame[name] = rng.normal(size=2500)
+    for seed in range(4):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            infer(frame, Schema(dict.fromkeys(frame, Number())), epsilon=0.5, seed=seed)
+        assert not [w for w in caught if "near 144" in str(w.message)]
+
+
 def test_ranges_reach_the_tails_of_columns_far_from_zero():
     """Finer cells do not show the tails above the noise of eight columns at ε = 1."""
     rng = np.random.default_rng(0)

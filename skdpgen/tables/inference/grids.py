@@ -190,7 +190,9 @@ def read_clusters(ranged, counted, std, unit, find_range):
                 ranged, apart = rest, [other for other in apart if other != cells]
 
     def is_apart(other):
-        """Whether cells are further from the range of all others than it is wide."""
+        """Whether cells have few values, further from the range of others than it is wide."""
+        if ranged.count_within(*other) > ranged.n_values / 2:
+            return False
         (lower, upper), is_resolved = find_range(ranged.take_atom(0.0, *other))
         return is_resolved and max(other[0] - upper, lower - other[1]) > upper - lower
 

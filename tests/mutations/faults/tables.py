@@ -423,6 +423,12 @@ FUNCTION = {
         "loss >= CONSTANTS.least_loss and not is_declared",
         location("a_loss_that_may_be_next_to_nothing_is_not_told"),
     ),
+    "most values are apart from the others": Fault(
+        "tables.inference.grids:read_clusters",
+        "ranged.count_within(*other) > ranged.n_values / 2",
+        "False",
+        location("most_values_are_not_apart_from_a_few"),
+    ),
     "a range reaches infinities": Fault(
         "tables.inference.columns:SchemaInference._find_ranges",
         "seen[name] = ranged.drop_ends(self.schema[name])",
