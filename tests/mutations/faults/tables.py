@@ -263,8 +263,8 @@ FUNCTION = {
     ),
     "what was found beyond a range is lost": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
-        "unit * np.maximum(density[before], density[after + 1]) * ~is_beyond",
-        "unit * np.maximum(density[before], density[after + 1])",
+        "np.maximum(density[rows, before], density[rows, after + 1]) * unit * ~is_beyond",
+        "np.maximum(density[rows, before], density[rows, after + 1]) * unit",
         point_masses("atoms_beyond_the_range_of_all_others_stay"),
     ),
     "the first value is half as wide as others": Fault(
