@@ -169,7 +169,7 @@ def test_a_value_that_many_share_among_others_comes_back_exactly(share, value, d
         rng.random(3000) < share, value, values if decimals is None else values.round(decimals)
     )
     found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=epsilon)["x"]
-    assert value in found.atoms
+    assert value in (found.atoms or ())
 
 
 def test_a_cap_and_a_default_date_come_back_exactly():

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen.tables.columns.values import wide_knots
+from skdpgen.tables.inference.grids import Ranged
 from skdpgen.tables.inference.ranges import (
     _denoise,
     choose_per_octave,
@@ -193,6 +194,23 @@ def test_a_finer_grid_has_a_fifth_of_its_knots_wherever_values_are():
     beyond = np.sum((found > 0.2) & (found < 1))
     assert beyond == 8
     assert np.sum(quantile_knots(knots, count(knots, values), 1.0, 51) > 0.2) < 4
+
+
+def test_half_of_a_finer_grid_is_for_values_that_few_share():
+    knots, counts = np.arange(0.0, 1001, 10), np.full(101, 40.0)
+    counts[50] = 6000
+    found = quantile_knots(knots, counts, 1.0, 64, unit=1.0, is_fine=True)
+    n_others = np.sum((found < 490) | (found > 510))
+    # A fifth of the knots is spread evenly. Half of the others follows the counts, of which two
+    # fifths are here, and half hardly sees the value that many share.
+    assert 42 < n_others < 55
+
+
+def test_a_grid_without_new_point_masses_has_nothing_around_them():
+    knots, counts = np.array([0.0, 10, 20, 40]), np.array([5.0, 6, 7, 8])
+    ranged = Ranged(None, knots, counts, 1.0, [10.0], 26.0)
+    for atoms, left in (([10.0], [5, 6, 7, 8]), ([25], [5, 6, 0, 0]), ([0, 99], [0, 6, 7, 8])):
+        assert_array_equal(ranged.without(atoms)[1], left)
 
 
 def test_a_finer_grid_is_fine_where_few_values_share_nearly_all():

@@ -189,10 +189,10 @@ FUNCTION = {
         "released",
         interactions("interactions_that_pairs_imply_are_not_sought"),
     ),
-    "bins are drawn at their edges": Fault(
+    "bins have the knots of others": Fault(
         "learners.table_rows:TableRows.generate",
         "rows @ self.to_knots",
-        "rows",
+        "rows @ self.to_knots.flip(0)",
         interactions("numbers_get_finer_knots_where_they_interact"),
     ),
     "the bootstrap is not shrunk": Fault(

@@ -243,11 +243,11 @@ FUNCTION = {
         "1",
         rules("dates_count_in_days_whatever_their_unit"),
     ),
-    "special values beyond a range are forgotten": Fault(
+    "frequent values are not counted": Fault(
         "tables.inference.point_masses:with_candidates",
         "[*found, *inside, *bounds]",
         "[*inside, *bounds]",
-        inference("special_values_are_atoms_beyond_the_range_of_all_others"),
+        location("a_value_that_many_share_among_others_comes_back_exactly[10.0-0.15-4800.0-0]"),
     ),
     "few values have neither knots nor atoms": Fault(
         "tables.inference.point_masses:with_atoms",
@@ -709,7 +709,7 @@ FUNCTION = {
         "tables.inference.grids:Ranged.without",
         "np.where(is_near, 0.0, self.counts)",
         "self.counts",
-        inference("an_atom_that_only_the_finer_grid_shows_is_no_tail[250]"),
+        ranges("a_grid_without_new_point_masses_has_nothing_around_them"),
     ),
     "a range is as wide as the windows that show it": Fault(
         "tables.inference.ranges:find_range",
@@ -721,7 +721,7 @@ FUNCTION = {
         "tables.inference.ranges:quantile_knots",
         "(whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2",
         "whole",
-        inference("a_finer_grid_tells_a_value_that_many_share[250-0.1-100.0]"),
+        ranges("half_of_a_finer_grid_is_for_values_that_few_share"),
     ),
     "values that many share coarsen the finer grid": Fault(
         "tables.inference.ranges:quantile_knots",
