@@ -157,7 +157,7 @@ def measure_tables(
     )
     names, label = list(learned), format.kind and format.kind.label
     by, is_class = None, may_be_class(format.target)
-    if len(names) > 1 and may_stratify(format.target):
+    if may_stratify(learned, format.target):
         by = names.index(label) if is_class else len(names)
     if by is not None and not (is_class and is_known[by]):
         # The halves, or the fewest levels, at which the noise on other columns is least.
@@ -214,7 +214,7 @@ def _count_knots(format: TableFormat, plan: Plan, n_records: int) -> int:
     if COUNTS not in dict(plan.releases):
         return N_KNOTS
     std = inference.noise_of(plan, COUNTS, schema.undeclared or schema.learned)
-    is_stratified = len(schema.learned) > 1 and may_stratify(format.target)
+    is_stratified = may_stratify(schema.learned, format.target)
     return inference.count_knots(plan, n_records, std, is_stratified)
 
 

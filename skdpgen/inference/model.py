@@ -47,10 +47,8 @@ class Model:
                 "with max_rows_per_person=1."
             )
         self._generator, self._seed = generator, random_state
-        self.tables, self.format = published.main, published.format
-        if self.format.halves is not None:
-            # The column of halves is in no row.
-            self.tables = replace(self.tables, by=None)
+        self.format = published.format
+        self.tables = self.format.match_rows(published.main)
         self.encoder = TableEncoder(self.format.schema)
         self.n_records, self.count_std = float(published.n_samples), 0.0
         counts, std = self.tables.count_records()

@@ -4,7 +4,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..accounting.plan import Plan, Terms
 from ..checks import whole
@@ -119,9 +119,7 @@ class TwoWayTables(Release):
         """Release the `Tables` of a resolved format."""
         curator.encode_cells_by(RecordFunction(format.encode_codes))
         mechanism = TablesMechanism(format.code_sizes, format.by)
-        tables = _without_impossible(curator.release(mechanism), format)
-        # The column of halves is in no row.
-        return tables if format.halves is None else replace(tables, by=None)
+        return format.match_rows(_without_impossible(curator.release(mechanism), format))
 
     def has_multi_way(self, plan: Plan) -> bool:
         """Return whether a plan has multi-way tables."""

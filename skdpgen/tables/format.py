@@ -315,8 +315,13 @@ class TableFormat(Format):
 
     def encode_codes(self, X, y=None):
         """Map cells to codes of all columns, and of the halves of the target; see `by`."""
-        codes = self.encode_cells(X)
-        return codes if self.halves is None else self.halves.append(codes)
+        # Once for a batch, as it makes the blocks of all columns.
+        codes, halves = self.encode_cells(X), self.halves
+        return codes if halves is None else halves.append(codes)
+
+    def match_rows(self, tables):
+        """Return released tables as those of rows, in which the column of halves is not."""
+        return tables if self.halves is None else replace(tables, by=None)
 
     def _parse(self, X):
         table = pd.DataFrame(X, columns=list(self.schema), dtype=object)

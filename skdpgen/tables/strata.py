@@ -70,14 +70,10 @@ def has_halves(target):
     return number.knots is not None and len(number.positions) > 2
 
 
-def can_stratify(learned, target):
-    """Return whether tables are stratified by a target of this type, beside other columns."""
-    return len(learned) > 1 and (has_few_levels(target) or has_halves(target))
-
-
-def may_stratify(target):
-    """Return whether tables can be stratified by a target once all is inferred."""
-    return target is not None and (
+def may_stratify(learned, target):
+    """Return whether tables can be stratified by a target of these columns once all is inferred."""
+    is_alone = target is None or len(learned) < 2
+    return not is_alone and (
         target.is_open
         or getattr(target, "takes_knots", False)
         or has_few_levels(target)

@@ -18,7 +18,7 @@ from skdpgen.releases import from_release
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.kind import TableKind
-from skdpgen.tables.strata import Halves, can_stratify, has_halves, may_be_class, may_stratify
+from skdpgen.tables.strata import Halves, has_halves, may_be_class, may_stratify
 
 KNOTS = [0.0, 1.0, 3.0, 7.0, 10.0]
 KINDS = {
@@ -80,9 +80,9 @@ def test_targets_with_halves():
     assert [has_halves(kind) for kind in numbers.values()] == [True, False, False]
     assert not has_halves(None)
     assert not has_halves(Number())
-    assert [may_stratify(kind) for kind in numbers.values()] == [True, True, False]
+    assert [may_stratify(KINDS, kind) for kind in numbers.values()] == [True, True, False]
     assert not any(map(may_be_class, numbers.values()))
-    assert not can_stratify({"t": KINDS["odd"]}, KINDS["odd"])
+    assert not may_stratify({"t": KINDS["odd"]}, KINDS["odd"])
 
 
 def test_columns_of_codes():

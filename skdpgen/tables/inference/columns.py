@@ -196,7 +196,7 @@ class SchemaInference:
         if self.label in ranged:
             target = ranged[self.label].kind
             target = as_classes(target) if self.has_classes else target
-        is_stratified = len(self.schema.learned) > 1 and may_stratify(target)
+        is_stratified = may_stratify(self.schema.learned, target)
         kinds |= self._find_knots(curator, ranged, is_stratified)
         return self.schema.replace(reconcile_orders(self.schema, kinds))
 
