@@ -193,6 +193,60 @@ def test_a_column_that_is_nearly_all_zero_has_a_range_around_it():
     assert found.lower <= 0 <= found.upper < 10
 
 
+def make_amounts(n_others, seed, n=1000):
+    rng, amounts = np.random.RandomState(seed), np.zeros(n)
+    amounts[:n_others] = rng.lognormal(8, 1, n_others).round()
+    return pd.DataFrame({"x": amounts})
+
+
+@pytest.mark.parametrize(("n_others", "least"), [(80, 0.8), (150, 0.95)])
+def test_few_amounts_beside_zeros_have_a_range(n_others, least):
+    """Counts of these near each knot are no more than noise, but their number is."""
+    said, found = [], []
+    for seed in range(20):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            frame = make_amounts(n_others, seed)
+            found += [infer(frame, Schema({"x": Number(decimals=0)}), 0.5, seed, 0.2)["x"]]
+        said += [any("ranges of columns 'x'" in str(item.message) for item in caught)]
+    is_wide = np.array([kind.atoms == (0,) for kind in found])
+    ends = np.array([(kind.lower, kind.upper) for kind in found])[is_wide]
+    assert np.mean(is_wide) >= least
+    assert np.mean(ends[:, 0] >= 0) >= 0.9
+    assert (ends[:, 1] >= 2**12).all()
+    is_close = ends[:, 1] <= 2**16
+    assert np.mean(is_close) > 0.5
+    assert np.mean(is_close | np.array(said)[is_wide]) >= 0.9
+
+
+def test_a_constant_column_seldom_has_a_range_of_amounts():
+    found = [
+        infer(make_amounts(0, 0), Schema({"x": Number(decimals=0)}), 0.5, seed, 0.2)["x"]
+        for seed in range(40)
+    ]
+    assert sum(kind.upper > 10 for kind in found) <= 3
+
+
+def test_a_second_look_at_the_wide_grid_halves_the_variance(monkeypatch):
+    averaged, average = [], columns.ValueCounts.average
+
+    def spy(counted, other):
+        averaged.append((counted.std, other.std, average(counted, other).std))
+        return average(counted, other)
+
+    monkeypatch.setattr(columns.ValueCounts, "average", spy)
+    infer(make_amounts(80, 0), Schema({"x": Number(decimals=0)}), 0.5, 0, 0.2)
+    ((one, other, both),) = averaged
+    assert (one, both) == pytest.approx((other, one / 2**0.5))
+
+
+def test_a_column_of_few_values_ends_at_these():
+    frame = pd.DataFrame({"x": np.tile([100, 250, 900, 1700], 250)})
+    found = infer(frame, Schema({"x": Number(decimals=0)}), 3.0, share=0.3)["x"]
+    assert (found.lower, found.upper) == (100, 1700)
+    assert {*found.positions, *found.atoms} >= {100, 250, 900, 1700}
+
+
 def test_values_beside_an_atom_get_the_knots():
     rng = np.random.RandomState(0)
     gain = np.where(rng.rand(30_000) < 0.9, 0, rng.lognormal(8, 1, 30_000).round())

@@ -301,3 +301,13 @@ def test_columns_with_a_point_mass_at_a_bound_are_refined():
     assert refined.knots[0] == -1
     assert refined.positions[0] == 0
     assert len(refined.positions) == 2 * len(kind.positions) - 1
+
+
+def test_counts_of_two_releases_are_averaged_by_precision():
+    kind = Number(0, 10, 0, knots=[0, 10], atoms=[0])
+    once = ValueCounts(kind, np.array([10.0, 20, 30]), 3.0, 60)
+    again = ValueCounts(kind, np.array([20.0, 20, 40]), 1.0, 60)
+    both = once.average(again)
+    assert_allclose(both.counts, [19, 20, 39])
+    assert both.std == pytest.approx(0.9**0.5)
+    assert both.at_atoms == pytest.approx({0: 39})

@@ -36,6 +36,7 @@ from .grids import (
     MOST_FINE,
     Histograms,
     Ranged,
+    find_hidden,
     is_unresolved,
     read_clusters,
     refine_number,
@@ -55,6 +56,7 @@ from .ranges import (
     find_range,
     narrow_range,
     quantile_knots,
+    weigh_sizes,
 )
 from .tails import describe_loss
 
@@ -216,18 +218,16 @@ class SchemaInference:
         wide = self._widen_all(choose_per_octave(curator.n_rows, std))
         seen, beyond = {}, []
         for name, counted in self._count(curator, RANGES, self._open, wide, std):
-            for atoms in (counted.find_atoms(self._numbers[name]), []):
-                # Ranges are those of all other values or, where these do not show, of all.
-                counts, n_values = counted.without(atoms, is_wide=True)
-                ranged = Ranged(wide[name], counted.knots, counts, std, atoms, n_values, counted)
-                if self._find_range(name, ranged)[1]:
-                    break
+            ranged = Ranged.of(counted, self._numbers[name])
             seen[name] = ranged.drop_ends(self.schema[name])
             beyond += [name] * (seen[name] is not ranged)
         warn_of_columns("beyond", beyond)
-        n_fine, found, unresolved = self._count_fine(curator), {}, []
+        n_fine, found = self._count_fine(curator), {}
         for name, ranged in self._locate(curator, seen).items():
             (lower, upper), is_resolved = self._find_range(name, ranged)
+            if not is_resolved:
+                found[name] = ranged  # counted on the same grid again
+                continue
             within, number = ranged.within(lower, upper), self._numbers[name]
             histogram = within.knots, within.counts, within.std
             unit = unit_of(number)
@@ -238,9 +238,6 @@ class SchemaInference:
             sought = [*within.atoms, *self._frequent.get(name, ())]
             fine = with_candidates(fine, self.schema[name], sought)
             found[name] = replace(within, kind=fine)
-            if not is_resolved:
-                unresolved.append(name)
-        warn_of_columns("range unresolved", unresolved)
         return found
 
     def _find_range(self, name, ranged):
@@ -249,7 +246,9 @@ class SchemaInference:
         origin = ranged.knots[0] - 1 if isinstance(self.schema[name], Date) else 0.0
         unit = unit_of(self._numbers[name])
         knots = ranged.knots - origin
-        *bounds, is_resolved = find_range(knots, ranged.counts, ranged.std, ranged.n_values, unit)
+        weights = weigh_sizes(ranged.knots) if origin == 0 else None
+        counts, std, n_values = ranged.counts, ranged.std, ranged.n_values
+        *bounds, is_resolved = find_range(knots, counts, std, n_values, unit, weights)
         lower, upper = ranged.knots[np.searchsorted(knots, bounds)]
         if ranged.located is not None:
             # All of these cells: noise on finer ones hides the tails.
@@ -312,25 +311,38 @@ class SchemaInference:
             for name in self._scales
         }
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
+        unclear = {name: ranged.pop(name) for name in list(ranged) if ranged[name].is_wide}
         found, unresolved, lost, apart, tails, masses = {}, [], {}, {}, {}, {}
+        hidden = []
         for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
+            if name in unclear:
+                counted = counted.average(unclear[name].counted)
             atoms = counted.find_atoms(kind, ranged[name].counted if name in ranged else None)
             if kind.atoms is None:
                 atoms += counted.find_shared(max(n_knots, N_KNOTS))
             counts, n_values = counted.without(atoms)
-            finest = Histogram(knots, counts, std)
+            if name in unclear:
+                near = dict(zip(knots, counts, strict=True))
+                others = Ranged.of(counted, kind).drop_ends(self.schema[name])
+                knots, is_resolved = find_hidden(
+                    others, unit_of(kind), partial(self._find_range, name)
+                )
+                counts = np.array([near.get(knot, 0.0) for knot in knots])
+                hidden += [name] * (not is_resolved)
+            noise = counted.std
+            finest = Histogram(knots, counts, noise)
             if name in ranged:
                 wide = ranged[name].without(atoms)
-                lower, upper = narrow_range(knots, counts, std, n_values, unit_of(kind), wide)
+                lower, upper = narrow_range(knots, counts, noise, n_values, unit_of(kind), wide)
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
                 known, left = self._known(name), set(ranged[name].atoms).difference(atoms)
                 beyond = [a for a in left if not lower <= a <= upper]
                 lost.update((name, write_near(known, a)) for a in beyond)
                 apart.update((name, write_near(known, sum(a) / 2)) for a in ranged[name].apart)
-            chosen, unit, parts = knots, unit_of(kind), [Histogram(knots, counts, std)]
+            chosen, unit, parts = knots, unit_of(kind), [Histogram(knots, counts, noise)]
             # Around new point masses, the wide grid counts these as well.
             new = {a for a in atoms if knots[0] <= a <= knots[-1]}
             if name in ranged and new <= set(ranged[name].atoms):
@@ -338,23 +350,24 @@ class SchemaInference:
             density = estimate_density(parts, *knots[[0, -1]], unit)
             if name in ranged and not isinstance(self.schema[name], Date):
                 tails[name] = describe_loss(kind, finest, Histogram(*wide), density, lower, upper)
-            if is_unresolved(knots, counts, std, n_values, unit):
+            if is_unresolved(knots, counts, noise, n_values, unit):
                 unresolved.append(name)
             if len(knots) > n_knots:
                 chosen = quantile_knots(
-                    knots, counts, std, n_knots, unit, is_rest=bool(atoms), density=density
+                    knots, counts, noise, n_knots, unit, is_rest=bool(atoms), density=density
                 )
             found[name] = with_atoms(with_knots(kind, chosen), atoms)
             if name == self.label and name in self._open and self.has_classes:
-                shared = {*atoms, *knots[counts > find_clear(std, len(knots))]}
+                shared = {*atoms, *knots[counts > find_clear(noise, len(knots))]}
                 found[name] = as_classes(found[name], shared)
                 if isinstance(found[name], Ordinal):
                     continue
             masses[name] = counted.count_at(atoms)
-            cuts = find_cuts(knots, counts, std, found[name].positions, unit, density)
+            cuts = find_cuts(knots, counts, noise, found[name].positions, unit, density)
             if cuts:
                 found[name] = replace(found[name], cuts=cuts)
                 self.counted[name] = parts
+        warn_of_columns("range unresolved", hidden)
         warn_of_columns("values unresolved", unresolved)
         warn_of_columns("cut", lost)
         warn_of_columns("apart", apart)

@@ -14,12 +14,15 @@ from ..schema import Schema
 from .densities import Histogram
 from .location import NEARLY_ALL, find_cells, find_clusters, read_locations, read_value
 from .point_masses import ValueCounts, with_candidates
-from .ranges import find_clear
+from .ranges import find_clear, quantile_knots
 
 # Fewest and most knots of the second, finer grid.
 FEWEST_FINE, MOST_FINE = 16, 128
 # Share of values outside of the cells of nearly all values that is too small to keep their grid.
 _FEW_OUTSIDE = 0.003
+# Values beside a point mass are more than noise if they are so many deviations, and so large a
+# share of all that it is no error of floats. Both are set by hand.
+_SIGNAL, _FLOATS = 2.0, 1e-4
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,18 @@ class Ranged:
     counted: ValueCounts | None = None
     located: tuple | None = None
     apart: tuple = ()
+
+    @classmethod
+    def of(cls, counted, declared):
+        """Return the wide grid of a column, with all values but point masses."""
+        atoms = counted.find_atoms(declared)
+        counts, n_values = counted.without(atoms, is_wide=True)
+        return cls(counted.kind, counted.knots, counts, counted.std, atoms, n_values, counted)
+
+    @property
+    def is_wide(self):
+        """Whether values are to be counted on the wide grid again, which resolved no range."""
+        return self.counted is not None and self.kind is self.counted.kind
 
     def within(self, lower, upper):
         """Return the part of the grid from one of its knots to another."""
@@ -206,13 +221,39 @@ def read_clusters(ranged, counted, std, unit, find_range):
     return ranged
 
 
+def find_hidden(others, unit, find_range):
+    """Return the knots of a wide grid in a range, and whether it is resolved.
+
+    Parameters
+    ----------
+    others : Ranged
+        The grid, without point masses.
+    unit, find_range
+        As in `read_clusters`.
+    """
+    (lower, upper), is_resolved = find_range(others)
+    n_atoms, counted = len(others.atoms), others.counted
+    noise = counted.std * math.sqrt(n_atoms + counted.kind.missing)
+    # Beside one value, such as zero, there mostly are others; beside several, seldom.
+    least = _SIGNAL * noise if n_atoms == 1 else find_clear(noise, 1)
+    if not is_resolved and others.n_values <= least + _FLOATS * counted.n_values:
+        # Nothing shows beside point masses: the range is that of these.
+        if n_atoms > 1:
+            ends = np.sort(others.atoms)[[0, -1]]
+            return quantile_knots(ends, np.zeros(2), 0.0, N_KNOTS, unit, is_rest=True), True
+        counts, n_values = counted.without([], is_wide=True)
+        (lower, upper), is_resolved = find_range(replace(others, counts=counts, n_values=n_values))
+    return others.within(lower, upper).knots, is_resolved
+
+
 def is_unresolved(knots, counts, std, n_values, unit):
     """Return whether nearly all values are between two of many knots, and there are many there."""
     if n_values < find_clear(std, len(counts)):
         return False
     pairs = counts[:-1] + counts[1:]
     best = int(pairs.argmax())
-    is_one = pairs[best] >= NEARLY_ALL * n_values > 0 and len(knots) >= FEWEST_FINE
+    least = NEARLY_ALL * n_values + math.sqrt(2) * std
+    is_one = pairs[best] >= least > 0 and len(knots) >= FEWEST_FINE
     return is_one and (unit is None or knots[best + 1] - knots[best] > N_KNOTS * unit)
 
 

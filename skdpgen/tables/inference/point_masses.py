@@ -115,6 +115,12 @@ class ValueCounts:
         near = dict(zip(self.knots.tolist(), self._near.tolist(), strict=True))
         return {atom: self.at_atoms.get(atom, near.get(atom, 0.0)) for atom in atoms}
 
+    def average(self, other):
+        """Return averages by precision with counts of the same values in another release."""
+        share = _precision_share(self.std, other.std)
+        counts = share * self.counts + (1 - share) * other.counts
+        return replace(self, counts=counts, std=self.std * share**0.5)
+
     def find_atoms(self, declared, earlier=None):
         """Return the declared point masses, or else the candidates with clear counts.
 

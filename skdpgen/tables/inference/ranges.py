@@ -5,6 +5,7 @@ import math
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import softmax
 from scipy.stats import norm
 
 from ..blocks import share_below, share_between_knots
@@ -15,8 +16,10 @@ from ..columns.values import FINEST
 _SPREAD, _SIGNAL = 24, 6.0
 # How likely it is that, among all counts of a kind, mere noise is taken for values.
 _FALSE_ALARM = 0.0005
-# Sizes of numbers among which a range is chosen that does not show above the noise.
-_USUAL = 2.0**-10, 2.0**40
+# Sizes of numbers in general: mean and deviation of their binary logarithm, and the share of those
+# above zero. Set by hand; they choose a range that does not show above the noise, which then holds
+# all values but for this share at both ends.
+_USUAL_SIZE, _SIZES_VARY, _POSITIVE, _OUTSIDE = 6.0, 6.0, 0.95, 0.05
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
@@ -87,7 +90,15 @@ def find_clear(std, n_counts):
     return std * norm.isf(_FALSE_ALARM / max(1, n_counts))
 
 
-def find_range(knots, counts, std, n_values=None, unit=None):
+def weigh_sizes(knots):
+    """Return how usual numbers of the size of each knot of a wide grid are, up to a factor."""
+    with np.errstate(divide="ignore"):
+        octaves = np.log2(np.abs(knots))
+    weights = np.where(knots == 0, 0.5, norm.pdf(octaves, _USUAL_SIZE, _SIZES_VARY))
+    return weights * np.where(knots < 0, 1 - _POSITIVE, _POSITIVE)
+
+
+def find_range(knots, counts, std, n_values=None, unit=None, weights=None):
     """Return the range of values that were counted near knots, with noise.
 
     A value adds 1 to the counts, shared by the two knots around it. Windows of 1, 2, 4, ... knots
@@ -113,6 +124,8 @@ def find_range(knots, counts, std, n_values=None, unit=None):
         How many values there are, as far as that is public or was released.
     unit : float, default=None
         Values are multiples of it.
+    weights : ndarray of shape (n_knots,), default=None
+        How usual values near each knot are; all alike by default. Noise is as large at any scale.
 
     Returns
     -------
@@ -120,23 +133,22 @@ def find_range(knots, counts, std, n_values=None, unit=None):
         Two different knots.
     is_resolved : bool
         Whether there was a full window and, as far as can be told, nine tenths of `n_values` are in
-        the range. If there was none, the range is around the
-        fullest window of usual sizes, and may be mere noise.
+        the range. If there was none, the range holds nearly all of the posterior distribution of
+        values, which may be mere noise.
     """
     starts, ends, is_resolved = _find_windows(counts, std)
-    if not is_resolved:
-        # Noise is as large at any scale, and most columns have a usual one.
-        least, most = _USUAL
-        is_usual = (knots == 0) | ((np.abs(knots) >= least) & (np.abs(knots) <= most))
-        counts = np.where(is_usual, counts, 0.0)
-        starts, ends, _ = _find_windows(counts, std)
-    lowest, highest = sorted((ends.min(), starts.max()))
-    last = _end_range(knots, counts, std, highest, unit)
-    lowest = len(knots) - 1 - lowest
-    first = len(knots) - 1 - _end_range(-knots[::-1], counts[::-1], std, lowest, unit)
-    if 0 < knots[first] < knots[last] * _NEAR_ZERO and 0 in knots:
+    if is_resolved:
+        lowest, highest = sorted((ends.min(), starts.max()))
+        last = _end_range(knots, counts, std, highest, unit)
+        lowest = len(knots) - 1 - lowest
+        first = len(knots) - 1 - _end_range(-knots[::-1], counts[::-1], std, lowest, unit)
+    else:
+        first, last = _guess_range(counts, std, n_values, weights)
+    # A small bound of a guess on the other side of zero may as well be noise.
+    farthest = _NEAR_ZERO * max(abs(knots[[first, last]]))
+    if 0 in knots and (knots[first] > 0 or not is_resolved) and abs(knots[first]) < farthest:
         first = int(np.flatnonzero(knots == 0)[0])
-    if 0 > knots[last] > knots[first] * _NEAR_ZERO and 0 in knots:
+    if 0 in knots and (knots[last] < 0 or not is_resolved) and abs(knots[last]) < farthest:
         last = int(np.flatnonzero(knots == 0)[0])
     if first == last:
         first -= first > 0 and knots[first] != 0
@@ -397,19 +409,44 @@ def _count_empty(knots, counts, std, n_values, wide):
 
 
 def _find_windows(counts, std):
-    """Return the first and the last knots of full windows, or of the fullest if none is."""
-    widths = 2 ** np.arange(int(np.log2(len(counts))) + 1)
-    n_windows = sum(len(counts) - width + 1 for width in widths)
-    sums = np.r_[0, np.cumsum(counts)]
-    starts = [np.arange(len(counts) - width + 1) for width in widths]
-    scores = [(sums[s + w] - sums[s]) / np.sqrt(w) for s, w in zip(starts, widths, strict=True)]
-    ends = np.concatenate([s + w - 1 for s, w in zip(starts, widths, strict=True)])
-    starts, scores = np.concatenate(starts), np.concatenate(scores)
+    """Return the first and the last knots of full windows, and whether there are any."""
+    starts, ends = _list_windows(len(counts))
+    scores = _sum_windows(counts, starts, ends) / np.sqrt(ends - starts + 1)
     # Without noise, sums of floats leave some.
-    is_full = scores > max(find_clear(std, n_windows), 1e-9 * np.abs(scores).max())
-    is_resolved = bool(is_full.any())
-    chosen = is_full if is_resolved else scores == scores.max()
-    return starts[chosen], ends[chosen], is_resolved
+    is_full = scores > max(find_clear(std, len(starts)), 1e-9 * np.abs(scores).max())
+    return starts[is_full], ends[is_full], bool(is_full.any())
+
+
+def _guess_range(counts, std, n_values, weights):
+    """Return the first and the last knot of a range that noise hides.
+
+    Values are spread evenly over one of the windows. Its prior weight is the geometric mean of
+    those of its knots, and the likelihood of the counts is normal.
+    """
+    starts, ends = _list_windows(len(counts))
+    widths, sums = ends - starts + 1, _sum_windows(counts, starts, ends)
+    weights = np.ones(len(counts)) if weights is None else weights
+    logits = _sum_windows(np.log(weights), starts, ends) / widths
+    if std > 0:
+        n_values = sums.clip(0) if n_values is None else n_values
+        logits += n_values * (sums - n_values / 2) / (widths * std**2)
+    masses = softmax(logits) / widths
+    begin_and_end = np.bincount(starts, masses, len(counts) + 1) - np.bincount(ends + 1, masses)
+    cumulative = np.cumsum(np.cumsum(begin_and_end[:-1]))
+    return np.searchsorted(cumulative, [_OUTSIDE, 1 - _OUTSIDE])
+
+
+def _list_windows(n_knots):
+    """Return the first and the last knots of all windows of 1, 2, 4, ... knots."""
+    widths = 2 ** np.arange(int(np.log2(n_knots)) + 1)
+    starts = [np.arange(n_knots - width + 1) for width in widths]
+    ends = [start + width - 1 for start, width in zip(starts, widths, strict=True)]
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def _sum_windows(numbers, starts, ends):
+    sums = np.r_[0, np.cumsum(numbers)]
+    return sums[ends + 1] - sums[starts]
 
 
 def _end_range(knots, counts, std, inner, unit):

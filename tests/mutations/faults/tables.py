@@ -717,6 +717,36 @@ FUNCTION = {
         "(starts.min(), ends.max())",
         ranges("a_window_is_no_wider_than_what_it_holds"),
     ),
+    "noise of any size is as likely a range": Fault(
+        "tables.inference.ranges:_guess_range",
+        "_sum_windows(np.log(weights), starts, ends) / widths",
+        "np.zeros(len(starts))",
+        ranges("a_hidden_range_is_where_its_values_are_most_likely"),
+    ),
+    "counts say nothing of a hidden range": Fault(
+        "tables.inference.ranges:_guess_range",
+        "std > 0",
+        "False",
+        ranges("a_hidden_range_without_usual_sizes_is_any"),
+    ),
+    "the second look at a wide grid is taken for all": Fault(
+        "tables.inference.point_masses:ValueCounts.average",
+        "share * self.counts + (1 - share) * other.counts",
+        "self.counts",
+        point_masses("counts_of_two_releases_are_averaged_by_precision"),
+    ),
+    "noise beside one value is taken for amounts": Fault(
+        "tables.inference.grids:find_hidden",
+        "_SIGNAL * noise if n_atoms == 1 else find_clear(noise, 1)",
+        "0",
+        inference("a_constant_column_seldom_has_a_range_of_amounts"),
+    ),
+    "amounts that noise hides are cut": Fault(
+        "tables.inference.grids:find_hidden",
+        "_SIGNAL * noise if n_atoms == 1 else find_clear(noise, 1)",
+        "math.inf",
+        inference("few_amounts_beside_zeros_have_a_range"),
+    ),
     "nothing tells values that many share on the finer grid": Fault(
         "tables.inference.ranges:quantile_knots",
         "(whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2",
@@ -755,7 +785,7 @@ FUNCTION = {
     ),
     "noise is taken for a range": Fault(
         "tables.inference.ranges:_find_windows",
-        "find_clear(std, n_windows)",
+        "find_clear(std, len(starts))",
         "std",
         ranges("mere_noise_is_seldom_taken_for_values"),
     ),
