@@ -213,10 +213,9 @@ def test_few_amounts_beside_zeros_have_a_range(n_others, least):
     ends = np.array([(kind.lower, kind.upper) for kind in found])[is_wide]
     assert np.mean(is_wide) >= least
     assert np.mean(ends[:, 0] >= 0) >= 0.9
-    assert (ends[:, 1] >= 2**12).all()
-    is_close = ends[:, 1] <= 2**16
-    assert np.mean(is_close) > 0.5
-    assert np.mean(is_close | np.array(said)[is_wide]) >= 0.9
+    is_close = (2**11 <= ends[:, 1]) & (ends[:, 1] <= 2**16)
+    assert np.mean(is_close) >= 0.75
+    assert np.mean(is_close | np.array(said)[is_wide]) >= 0.95
 
 
 def test_a_constant_column_seldom_has_a_range_of_amounts():

@@ -101,10 +101,13 @@ def test_a_hidden_range_is_where_its_values_are_most_likely():
     """Windows have a posterior distribution, by the number of values and by usual sizes."""
     knots, rng = wide_knots(0, 1), np.random.RandomState(0)
     exact = count(knots, rng.lognormal(8, 1, 300))
-    for _ in range(20):
-        counts = exact + rng.normal(0, 60, len(knots))
-        lower, upper, is_resolved = find_range(knots, counts, 60.0, 300, 1, weigh_sizes(knots))
-        assert is_resolved or (0 <= lower <= 2**12 <= upper <= 2**20)
+    found = [
+        find_range(knots, exact + noise, 60.0, 300, 1, weigh_sizes(knots))
+        for noise in rng.normal(0, 60, (40, len(knots)))
+    ]
+    lower, upper, is_resolved = np.transpose(found)
+    assert is_resolved.mean() < 0.5
+    assert np.mean((lower >= 0) & (lower < 2**12) & (upper >= 2**11) & (upper <= 2**16)) > 0.85
 
 
 @pytest.mark.parametrize("n_values", [0, 200])
@@ -113,15 +116,15 @@ def test_noise_of_unusual_sizes_is_no_range(n_values):
     counts = 70.0 * np.isin(knots, [-(2.0**45), 2.0**12])
     lower, upper, is_resolved = find_range(knots, counts, 20.0, n_values, 1, weigh_sizes(knots))
     assert not is_resolved
-    # Few values are more likely at a knot that counts as many, many at all usual sizes.
+    # More values than two knots count are at many.
     assert lower == 0
-    assert 2**12 <= upper <= 2**24
+    assert upper == pytest.approx(2**9 if n_values == 0 else 2**17, rel=1)
 
 
 def test_a_hidden_range_without_usual_sizes_is_any():
     lower, upper, is_resolved = find_range(KNOTS, np.zeros(64), 1.0, 0)
     assert not is_resolved
-    assert (lower, upper) == pytest.approx((6, 59), abs=3)
+    assert (lower, upper) == pytest.approx((28, 37), abs=2)
     counts = np.where((KNOTS >= 40) & (KNOTS < 44), 2.0, 0)
     lower, upper, is_resolved = find_range(KNOTS, counts, 1.0, 8)
     assert not is_resolved
