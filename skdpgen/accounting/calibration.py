@@ -215,18 +215,8 @@ def sliced_gaussian_epsilon(
     """
     delta = check_delta(delta)
     check_number("sigma", sigma, zero=True, most=math.inf)
-    function = _sliced_epsilon_function(
-        method,
-        delta,
-        n_features,
-        n_projections,
-        sampling_rate,
-        n_steps,
-        orthogonal,
-        relation,
-        sampling,
-    )
-    return function(float(sigma))
+    setting = n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
+    return _sliced_epsilon_function(method, delta, *setting)(float(sigma))
 
 
 def calibrate_sliced_gaussian(

@@ -149,7 +149,7 @@ class SharedGaussianDpEvent(dp_accounting.DpEvent):
 
     where v = s²k/(k+1), and x follows from n, w and u. By Poisson's summation formula the last sum
     is 1 + 2 Σ_j exp(-2π²v j²) cos(2πjx), j ≥ 1, which is within 1 ± θ_k. So P(N = n) is within
-    Π_k (1 ± θ_k), and so within e^±τ, of P(N* = n): see `sum_divergence`. For d numbers, ε(δ)
+    Π_k (1 ± θ_k), and so within e^±τ, of P(N* = n), τ = -Σ_k log(1 - θ_k). For d numbers, ε(δ)
     becomes 2dτ + ε(e^-dτ δ). Shares have s ≥ 16 (`LEAST_SHARE`), by which τ < 10^-1000 for any m:
     the cost equals that of a `GaussianDpEvent` to all digits of a double, and is charged as such.
 

@@ -201,23 +201,17 @@ def load_fashion_mnist(data_home: str | PathLike | None = None) -> Bunch:
     Parameters
     ----------
     data_home : path-like, default=None
-        Folder that has ``fashion_mnist.npz``. None: the folder that the environment variable
-        ``SKDPGEN_DATA`` names; without it, OpenML
-        (``Fashion-MNIST``, version 1).
+        As in `load_mnist`, with ``fashion_mnist.npz``; on OpenML ``Fashion-MNIST``, version 1.
 
     Returns
     -------
     data : Bunch
-        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
-        Flat images in [0, 1], float32, channels first; ``image_shape`` is (28, 28).
-        Labels are 0, 1, ..., int64, with names in ``target_names``.
+        As of `load_mnist`, with the ``image_shape`` (28, 28).
 
     Raises
     ------
-    FileNotFoundError
-        If the folder lacks the file.
-    OSError
-        If OpenML cannot be reached.
+    FileNotFoundError, OSError
+        As in `load_mnist`.
 
     Examples
     --------
@@ -236,22 +230,17 @@ def load_usps(data_home: str | PathLike | None = None) -> Bunch:
     Parameters
     ----------
     data_home : path-like, default=None
-        Folder that has ``usps.npz``. None: the folder that the environment variable
-        ``SKDPGEN_DATA`` names; without it, OpenML (``USPS``, version 2).
+        As in `load_mnist`, with ``usps.npz``; on OpenML ``USPS``, version 2.
 
     Returns
     -------
     data : Bunch
-        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
-        Flat images in [0, 1], float32, channels first; ``image_shape`` is (16, 16).
-        Labels are 0, 1, ..., int64, with names in ``target_names``.
+        As of `load_mnist`, with the ``image_shape`` (16, 16).
 
     Raises
     ------
-    FileNotFoundError
-        If the folder lacks the file.
-    OSError
-        If OpenML cannot be reached.
+    FileNotFoundError, OSError
+        As in `load_mnist`.
 
     Examples
     --------
@@ -271,23 +260,17 @@ def load_cifar10(data_home: str | PathLike | None = None) -> Bunch:
     Parameters
     ----------
     data_home : path-like, default=None
-        Folder that has ``cifar10_12k.npz``. None: the folder that the environment variable
-        ``SKDPGEN_DATA`` names; without it, OpenML
-        (``CIFAR_10``, version 1).
+        As in `load_mnist`, with ``cifar10_12k.npz``; on OpenML ``CIFAR_10``, version 1.
 
     Returns
     -------
     data : Bunch
-        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
-        Flat images in [0, 1], float32, channels first; ``image_shape`` is (3, 32, 32).
-        Labels are 0, 1, ..., int64, with names in ``target_names``.
+        As of `load_mnist`, with the ``image_shape`` (3, 32, 32).
 
     Raises
     ------
-    FileNotFoundError
-        If the folder lacks the file.
-    OSError
-        If OpenML cannot be reached.
+    FileNotFoundError, OSError
+        As in `load_mnist`.
 
     Examples
     --------

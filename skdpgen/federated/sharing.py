@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Distributed Gaussian noise: each of several clients adds a share of it (experimental)."""
 
-import math
 from dataclasses import dataclass, replace
 
 from dp_accounting import GaussianDpEvent
@@ -92,41 +91,3 @@ class Sharing:
             "clients run this library unchanged; dropouts do not depend on rows",
             "masks hide the sums of single clients (X25519, HKDF and ChaCha20)",
         )
-
-
-def sum_divergence(std: float, n_shares: int) -> float:
-    """Bound the max-divergence of a sum of rounded Gaussians from a rounded sum.
-
-    Let N be the sum of m numbers round(G_i), G_i ~ N(0, s²) independent; and let N* be
-    round(G_1 + … + G_m + U_1 + … + U_{m-1}), with U_i uniform on [-1/2, 1/2]. Then
-    e^-τ ≤ P(N = n) / P(N* = n) ≤ e^τ for each n, where τ is the returned bound. See
-    `SharedGaussianDpEvent` for the proof.
-
-    Parameters
-    ----------
-    std : float
-        s, in units of the grid.
-    n_shares : int
-        m.
-
-    Returns
-    -------
-    float
-        τ = -Σ_k log(1 - θ_k) over k = 1 … m-1, where θ_k bounds 2 Σ_j exp(-2π²s²j² k/(k+1)), j ≥ 1;
-        ``inf`` where that is not below 1.
-
-    Examples
-    --------
-    >>> sum_divergence(1.0, 2) < 1.1e-4
-    True
-    """
-    tau = 0.0
-    for k in range(1, n_shares):
-        exponent = 2 * math.pi**2 * std**2 * k / (k + 1)
-        # j² ≥ 1 + 3(j - 1): a geometric series.
-        theta = 2 * math.exp(-exponent) / -math.expm1(-3 * exponent) if exponent > 0 else math.inf
-        # The bound does not hold for such little noise.
-        if theta >= 1:
-            return math.inf
-        tau -= math.log1p(-theta)
-    return tau

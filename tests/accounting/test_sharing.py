@@ -11,7 +11,7 @@ from scipy.stats import norm
 from skdpgen.accounting.event_json import event_from_dict, event_to_dict
 from skdpgen.accounting.loss_distributions import gaussian_delta
 from skdpgen.exceptions import PlanError
-from skdpgen.federated.sharing import Sharing, sum_divergence
+from skdpgen.federated.sharing import Sharing
 from skdpgen.privacy import (
     Certificate,
     Plan,
@@ -21,6 +21,20 @@ from skdpgen.privacy import (
     ledger_epsilon,
     verify,
 )
+
+
+def sum_divergence(std: float, n_shares: int) -> float:
+    """Bound log P(N = n) / P(N* = n) of `SharedGaussianDpEvent`, for s = std and m = n_shares."""
+    tau = 0.0
+    for k in range(1, n_shares):
+        exponent = 2 * math.pi**2 * std**2 * k / (k + 1)
+        # j² ≥ 1 + 3(j - 1): a geometric series.
+        theta = 2 * math.exp(-exponent) / -math.expm1(-3 * exponent) if exponent > 0 else math.inf
+        # The bound does not hold for such little noise.
+        if theta >= 1:
+            return math.inf
+        tau -= math.log1p(-theta)
+    return tau
 
 
 def sum_law(std, n_shares):

@@ -175,6 +175,14 @@ class Description:
             else:
                 found.drop(keyword)
 
+    def set_unique(self, names) -> None:
+        """Read that no two rows have the same values in one or several columns."""
+        found = self.get(names[0]) if len(names) == 1 else None
+        if found is not None:
+            found.is_unique = True
+        elif names:
+            self.unique.append(tuple(names))
+
     def set_key(self, names) -> None:
         """Read a primary key of one or several columns."""
         known = [found for found in map(self.get, names) if found is not None]
@@ -184,6 +192,13 @@ class Description:
             known[0].is_key = known[0].is_unique = True
         elif known:
             self.unique.append(tuple(names))
+
+
+def write_template(template: str | None) -> str | None:
+    """Return the regular expression that `Field.match` reads as a template; None if it is none."""
+    head, _, rest = (template or "").partition("{:0")
+    width, _, tail = rest.partition("d}")
+    return f"{head}[0-9]{{{width}}}{tail}" if width.isdigit() else None
 
 
 def as_list(value: object) -> list:

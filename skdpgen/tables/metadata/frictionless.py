@@ -18,6 +18,7 @@ from .fields import (
     Field,
     as_list,
     set_date_format,
+    write_template,
 )
 from .tables import choose_table
 
@@ -231,10 +232,9 @@ def _write_identifier(column, rules):
     rules["unique"] = True
     if column.random:
         return {"type": "string", "format": "uuid"}
-    head, _, rest = (column.template or "").partition("{:0")
-    width, _, tail = rest.partition("d}")
-    if width.isdigit():
-        rules["pattern"] = f"{head}[0-9]{{{width}}}{tail}"
+    pattern = write_template(column.template)
+    if pattern is not None:
+        rules["pattern"] = pattern
         return {"type": "string"}
     if column.start != 1:
         rules["minimum"] = column.start

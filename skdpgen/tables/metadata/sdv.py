@@ -14,6 +14,7 @@ from .fields import (
     Field,
     as_list,
     set_date_format,
+    write_template,
 )
 from .tables import choose_table
 
@@ -47,10 +48,7 @@ def read(document: dict, table: str | None) -> Description:
     if document.get("primary_key") is not None:
         found.set_key(as_list(document["primary_key"]))
     for names in map(as_list, document.get("alternate_keys") or []):
-        if len(names) == 1 and (field := found.get(names[0])) is not None:
-            field.is_unique = True
-        else:
-            found.unique.append(tuple(names))
+        found.set_unique(names)
     found.drop_of(keys, "foreign key")
     found.drop_of(
         as_list(document.get("sequence_key")), "sequence_key (give the column as persons=...)"
@@ -121,11 +119,8 @@ def _write(column):
         zone = "" if column.zone is None else "%z"
         return {"sdtype": "datetime", "datetime_format": date_format + zone}
     if isinstance(column, Identifier):
-        template = column.template or ""
-        head, _, rest = template.partition("{:0")
-        width, _, tail = rest.partition("d}")
-        regex = {"regex_format": f"{head}[0-9]{{{width}}}{tail}"} if width.isdigit() else {}
-        return {"sdtype": "id", **regex}
+        pattern = write_template(column.template)
+        return {"sdtype": "id", **({} if pattern is None else {"regex_format": pattern})}
     if column.date_format is not None:
         return {"sdtype": "datetime", "datetime_format": column.date_format}
     return {"sdtype": "unknown", "pii": False}

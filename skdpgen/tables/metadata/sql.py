@@ -215,12 +215,7 @@ class _Reader:
         elif isinstance(part, exp.PrimaryKey):
             self.found.set_key(self._list_names(part))
         elif isinstance(part, exp.UniqueColumnConstraint):
-            names = self._list_names(part.this)
-            field = self.found.get(names[0]) if len(names) == 1 else None
-            if field is not None:
-                field.is_unique = True
-            elif names:
-                self.found.unique.append(tuple(names))
+            self.found.set_unique(self._list_names(part.this))
         elif isinstance(part, exp.ForeignKey):
             self.found.drop_of([name.name for name in part.expressions], "foreign key")
         elif isinstance(part, exp.CheckColumnConstraint):

@@ -40,12 +40,6 @@ PRIVACY = {
         """,
         clients("a_server_that_lies_about_survivors_is_trusted_not_to"),
     ),
-    "sums are said to be closer than they are": Fault(
-        "federated.sharing:sum_divergence",
-        "2 * math.pi**2",
-        "4 * math.pi**2",
-        sharing("sums_are_as_close_to_rounded_sums_as_is_said[0.8-2]"),
-    ),
     "clients of two versions agree": Fault(
         "federated.fit:FederatedFit.digest",
         "[__version__, *words]",
