@@ -22,16 +22,7 @@ if TYPE_CHECKING:
         LDPEntropicGAN,
     )
     from .serialization import load
-    from .tables import (
-        Boolean,
-        Category,
-        Date,
-        Identifier,
-        Number,
-        Ordinal,
-        Schema,
-        Unknown,
-    )
+    from .tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
 
 __all__ = [
     "Boolean",

@@ -52,13 +52,7 @@ _FEATURES = ("n_features_in_", "feature_names_in_")
 # Rows of each class that a fit generates as a check.
 _TRIED = 8
 # Fitted attributes that not all fits set.
-_OPTIONAL = (
-    "classes_",
-    "class_probabilities_",
-    "schema_",
-    "schema_report_",
-    "y_bounds_",
-)
+_OPTIONAL = ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_")
 
 
 class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta):

@@ -37,11 +37,7 @@ from .exceptions import (
 from .mechanisms.aggregates import ForwardAggregateMechanism
 from .mechanisms.base import SumMechanism
 from .mechanisms.gradients import ClippedGradientMechanism
-from .mechanisms.local import (
-    LocalLabelsMechanism,
-    LocalRowsMechanism,
-    local_plan,
-)
+from .mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism, local_plan
 from .mechanisms.multi_way import MultiWayMechanism
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sampled import SampledMechanism, SlicedRowsMechanism

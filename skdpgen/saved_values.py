@@ -296,11 +296,7 @@ _KINDS = {
         lambda writer, value, where: writer.write(list(value), where),
         lambda reader, content: tuple(reader.read(content)),
     ),
-    "dict": (
-        dict,
-        _write_dict,
-        _read_dict,
-    ),
+    "dict": (dict, _write_dict, _read_dict),
     "range": (
         range,
         lambda writer, value, where: [value.start, value.stop, value.step],
@@ -318,11 +314,7 @@ _KINDS = {
         lambda reader, content: reader.take(content)[()],
     ),
     "tensor": (torch.Tensor, _write_tensor, _read_tensor),
-    "dtype": (
-        np.dtype | pd.api.extensions.ExtensionDtype,
-        _write_dtype,
-        _read_dtype,
-    ),
+    "dtype": (np.dtype | pd.api.extensions.ExtensionDtype, _write_dtype, _read_dtype),
     "torch dtype": (
         torch.dtype,
         lambda writer, value, where: str(value),

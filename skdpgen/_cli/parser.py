@@ -35,15 +35,9 @@ def _add_synthesize(command: argparse.ArgumentParser, is_preview: bool = False) 
     add = command.add_argument
     _add_table(command)
     _add_epsilon(command)
-    add(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        required=not is_preview,
-        help="new folder for synthetic rows, certificate, schema and report",
-    )
+    folder = "new folder for synthetic rows, certificate, schema and report"
+    add("-o", "--output", metavar="FOLDER", required=not is_preview, help=folder)
     add("--n-rows", type=int, help="synthetic rows; default: as many as private rows, or persons")
-    add("--target", help="the column to be predicted, if there is one")
     _add_run(command)
     _add_fail_on_warning(command)
     add(
@@ -68,13 +62,8 @@ def _add_histories(command: argparse.ArgumentParser) -> None:
     )
     _add_keys(command, is_required=True)
     _add_epsilon(command)
-    add(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        required=True,
-        help="new folder for both synthetic tables, certificate and schemas",
-    )
+    folder = "new folder for both synthetic tables, certificate and schemas"
+    add("-o", "--output", metavar="FOLDER", required=True, help=folder)
     add("--n-persons", type=int, help="synthetic persons; default: as many as private ones")
     add(
         "--max-rows-per-person",
@@ -122,14 +111,8 @@ def _add_look(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     _add_table(command)
     add("--epsilon", type=float, default=0.1, help="privacy budget of the look; default: 0.1")
-    add(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=True,
-        help="where to write the schema, as JSON; its certificate is written beside it",
-    )
-    add("--target", help="the column to be predicted, if there is one")
+    file = "where to write the schema, as JSON; its certificate is written beside it"
+    add("-o", "--output", metavar="FILE", required=True, help=file)
     _add_run(command)
     _add_format(command)
     _add_schema(command)
@@ -146,8 +129,9 @@ def _add_table(command: argparse.ArgumentParser) -> None:
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
-    """Add what a run is of, what may stop it, and what it prints."""
+    """Add the options of the table, its protection and the limits of a run."""
     add = command.add_argument
+    add("--target", help="the column to be predicted, if there is one")
     add(
         "--person-column",
         metavar="NAME",

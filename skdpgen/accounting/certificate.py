@@ -20,13 +20,7 @@ from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .certificate_form import read_event, read_form, write_form
-from .events import (
-    concentrated_rho,
-    flatten,
-    gaussian_mu,
-    pure_epsilon,
-    step_multiplier,
-)
+from .events import concentrated_rho, flatten, gaussian_mu, pure_epsilon, step_multiplier
 from .plan import Plan
 from .provenance import Provenance
 from .rounding import show, show_event

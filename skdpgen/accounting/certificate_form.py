@@ -48,18 +48,8 @@ _REQUIRED = {
     "assumptions": list_of(TEXT),
 }
 _RECORDS = {"n_records": optional(whole())}
-_PERSONS = {
-    "unit": constant("person"),
-    "max_rows": whole(),
-    "n_persons": optional(whole()),
-}
-_OPTIONAL = {
-    "mu": _PRICE,
-    "rho": _PRICE,
-    "digest": hexadecimal(32),
-    "engine": TEXT,
-    "made_by": ANY,
-}
+_PERSONS = {"unit": constant("person"), "max_rows": whole(), "n_persons": optional(whole())}
+_OPTIONAL = {"mu": _PRICE, "rho": _PRICE, "digest": hexadecimal(32), "engine": TEXT, "made_by": ANY}
 _MADE_BY = {"estimator": TEXT, "version": TEXT, "date": DATE, "parameters": ANY}
 
 

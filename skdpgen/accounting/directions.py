@@ -263,8 +263,7 @@ def _coarsen(edges: np.ndarray, masses: np.ndarray, lost: float, n_values: int) 
     # Rounded up to the last point of a group; the tail keeps its own levels, as δ is small.
     cumulative = np.cumsum(masses)
     levels = np.r_[
-        np.linspace(0, cumulative[-1], n_values + 1)[1:],
-        cumulative[-1] - 10.0 ** -np.arange(2, 15),
+        np.linspace(0, cumulative[-1], n_values + 1)[1:], cumulative[-1] - 10.0 ** -np.arange(2, 15)
     ]
     last = np.searchsorted(cumulative, levels[levels > 0])
     last = np.unique(np.minimum(np.r_[last, masses.size - 1], masses.size - 1))

@@ -102,10 +102,7 @@ class DPSWDRowAdapter(BaseAdapter):
     target_gradient: str = "dp-sgd"
     grad_clip: float = 1.0
 
-    _checks = {
-        "target_gradient": one_of("dp-sgd", "none"),
-        "grad_clip": positive(),
-    }
+    _checks = {"target_gradient": one_of("dp-sgd", "none"), "grad_clip": positive()}
 
     priced_parameters = frozenset(
         ("network", "n_components", "n_projections", "n_steps", "batch_size", "target_gradient")

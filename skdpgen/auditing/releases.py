@@ -31,12 +31,7 @@ from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION, MechanismAudit, ReleaseAudit
 from .gaussian import GaussianAudit
 from .local import LabelsAudit, RowsAudit
-from .made_records import (
-    can_be_audited,
-    count_rows_per_person,
-    fit_records,
-    make_records,
-)
+from .made_records import can_be_audited, count_rows_per_person, fit_records, make_records
 from .runs import Canary
 
 # Candidates for the place of the canary, at most: distances are compared for each pair of them.

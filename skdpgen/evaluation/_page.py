@@ -339,11 +339,7 @@ def _write_rules(rules: list[dict]) -> str:
 def _write_nearest(nearest: dict) -> str:
     names = {"synthetic": "synthetic rows", "reference": "other half of the reference"}
     rows = [
-        (
-            name,
-            f"{nearest[who]['median_distance']:.3g}",
-            f"{nearest[who]['share_of_copies']:.1%}",
-        )
+        (name, f"{nearest[who]['median_distance']:.3g}", f"{nearest[who]['share_of_copies']:.1%}")
         for who, name in names.items()
     ]
     return make_section(

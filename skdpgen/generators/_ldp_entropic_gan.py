@@ -244,9 +244,7 @@ class LDPEntropicGAN(BaseGenerator):
             # The certificate is that of the clients' releases: training adds nothing to it.
             len(Y),
             Certificate.of_plan(
-                plan,
-                privatizer.privacy_.assumptions,
-                reproducible=privatizer.privacy_.reproducible,
+                plan, privatizer.privacy_.assumptions, reproducible=privatizer.privacy_.reproducible
             ),
         )
 

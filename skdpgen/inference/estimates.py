@@ -25,12 +25,7 @@ from .projection import Features, Projection
 
 
 def estimate(
-    generator,
-    statistic: Callable,
-    *,
-    level: float = 0.95,
-    misfit: float = 0.25,
-    random_state=None,
+    generator, statistic: Callable, *, level: float = 0.95, misfit: float = 0.25, random_state=None
 ) -> pd.DataFrame:
     """Estimate a statistic of the population, with a confidence interval.
 

@@ -101,10 +101,7 @@ class MultiWayMechanism(ProductMechanism):
     """
 
     def __init__(
-        self,
-        name: str,
-        refinement: Refinement,
-        products: Sequence[Sequence[Factor]],
+        self, name: str, refinement: Refinement, products: Sequence[Sequence[Factor]]
     ) -> None:
         self.name, self.refinement = name, refinement
         self.products = tuple(map(tuple, products))

@@ -276,11 +276,7 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
 
 
 def sum_products(
-    products: torch.Tensor,
-    membership: torch.Tensor,
-    radius: float,
-    weight: float,
-    scale: float,
+    products: torch.Tensor, membership: torch.Tensor, radius: float, weight: float, scale: float
 ) -> np.ndarray:
     """Return the sum of records' clipped products, of norm at most `weight`, on the grid.
 

@@ -65,12 +65,7 @@ class GaussianSumMechanism(SumMechanism):
     1.0
     """
 
-    def __init__(
-        self,
-        function: RecordFunction,
-        radius: float,
-        name: str = "Gaussian sum",
-    ) -> None:
+    def __init__(self, function: RecordFunction, radius: float, name: str = "Gaussian sum") -> None:
         check_function(function, RecordFunction, type(self).__name__)
         check_radius("radius", radius)
         self.function = function

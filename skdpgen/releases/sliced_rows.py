@@ -101,11 +101,7 @@ class SlicedRows(Release):
 
         def step(multiplier):
             event = SlicedGaussianDpEvent(
-                multiplier,
-                mechanism.n_features,
-                k,
-                orthogonal=True,
-                n_classes=terms.n_classes,
+                multiplier, mechanism.n_features, k, orthogonal=True, n_classes=terms.n_classes
             )
             if batch_size == terms.n_samples:
                 return event
