@@ -4,7 +4,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import forking as forking  # registers what forked children do
+from . import forking as forking  # registers hooks of forked children
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ _muted: list[type[Warning]] = []
 
 @in_forked_children
 def _forget_other_threads():
-    """Keep what this thread mutes: the other threads do not exist in a child."""
+    """Drop the entries of other threads, which do not exist in a child."""
     _muted[:] = [category for action, category in _actions.get() if action == "ignore"]
 
 

@@ -118,7 +118,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         fit_plan = self._make_plan(n_samples, format, dataset.n_classes, max_rows)
         if not fit_plan.plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        # Persons may have up to max_rows rows each, so that the larger number is what may be there.
+        # Persons may have up to max_rows rows each: compare with the largest possible number.
         if fit_plan.min_samples > n_samples * (max_rows or 1):
             given = describe_n_rows(n_samples, max_rows)
             is_sum = fit_plan.release.is_sum

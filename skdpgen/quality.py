@@ -32,7 +32,7 @@ GOOD, ROUGH, NOISE = "good", "rough", "noise"
 GOOD_NOISE = 0.1
 
 
-# Causes of findings on columns, the worst first, and what a warning says of them.
+# Causes of findings on columns, the worst first, and their warnings.
 CAUSES = {
     "missing": "Columns {} count as missing, by released counts: cells are missing, not of the "
     "declared type, or of a type that no column holds, such as bytes, lists and durations. Convert "
@@ -85,11 +85,11 @@ class Findings:
         self._columns: dict[str, dict[str, str]] = {cause: {} for cause in CAUSES}
 
     def add(self, message: str) -> None:
-        """Add a finding that is about no column."""
+        """Add a finding about the fit as a whole."""
         self._general.append(message)
 
     def add_columns(self, cause: str, details: dict[str, str]) -> None:
-        """Add columns with a cause of `CAUSES`, and what is said beside the names of these."""
+        """Add columns with a cause of `CAUSES`, and notes beside their names."""
         self._columns[cause] |= details
 
     def describe(self) -> dict[str, str]:
@@ -133,7 +133,7 @@ _findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default
 
 @contextlib.contextmanager
 def collects_findings(estimator) -> Iterator[None]:
-    """Collect what released numbers say of a fit in this thread; warn and report at its end."""
+    """Collect findings on a fit in this thread; warn and report at its end."""
     token = _findings.set(found := Findings())
     try:
         yield
@@ -164,7 +164,7 @@ def warn_of_columns(cause: str, details: dict[str, str] | list[str]) -> None:
     ----------
     cause : str
     details : dict of str to str, or list of str
-        Names of the columns, and what is said beside them.
+        Names of the columns, and notes beside them.
     """
     details = details if isinstance(details, dict) else dict.fromkeys(details, "")
     found = _findings.get()

@@ -22,7 +22,7 @@ from .accounting.strict_json import parse_json
 from .checks import as_path
 from .registry import ARRAY, Savable
 
-# Raised by one in front of what older versions cannot read, and behind for what they can.
+# Major and minor version: older readers refuse a new major one, and read a new minor one.
 _FORMAT = (4, 0)
 _CONTENTS, _DIGEST = "estimator.json", "digest"
 # Bytes that are read at once for a digest.
@@ -120,7 +120,7 @@ class Certified(Saves):
             raise ValueError(f"sigma_ is {certificate.sigma!r}, and the releases have {sigma!r}.")
 
     def _list_certified(self):
-        """Give the names of what the certificate also says, what it is, and what that says."""
+        """Yield attributes that the certificate states, too: name, own value, certified value."""
         certificate, epsilon = self.privacy_, check_epsilon(self.epsilon)
         yield "delta", check_delta(self.delta), certificate.delta
         yield "relation", self.relation, certificate.relation
@@ -135,7 +135,7 @@ class Certified(Saves):
 
 
 def list_certified_sizes(estimator):
-    """Give what `Saves.check_certified` compares, of fits to records or to persons."""
+    """Yield the sizes that a certificate states, too, as `Certified._list_certified` does."""
     certificate = estimator.privacy_
     yield "n_samples_", estimator.n_samples_, certificate.n_records
     if certificate.max_rows is not None:
@@ -197,11 +197,10 @@ def _describe(name):
 def load(path: str | PathLike):
     """Read a fitted estimator that its method `save` has written.
 
-    No code of the file is run. Whether what it makes is private is another matter: its certificate
-    is what the file says. Numbers that follow from the certificate are computed, and parameters
-    and sizes must agree with it. A digest of the content shows damage and careless edits. It does
-    not stop a forger, who can compute it anew, and change what is learnt: a file from elsewhere is
-    as good as whoever signs it, and `skdpgen.privacy.sign` signs its certificate only.
+    No code of the file is run. Numbers that follow from the certificate are computed, and
+    parameters and sizes must agree with it. A digest of the content shows damage and careless
+    edits, but a forger can compute it anew: trust a file from elsewhere as you trust its sender.
+    `skdpgen.privacy.sign` signs its certificate only.
 
     Parameters
     ----------

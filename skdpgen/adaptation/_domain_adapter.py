@@ -376,7 +376,7 @@ class DPSWDDomainAdapter(BaseAdapter):
             )
 
     def _project(self, X):
-        """Return inputs of the network, projected on what the sampler's release covers."""
+        """Return inputs of the network, projected on the space of the sampler's release."""
         sampler = self.target_sampler_
         is_projected = hasattr(sampler, "project")
         return self._input(sampler.project(match_names(sampler, X)) if is_projected else X)

@@ -98,7 +98,7 @@ class BoxFormat(ArrayFormat):
         return bool(is_square and (lower == 0).all() and (upper == upper[0]).all())
 
     def draw_windows(self, n_windows, generator):
-        """Draw windows of images: of rows of pixels, or of what `LowFrequencies` makes of these."""
+        """Draw windows of images, which are rows of pixels or of their `LowFrequencies`."""
         is_linear = getattr(self.encoder, "maps_windows", self.encoder is None)
         if is_linear and not self.has_number:
             for windows in draw_windows(self.n_features, n_windows, generator):
@@ -129,7 +129,7 @@ class BoxFormat(ArrayFormat):
         return np.hstack([rows, y])
 
     def _encode_features(self, X):
-        """Map features to what the encoder makes of them."""
+        """Return the encoded features."""
         return np.asarray(self.encoder.transform(match_names(self.encoder, X)), dtype=np.float64)
 
     def decode(self, rows):

@@ -42,25 +42,23 @@ _SQUARES = np.r_[0.0, 2.0 ** np.arange(-20, 1)]
 
 @dataclass(frozen=True)
 class OpenBoxFormat(BoxFormat):
-    """A `BoxFormat` of which bounds, or the radius, are still to be found.
+    """A `BoxFormat` whose bounds or clipping norm are inferred.
 
-    It looks like the one that it settles to, with bounds of 0 and 1 in place of those that are
-    open.
+    Until its bounds are inferred it behaves like a `BoxFormat` with bounds (0, 1).
 
-    Up to 50 columns each get a range of their own: the records are counted near the knots of a
-    wide grid, which is coarse far from zero, and then near even knots within the range that these
-    counts show. With more columns, a record counts with its least and its
-    greatest number; with an encoder, with its norm. For each of m ranges it adds weights that sum
-    to 1/√m: a vector without negative numbers, of norm at most 1. The radius is from the root mean
-    square norm, then: the records are counted near squared norms, each half the next, and what is
-    noise beyond those that show is left out.
+    Up to 50 columns have one range each: records are counted near the knots of a wide grid, which
+    is coarse far from zero, and then near even knots within the range that these counts show. With
+    more columns, a record counts with its least and its greatest number; with an encoder, with its
+    norm. For each of m ranges it adds non-negative weights that sum to 1/√m: a vector of norm at
+    most 1. The clipping norm follows from the root mean square norm: records are counted near
+    squared norms that double, and counts within their noise are left out.
 
     Parameters
     ----------
     opens_X, opens_y : bool
         Whether ranges of X, or of the norms that an encoder gives, and of a numeric y are open.
     shares : dict of str to float
-        The releases to come, in this order, and what each gets of the budget.
+        The remaining releases, in this order, and their shares of the budget.
     knots : ndarray of shape (n_knots,)
         The grid on which numbers are counted, after they are mapped to [1, 2] once there are
         ranges.
@@ -198,18 +196,18 @@ class OpenBoxFormat(BoxFormat):
         within = [narrow_range(self.knots, row, std, n_records) for row in counts]
         lower, upper = self.ranges
         lower, upper = (lower + (edge - 1) * (upper - lower) for edge in np.array(within).T)
-        settled = {}
+        inferred = {}
         if self.opens_y:
-            settled["y_bounds"] = lower[-1], upper[-1]
+            inferred["y_bounds"] = lower[-1], upper[-1]
         if self.opens_X and self.encoder is not None:
             radius = float(upper[0])
-            settled["clip_norm"] = math.hypot(radius, self.unit) if self.has_number else radius
+            inferred["clip_norm"] = math.hypot(radius, self.unit) if self.has_number else radius
         elif self.opens_X and self.n_features > _MOST_RANGES:
             # By noise, the greatest may seem to be below the least.
-            settled["bounds"] = lower[:2].min(), upper[:2].max()
+            inferred["bounds"] = lower[:2].min(), upper[:2].max()
         elif self.opens_X:
-            settled["bounds"] = lower[: self.n_features], upper[: self.n_features]
-        return self._close(_COUNTS, opens_X=False, opens_y=False, **settled)
+            inferred["bounds"] = lower[: self.n_features], upper[: self.n_features]
+        return self._close(_COUNTS, opens_X=False, opens_y=False, **inferred)
 
     def _read(self, noisy):
         """Return noisy counts of records, (m, n_knots), and the deviation of their noise."""
@@ -221,9 +219,9 @@ class OpenBoxFormat(BoxFormat):
         lower, upper, is_clear = find_range(_SQUARES, counts, std)
         if not is_clear:
             warnings.warn(
-                "The norms of rows cannot be told from noise, with so few records at this ε: they "
-                "are taken to be as large as can be, and noise to be as large beside them. Give "
-                "clip_norm=..., by what is public of the rows.",
+                "The norms of rows do not exceed the noise, with so few records at this ε: the "
+                "largest possible clip_norm is used, with more noise. Declare clip_norm=... by "
+                "public facts.",
                 FitQualityWarning,
                 stacklevel=2,
             )
@@ -236,10 +234,10 @@ class OpenBoxFormat(BoxFormat):
         share = min(1.0, (1 + _SPARE / self.n_columns) * math.sqrt(total / n_records))
         return self._close(_NORMS, clip_norm=share * self.clip_norm)
 
-    def _close(self, name, **settled):
-        """Return what is known after a release; it is open where there are more."""
+    def _close(self, name, **inferred):
+        """Return the format after a release: open while further releases remain."""
         shares = {other: share for other, share in self.shares.items() if other != name}
-        format = replace(self, shares=shares, **settled)
+        format = replace(self, shares=shares, **inferred)
         if shares:
             return format
         return BoxFormat(**{field.name: getattr(format, field.name) for field in fields(BoxFormat)})

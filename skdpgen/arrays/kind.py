@@ -228,7 +228,7 @@ def check_bounds(bounds, n_features, name):
     try:
         if any(map(np.iscomplexobj, bounds)):
             raise TypeError
-        # Copies: what the caller does to his arrays later is nothing to what was fitted.
+        # Copies: the caller may change its arrays after the fit.
         lower, upper = (np.full(n_features, b, dtype=np.float64) for b in bounds)
     except (TypeError, ValueError):
         raise ValueError(

@@ -24,7 +24,7 @@ from .excel import iter_rows
 
 # Rows per chunk, which bounds the memory that reading takes.
 _CHUNK_ROWS = 50_000
-# Characters of a first line, at most, that show what separates cells.
+# Most characters of the first line in which a separator is sought.
 _MOST_HEADER = 1_000_000
 # The usual separators of cells, with their names in messages.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -119,7 +119,7 @@ class TableFile:
     def sep(self) -> str:
         """The separator of cells: the given one, or the one that the first line shows."""
         if self._sep is None:
-            # The names of columns are public, and so is what separates them.
+            # The names of columns are public, and so is their separator.
             self._sep = _find_separator(self._list_files()[0], self._options["encoding"])
         return self._sep
 

@@ -76,7 +76,7 @@ def encode_columns(
 ) -> list[EncodedColumn]:
     """Encode the columns of one or two tables by common levels.
 
-    Levels and bins are those of both tables alike, so that neither hides what only the other has.
+    Both tables share levels and bins, so that values of one table only are not hidden.
     A column is numeric if it is in both tables; booleans are levels. Cells of other columns are
     compared as texts.
 

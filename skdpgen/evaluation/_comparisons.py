@@ -25,7 +25,7 @@ from ._scores import train_on_synthetic_score
 _MOST_MARGINALS = 100
 # Above it, marginals are drawn without listing all of them.
 _MOST_LISTED = 10_000
-# Rows of each table for what takes long: a report takes seconds, whatever the size of tables.
+# Rows of each table for slow comparisons: a report takes seconds for tables of any size.
 _MOST_ROWS = 5_000
 # Levels of a text column for gradient boosting, which takes 255 at most.
 _MOST_LEVELS = 200

@@ -76,7 +76,7 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence]) -> str:
     for first, *others in rows:
         cells = "".join(f"<td{_align(cell)}>{_show_cell(cell)}</td>" for cell in others)
         lines.append(f'<tr><th scope="row">{fold_text(str(first))}</th>{cells}</tr>')
-    # A table may be wider than a phone: keys scroll what has the focus.
+    # A table wider than the screen scrolls by keys once it has the focus.
     label = escape(f"Table: {', '.join(head)}")
     plain = 'class="plain"'
     scrolls = f'class="wide" tabindex="0" role="region" aria-label="{label}"'

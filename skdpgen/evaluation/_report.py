@@ -52,7 +52,7 @@ class Report:
     Attributes
     ----------
     results : dict
-        All numbers; None for what was not computed.
+        All numbers; None if not computed.
     """
 
     results: dict

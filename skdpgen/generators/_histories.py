@@ -171,7 +171,7 @@ class DPHistorySampler(BaseGenerator):
         Raises
         ------
         ValueError
-            If what is public of the tables does not belong together; nothing is spent.
+            If the public facts of the tables contradict each other; nothing is spent.
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released.
         """

@@ -224,7 +224,7 @@ class LDPEntropicGAN(BaseGenerator):
         else:
             codes, classes = _read_noised_labels(y, len(Y), privatizer)
             probability = getattr(plan.releases[1][1], "noise_parameter", 0.0)
-        # A refit must not keep what the last fit found.
+        # A refit must not keep attributes of the last fit.
         for name in ("classes_", "feature_names_in_", "release_"):
             vars(self).pop(name, None)
         n_classes = 1 if classes is None else len(classes)

@@ -352,7 +352,7 @@ class DPSWFlowSampler(CentralGenerator):
         return self._particles.sample(classes, generator)
 
     def project(self, X) -> np.ndarray:
-        """Project rows on what the release depends on: a public map.
+        """Project rows on the space that the release depends on: a public map.
 
         It removes what a `PrivatePCA` does not represent, and clips rows to the radius. Not for
         tables, nor with a numeric `y`.

@@ -17,8 +17,8 @@ class InferenceConstants:
     max_features: int = 3_000
     # Weight of rows of the schema in the projection: small, as they may be unlike any record.
     schema_weight: float = 0.1
-    # Weight of what the features explain relative to noise: so large that no bias is traded for
-    # less noise.
+    # Weight of the explained part relative to noise: so large that no bias is traded for less
+    # noise.
     trade: float = 4.0
     # Largest bias by a misfit, in standard errors, that an interval allows for.
     most_bias: float = 0.5

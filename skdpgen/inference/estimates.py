@@ -7,7 +7,7 @@ record x on it. ψ is projected on the features φ(x) of which the release Y is 
 
     bᵀ(noise)/n  +  [mean of bᵀφ over the records - E bᵀφ]  +  E_P̂ r - E r,
 
-for the release's noise, sampling and what was not released. The law of the first is known, the
+for the release's noise, sampling and the unreleased part. The law of the first is known, the
 variance of the second is that of ψ over n, and the third is bounded by a misfit times E_P̂ |r|.
 """
 

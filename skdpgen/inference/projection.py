@@ -196,7 +196,7 @@ class Projection:
         return pd.DataFrame(found, index=pd.Index(names))
 
     def _find_residual(self):
-        """Return what the features do not explain, on probes that the weights were not found on."""
+        """Return the residuals of the features on probes that the weights were not fitted to."""
         left = np.empty_like(self._influence)
         for fold in (0, 1):
             is_out = np.arange(len(left)) // N_KINDS % 2 == fold

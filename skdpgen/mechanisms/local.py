@@ -101,7 +101,7 @@ class LocalRowsMechanism(_LocalMechanism):
     ----------
     Dwork, McSherry, Nissim & Smith, "Calibrating Noise to Sensitivity in Private Data Analysis",
     TCC 2006; Reshetova, Chen & Özgür, "Training generative models from privatized data", 2023,
-    whose sensitivity is the radius: half of what it has to be.
+    whose sensitivity is the radius: half of the true one.
     """
 
     name = "noised rows"

@@ -73,7 +73,7 @@ def make_autoencoder(n_features, n_components, image_shape=None):
 
 
 def infer_image_shape(n_features):
-    """Return the image shape that a common number of features stands for, or None."""
+    """Return the image shape of a common number of features, or None."""
     return {784: (1, 28, 28), 1024: (1, 32, 32), 12288: (3, 64, 64)}.get(n_features)
 
 

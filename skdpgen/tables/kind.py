@@ -130,7 +130,7 @@ def _keep_plain(dtypes):
     }
 
 
-# Columns of categories of which nothing is declared.
+# Categorical columns without a declaration.
 _INFERRED = Category(), Category(missing=True)
 
 

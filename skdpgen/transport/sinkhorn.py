@@ -123,7 +123,7 @@ def _solve(C, reg, a, b, n_iter, tol, init):
     dtype, eps = C.dtype, torch.finfo(C.dtype).eps
     a_, b_ = a.clamp_min(LEAST_WEIGHT), b.clamp_min(LEAST_WEIGHT)
     low, high = C.amin((-2, -1), keepdim=True), C.amax((-2, -1), keepdim=True)
-    # Within what the dtype resolves next to the costs; the plan is the same beyond it.
+    # Within the resolution of the dtype next to the costs, beyond which the plan is the same.
     size = torch.maximum(-low, high).clamp_min(torch.finfo(dtype).tiny / eps**2)
     reg = torch.full_like(size, reg, dtype=torch.float64)
     reg = reg.clamp(8 * eps * size.double(), size.double() / eps).to(dtype)

@@ -142,7 +142,9 @@ def test_the_radius_of_sparse_rows_is_found(share):
 
 def test_a_radius_that_does_not_show_is_told_of():
     X = np.random.RandomState(0).uniform(size=(5, 100))
-    with pytest.warns(FitQualityWarning, match=r"norms of rows cannot be told.*clip_norm="):
+    with pytest.warns(
+        FitQualityWarning, match=r"norms of rows do not exceed the noise.*clip_norm="
+    ):
         assert fit(X, bounds=(0, 1)).clip_norm_ == 1
 
 

@@ -50,7 +50,7 @@ class Boolean(LevelColumn):
         return (False, True)
 
     def describe_mismatch(self, dtype):
-        """Return what cells of a dtype are instead, and what to do."""
+        """Return the fault of cells of another dtype, and the remedy, for an error."""
         what = f"are other than True and False (dtype {dtype})"
         return what, "convert them, or declare the column as a category"
 

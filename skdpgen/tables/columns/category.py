@@ -16,7 +16,7 @@ class _Categories(LevelColumn):
     """Base of both types of categories."""
 
     def describe_mismatch(self, dtype):
-        """Return what cells of a dtype are instead, and what to do."""
+        """Return the fault of cells of another dtype, and the remedy, for an error."""
         types = " and ".join(sorted({type(level).__name__ for level in self.levels}))
         what = (
             f"are not among its categories (the column has dtype {dtype}, the categories are of "

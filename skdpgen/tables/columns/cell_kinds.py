@@ -41,7 +41,7 @@ _MEASURED["zoned date"] = ("zoned date",)
 
 
 def encode_kinds(table, styles):
-    """Encode the cells of columns of which nothing is known by their kinds, each on its own.
+    """Encode the cells of undeclared columns by their kinds, each on its own.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": SECONDS_PER_DAY}
 # a quarter at the finest; cells further out have 25 years.
 _FIRST, _LAST = np.datetime64("0001-01-01", "s"), np.datetime64("9999-12-31T23:59:59", "s")
 _INNER, _N_QUARTERS, _N_OUTER = ("1900-01-01", "2100-01-01"), 800, 400
-# Dates that stand for what is not known, or has no end: those of Excel, Unix, SQL, SAS, pandas, and
+# Dates that encode missing information, or no end: those of Excel, Unix, SQL, SAS, pandas, and
 # the first and last days of years that hardly any record is in.
 _CANDIDATES = (
     *("0001-01-01", "1111-11-11", "1753-01-01", "1899-12-30", "1900-01-01", "1901-01-01"),
@@ -185,7 +185,7 @@ class Date(Column):
 
     @property
     def candidates(self):
-        """Units of dates that may stand for what is not known."""
+        """Units of dates that often encode missing information."""
         return self._to_units(_CANDIDATES)
 
     @property
@@ -231,7 +231,7 @@ class Date(Column):
         return code == "O" or (code == "M" and has_zone == (self.zone is not None))
 
     def describe_mismatch(self, dtype):
-        """Return what cells of a dtype are instead, and what to do."""
+        """Return the fault of cells of another dtype, and the remedy, for an error."""
         given = "without time zone" if self.zone is None else "with a time zone"
         advice = f"{CONVERT.format('to_datetime')}, or say by zone=... which time zone they have"
         return f"are no dates {given} (dtype {dtype})", advice

@@ -126,7 +126,7 @@ def find_heaps(kind, counts, std, clear):
     counts = counts[:n_levels]
     total = max(counts.sum(), 1.0)
     shares = nnls(expected, counts / total)[0]
-    # By noise and sampling: a step shows by what its multiples have more than by finer steps.
+    # By noise and sampling: a step shows by the excess of its multiples over finer steps.
     noises = np.sqrt(np.linalg.pinv(expected) ** 2 @ (std**2 + counts.clip(0))) / total
     is_found = shares > np.maximum(clear * noises, _MIN_SHARE)
     is_found[:-1] &= [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps]

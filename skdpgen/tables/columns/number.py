@@ -212,7 +212,7 @@ class Number(Column):
 
     @property
     def candidates(self):
-        """Values that may stand for what is not known."""
+        """Values that often encode missing information."""
         decimals = 15 if self.decimals is None else self.decimals
         return (*_CANDIDATES, *(x for x in _WITH_DECIMALS if round(x, decimals) == x))
 
@@ -257,7 +257,7 @@ class Number(Column):
         return knots[(self.lower <= knots) & (knots <= self.upper)]
 
     def describe_mismatch(self, dtype):
-        """Return what cells of a dtype are instead, and what to do."""
+        """Return the fault of cells of another dtype, and the remedy, for an error."""
         return f"are no numbers (dtype {dtype})", CONVERT.format("to_numeric")
 
     def check_value(self, name, value, *, is_last=False):

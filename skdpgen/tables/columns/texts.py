@@ -21,7 +21,7 @@ def parse_texts(frame, schema, style=PLAIN):
     """Turn columns of texts into values of the kinds that a schema declares.
 
     Empty cells, NA and the like are missing values, unless they are levels. A cell that is no
-    value of its column stays a text, which what reads it takes for none. Each cell is read on its
+    value of its column stays a text, which the encoder treats as invalid. Each cell is read on its
     own.
 
     Parameters
@@ -30,7 +30,7 @@ def parse_texts(frame, schema, style=PLAIN):
     schema : Schema
         Other columns stay as they are.
     style : TextStyle, default=PLAIN
-        How numbers and dates are written. Columns of which nothing is known have their own.
+        How numbers and dates are written. Undeclared columns have their own.
 
     Returns
     -------
@@ -106,10 +106,10 @@ def is_blank(cell):
 
 
 def read_cell(cell, style=PLAIN):
-    """Return the kind of a cell of a column of which nothing is known, and its value.
+    """Return the kind of a cell of an undeclared column, and its value.
 
-    It is a text, or a value of Python or NumPy; what is neither counts as missing. It is a function
-    of this cell alone.
+    The cell is a text, or a value of Python or NumPy; any other object counts as missing. The
+    result is a function of this cell alone.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class Unknown(Column, TextStyle):
     dtype_codes = "SO"
 
     def describe_mismatch(self, dtype):
-        """Return what cells of a dtype are instead, and what to do."""
+        """Return the fault of cells of another dtype, and the remedy, for an error."""
         advice = "their dtype says what they are: see Schema.from_dtypes"
         return f"are no texts (dtype {dtype})", advice
 

@@ -96,7 +96,7 @@ class JoinedTables:
         Raises
         ------
         ValueError
-            If what is public of them does not belong together.
+            If their public facts contradict each other.
         """
         names, schemas = _check_tables(tables), schemas or {}
         unknown = [name for name in schemas if name not in names]
@@ -148,7 +148,7 @@ class JoinedTables:
 
 @dataclass(frozen=True)
 class _OpenTable:
-    """One of the tables: its private dataset, and what is public of it."""
+    """One of the tables: its private dataset, and its public facts."""
 
     name: str
     dataset: Dataset

@@ -43,7 +43,7 @@ def recognizes(document) -> bool:
 
 
 def read(document: dict, table: str | None) -> Description:
-    """Return what a document states of a table."""
+    """Return the description of a table in a document."""
     sets = {_find_id(found): found for found in as_list(_get(document, "recordSet"))}
     tables = {
         name: found for name, found in sets.items() if not set(_list_types(found)) & {*_LISTS}

@@ -62,7 +62,7 @@ def recognizes(document) -> bool:
 
 
 def read(document: dict, table: str | None) -> Description:
-    """Return what a document states of a table."""
+    """Return the description of a table in a document."""
     above: dict[str, Any] = _pick(document)
     if "tables" in document:
         tables = {str(t.get("url", i)): t for i, t in enumerate(document["tables"])}

@@ -61,7 +61,7 @@ def _has_resources(document):
 
 
 def read(document: dict, table: str | None) -> Description:
-    """Return what a document states of a table."""
+    """Return the description of a table in a document."""
     if _has_resources(document):
         resources = {str(r.get("name", i)): r for i, r in enumerate(document["resources"])}
         document = resources[choose_table(resources, table)]

@@ -33,7 +33,7 @@ def recognizes(document) -> bool:
 
 
 def read(document: dict, table: str | None) -> Description:
-    """Return what a document states of the properties of an object."""
+    """Return the description of the properties of an object."""
     row = _resolve(document, document)
     if row.get("type") == "array" or ("items" in row and "properties" not in row):
         row = _resolve(row.get("items", {}), document)
@@ -51,7 +51,7 @@ def read(document: dict, table: str | None) -> Description:
 
 
 def _resolve(spec, document):
-    """Return a schema with what it refers to in the same document."""
+    """Return a schema with its references into the same document resolved."""
     for _ in range(20):
         reference = spec.get("$ref")
         if reference is None:

@@ -36,7 +36,7 @@ def recognizes(document) -> bool:
 
 
 def read(document: dict, table: str | None) -> Description:
-    """Return what a document states of a table."""
+    """Return the description of a table in a document."""
     keys = []
     if "tables" in document:
         name = choose_table(document["tables"], table)

@@ -44,7 +44,7 @@ def recognizes(document) -> bool:
 
 
 def read(document: str, table: str | None) -> Description:
-    """Return what a text states of a table."""
+    """Return the description of a table in a text."""
     exp, statements = _parse(document)
     tables = {}
     for statement in statements:

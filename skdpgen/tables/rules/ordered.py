@@ -158,8 +158,8 @@ class Ordered(Rule):
         values, difference : ndarray of shape (n,)
             Values of the other column, and differences.
         own : ndarray of shape (n,)
-            Values of the column that were drawn on their own. Dates of a finer unit than those of
-            the other column take from these what is finer.
+            Values of the column that were drawn on their own. They give dates the time within the
+            coarser unit of the other column.
         kinds : Mapping
 
         Returns
