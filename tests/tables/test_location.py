@@ -17,7 +17,7 @@ from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.noise import NoiseSource
 from skdpgen.planning import find_thresholds
 from skdpgen.tables.blocks import knot_weights
-from skdpgen.tables.columns import Category, Date, Number, Ordinal
+from skdpgen.tables.columns import Category, Date, Number, Ordinal, Unknown
 from skdpgen.tables.columns.values import wide_knots
 from skdpgen.tables.inference.columns import SchemaInference
 from skdpgen.tables.inference.densities import Histogram, estimate_density
@@ -363,6 +363,23 @@ def test_decimal_commas_are_told_from_groups():
         with warnings.catch_warnings(record=True):
             _, made = fit([write(value) for value in rng.uniform(1, 90, 1500)])
         assert made.median() == pytest.approx(45 if made.max() < 1000 else 45_000, rel=0.3)
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2])
+@pytest.mark.parametrize("sign", ["", "$", "%"])
+@pytest.mark.parametrize("is_european", [False, True])
+def test_decimals_stay_behind_groups_of_thousands(decimals, sign, is_european):
+    values = np.random.default_rng(0).lognormal(8, 0.7, 1500)
+    texts = pd.Series([f"{value:,.{decimals}f}" for value in values])
+    if is_european:
+        texts = texts.str.translate(str.maketrans(",.", ".,"))
+    column = texts + sign if sign == "%" else sign + texts
+    thousands, decimal = ".," if is_european else ",."
+    style = Unknown(thousands=thousands, decimal=decimal) if is_european else None
+    with warnings.catch_warnings(record=True):
+        fitted, made = fit(column, style)
+    assert fitted.schema_["x"].decimals == decimals
+    assert made.median() == pytest.approx(np.median(values), rel=0.3)
 
 
 def test_numbers_stay_beside_limits_of_detection():

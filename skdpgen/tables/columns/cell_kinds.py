@@ -139,7 +139,9 @@ def _choose_type(name, expected, counts, std):
 def _make_column(chosen, expected, counts, std):
     """Return a column of the chosen type, without bounds."""
     if chosen in ("number", "integer"):
-        fractions = sum(counts[kind] for kind in ("number", "decimal comma"))
+        # Groups of thousands may be followed by decimals, as in 1,234.50, which the next release
+        # finds.
+        fractions = sum(counts[kind] for kind in ("number", "decimal comma", "grouped"))
         total = sum(counts[kind] for kind in _FITTING["number"])
         is_whole = fractions <= (1 - _FITTING_SHARE) * total + 2 * std
         return Number(decimals=0 if expected == "integer" or is_whole else None, missing=True)
