@@ -6,6 +6,7 @@ own, with dtypes that follow from the container's own. Names, dtypes and the con
 and samples come back in them. Categories that a dtype lists are not: they may be data.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,9 +35,9 @@ class Container:
     Parameters
     ----------
     library : str, default="numpy"
-        ``"numpy"``, ``"pandas"``, ``"array"`` for an extension array of pandas, ``"records"`` for a
-        list of dicts, ``"columns"`` for a dict of columns, or the name of a library that Narwhals
-        knows.
+        ``"numpy"``, ``"pandas"``, ``"array"`` for an extension array of pandas, ``"records"`` for
+        dicts and other records, ``"columns"`` for a dict of columns, or the name of a library that
+        Narwhals knows.
     columns_name : object, default=None
         The name of the index of a frame's columns.
     """
@@ -131,7 +132,7 @@ def adapt(data) -> Adapted:
     """
     if sparse.issparse(data):
         return Adapted(data, NUMPY, [data.dtype])
-    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+    if isinstance(data, list | tuple) and data and _as_mapping(data[0]) is not None:
         return _adapt_columns(_list_columns(data), "records")
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
@@ -209,9 +210,21 @@ def _to_dense(tensor):
 # Tables.
 
 
-def _list_columns(records):
+def _as_mapping(record):
+    """Return a dict, a named tuple or an instance of a dataclass as a mapping; None for others."""
+    if isinstance(record, Mapping):
+        return record
+    if isinstance(record, tuple) and hasattr(record, "_asdict"):
+        return record._asdict()
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    return None
+
+
+def _list_columns(data):
     """Return the columns of records; a name that a record lacks is missing in it."""
-    if not all(isinstance(record, Mapping) for record in records):
+    records = [_as_mapping(record) for record in data]
+    if any(record is None for record in records):
         raise ValueError("X is a list in which some records are dicts: all must be.")
     names = dict.fromkeys(name for record in records for name in record)
     # pandas would choose a dtype by all cells of a column.
@@ -223,9 +236,15 @@ def _adapt_columns(columns, library):
     read = {
         name: Adapted(as_objects(column), NUMPY, [np.dtype(object)])
         if isinstance(column, list | tuple)
-        else adapt(column)
+        else adapt(None if isinstance(column, Mapping) else column)
         for name, column in columns.items()
     }
+    if any(getattr(column.data, "ndim", 0) != 1 for column in read.values()):
+        # Names that are quoted here could be those of persons.
+        raise ValueError(
+            "X is a dict, which must hold a list or an array of cells for each column. Give "
+            "pd.DataFrame(X), or a list of dicts for rows."
+        )
     if len({len(column.data) for column in read.values()}) > 1:
         raise ValueError("The columns of X have different lengths.")
     data = pd.DataFrame({name: _make_series(column.data) for name, column in read.items()})
@@ -262,8 +281,11 @@ def _adapt_table(table):
         ) from None
     cells = call_quietly(table.to_arrow)
     if cells is None:
+        # Without rows, whether a column can be read follows from its dtype, which is public.
+        lacking = [n for n in table.columns if call_quietly(table[[n]].head(0).to_arrow) is None]
         raise TableError(
-            f"The cells of this {type(table.to_native()).__name__} could not be read as Arrow's. "
+            f"The cells of this {type(table.to_native()).__name__} could not be read as Arrow's"
+            f"{f', by the dtypes of columns {lacking}' if lacking else ''}. "
             "Convert or drop columns of Python objects, and of types that Arrow lacks."
         )
     is_column = isinstance(table, nw.Series)

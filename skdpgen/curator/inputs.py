@@ -86,6 +86,11 @@ def _check_dtypes(X):
         Whether the dtypes say that all cells are numbers.
     """
     ndim = X.ndim if hasattr(X, "ndim") else np.asanyarray(X).ndim
+    if ndim == 0:
+        raise ValueError(
+            f"X must be a table or an array; got {type(X).__name__}. Give a DataFrame, or rows of "
+            "numbers."
+        )
     if ndim != 2:
         raise ValueError(
             f"Expected 2D array, got an array with {ndim} dimensions instead. Reshape your data: "

@@ -1,5 +1,7 @@
 """Tables, columns and labels in the containers of any library: they are taken and given back."""
 
+import collections
+import dataclasses
 import datetime
 import decimal
 import functools
@@ -314,11 +316,46 @@ def test_no_cell_chooses_a_dtype(cell):
             assert adapted.data["x"].tolist() == cells
 
 
-def test_objects_that_are_no_table_are_refused():
-    with pytest.raises(ValueError, match="different lengths"):
-        make().fit({"a": [1, 2, 3], "b": [1, 2]})
-    with pytest.raises(ValueError, match="all must be"):
-        make().fit([{"a": 1}, SECRET])
+Row = collections.namedtuple("Row", ["a", "b"])
+
+
+@dataclasses.dataclass
+class Point:
+    a: float
+    b: str
+
+
+@pytest.mark.parametrize(
+    "make_record", [dict, collections.OrderedDict, collections.UserDict, Row, Point]
+)
+@pytest.mark.parametrize("make_rows", [list, tuple])
+def test_records_of_any_type_are_rows_of_named_columns(make_record, make_rows):
+    records = make_rows(make_record(a=float(i), b="xy"[i % 2]) for i in range(80))
+    adapted = adapt(records)
+    assert adapted.data["a"].tolist() == list(range(80))
+    assert adapted.data["b"].tolist() == ["x", "y"] * 40
+    made = make().fit(records).sample(9)
+    assert all(type(row) is dict and list(row) == ["a", "b"] for row in made)
+
+
+NO_TABLES = {
+    "lengths": ({"a": [1, 2, 3], "b": [1, 2]}, "different lengths"),
+    "some records": ([{"a": 1}, SECRET], "all must be"),
+    "scalars": ({"a": 1, SECRET: 2.0}, "hold a list or an array of cells for each column"),
+    "rows by name": ({SECRET: {"a": 1}}, "Give .* a list of dicts for rows"),
+    "columns by label": ({"a": {SECRET: 1}}, "for each column"),
+    "matrices": ({"a": np.zeros((3, 2))}, "for each column"),
+    "set": ({1.0, 2.0}, "must be a table or an array; got set"),
+    "number": (1.5, "must be a table or an array; got float"),
+}
+
+
+@pytest.mark.parametrize("name", NO_TABLES)
+def test_objects_that_are_no_table_are_refused(name):
+    given, match = NO_TABLES[name]
+    with pytest.raises(ValueError, match=match) as caught:
+        make().fit(given)
+    assert SECRET not in str(caught.value)
 
 
 def test_a_query_that_fails_quotes_no_cell():
@@ -368,10 +405,13 @@ def test_dtypes_that_no_column_type_holds_are_refused_for_nothing(name, tmp_path
     assert make(schema=ignored).fit(tables[0]).n_samples_ == 9
 
 
-def test_python_objects_of_polars_are_refused():
+def test_columns_of_polars_that_arrow_lacks_are_named():
     pl = pytest.importorskip("polars")
-    with pytest.raises(ValueError, match="drop"):
+    with pytest.raises(ValueError, match=r"'x'.*drop"):
         make().fit(pl.DataFrame({"x": [object()] * 9, "a": [1.0] * 9}))
+    large = pl.Series([10**20] * 9, dtype=pl.Int128)
+    with pytest.raises(ValueError, match=r"columns \['x'\].*Convert or drop"):
+        make().fit(pl.DataFrame({"x": large, "a": [1.0] * 9}))
 
 
 FRAME = pd.DataFrame({"a": np.arange(9.0)})
