@@ -227,6 +227,9 @@ def _write_dtype(writer, dtype, where):
     if isinstance(dtype, pd.ArrowDtype):
         # The texts of some types cannot be read.
         return {"arrow": write_arrow_type(dtype)}
+    if isinstance(dtype, pd.SparseDtype):
+        fill = np.asarray(dtype.fill_value).item()  # zero, False or missing
+        return {"sparse": str(dtype.subtype), "fill_value": None if pd.isna(fill) else fill}
     if isinstance(dtype, pd.StringDtype):
         return str(dtype) if dtype.na_value is not pd.NA else f"string[{dtype.storage}]"
     return "T" if dtype.kind == "T" else str(dtype)
@@ -236,6 +239,9 @@ def _read_dtype(reader, content):
     if isinstance(content, list):
         return pd.CategoricalDtype(reader.read(content[0]), content[1])
     if isinstance(content, dict):
+        if "sparse" in content:
+            fill = content["fill_value"]
+            return pd.SparseDtype(content["sparse"], np.nan if fill is None else fill)
         return read_arrow_type(content["arrow"])
     return pd.api.types.pandas_dtype(content)
 

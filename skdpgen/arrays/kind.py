@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from ..curator.containers import NUMPY, Container, as_array
-from ..curator.dtypes import cast
+from ..curator.dtypes import cast, hide_values
 from ..curator.inputs import encode_labels, read_rows
 from ..curator.record_functions import call_quietly
 from ..format import SAMPLE_BLOCK, Format, check_count
@@ -91,7 +91,8 @@ class ArrayKind:
 
 
 def _find_numpy_dtype(dtype):
-    return getattr(dtype, "numpy_dtype", dtype)
+    """Return NumPy's dtype of the cells of a nullable, Arrow's or sparse dtype."""
+    return getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))
 
 
 def _find_sample_dtype(dtype):
@@ -99,7 +100,7 @@ def _find_sample_dtype(dtype):
     numbers = _find_numpy_dtype(dtype)
     if not isinstance(numbers, np.dtype) or numbers.kind not in "iufb":
         return np.dtype(np.float64)
-    return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype
+    return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else hide_values(dtype)
 
 
 def find_integer_range(dtype) -> tuple[float, float]:
@@ -110,7 +111,7 @@ def find_integer_range(dtype) -> tuple[float, float]:
     >>> find_integer_range(np.dtype("int8")), find_integer_range(np.dtype("int64"))[1] < 2**63 - 1
     ((-128.0, 127.0), True)
     """
-    limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+    limits = np.iinfo(_find_numpy_dtype(dtype))
     return float(limits.min), float(np.floor(np.nextafter(limits.max + 1.0, 0)))
 
 

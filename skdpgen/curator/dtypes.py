@@ -25,14 +25,11 @@ _CONVERSIONS = {
 
 
 def read_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame without dtypes of Arrow that pandas or NumPy have themselves.
-
-    Each cell is read on its own. Dates, and what no column type holds, stay Arrow's.
-    """
+    """Return a frame with columns as `read_column` reads them."""
     read = {
         i: read_column(frame.iloc[:, i])
         for i, dtype in enumerate(frame.dtypes)
-        if isinstance(dtype, pd.ArrowDtype)
+        if isinstance(dtype, pd.ArrowDtype | pd.SparseDtype) or _find_plain(dtype) is not None
     }
     if not read:
         return frame
@@ -44,7 +41,17 @@ def read_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_column(column: pd.Series) -> pd.Series:
-    """Return a column without a dtype of Arrow that pandas or NumPy have themselves."""
+    """Return a column in a dtype of pandas or NumPy that says what its cells are.
+
+    Each cell is read on its own. Sparse columns become dense, as do categories of booleans and
+    dates, which have column types of their own. Dates of Arrow, and what no column type holds, keep
+    their dtypes.
+    """
+    if isinstance(column.dtype, pd.SparseDtype):
+        return column.sparse.to_dense()
+    plain = _find_plain(column.dtype)
+    if plain is not None:
+        return column.astype(plain)
     if not isinstance(column.dtype, pd.ArrowDtype):
         return column
     arrow_type = column.dtype.pyarrow_dtype
@@ -58,6 +65,40 @@ def read_column(column: pd.Series) -> pd.Series:
     # Arrow infers no type from an empty column, so it is stated.
     read = pa.chunked_array([], arrow_type) if not len(column) else pa.array(column)
     return read.to_pandas(types_mapper=find_pandas_dtype).set_axis(column.index).rename(column.name)
+
+
+def _find_plain(dtype):
+    """Return the dtype of the cells of a categorical one, if these are booleans or dates."""
+    if not isinstance(dtype, pd.CategoricalDtype) or dtype.categories is None:
+        return None
+    held = dtype.categories.dtype
+    if isinstance(held, pd.DatetimeTZDtype) or held.kind == "M":
+        return held
+    # Cells may be missing.
+    return pd.BooleanDtype() if held.kind == "b" else None
+
+
+def hide_values(dtype):
+    """Return the dtype without values of cells; None for one that consists of them.
+
+    A categorical dtype holds private categories, a sparse one a cell, and a string dtype of NumPy
+    the length of the longest text.
+
+    Examples
+    --------
+    >>> hide_values(pd.SparseDtype("int64", 7)), hide_values(np.dtype("U9"))
+    (Sparse[int64, 0], None)
+    """
+    if isinstance(dtype, pd.SparseDtype):
+        # Zeros and missing values are what is left out of sparse columns, whatever their cells are.
+        is_plain = pd.isna(dtype.fill_value) or dtype.fill_value == 0
+        return pd.SparseDtype(dtype.subtype, *[dtype.fill_value] * bool(is_plain))
+    plain = _find_plain(dtype)
+    if plain is not None:
+        is_boolean = isinstance(plain, pd.BooleanDtype)
+        return pd.CategoricalDtype([False, True] if is_boolean else None, dtype.ordered)
+    is_sized = isinstance(dtype, np.dtype) and dtype.kind in "US"
+    return None if is_sized or isinstance(dtype, pd.CategoricalDtype) else dtype
 
 
 def find_pandas_dtype(arrow_type):
@@ -86,8 +127,6 @@ def read_dtype(dtype):
     >>> read_dtype(np.dtype("int8")), read_dtype(pd.Int8Dtype())
     (dtype('int8'), Int8Dtype())
     """
-    if not isinstance(dtype, pd.ArrowDtype):
-        return dtype
     return read_column(pd.Series([], dtype=dtype)).dtype
 
 
@@ -124,10 +163,10 @@ def check_dtype(dtype, what: str, column: str) -> None:
     conversion = None if begins is None else _CONVERSIONS[begins].format(column)
     if held is not dtype:
         stated, conversion = f"category of {held}", f"{column}.rename_categories(str)"
-    # Lists, structs, bytes and the like have parts.
-    advice = "give a column for each part, or drop it"
+    # Lists, structs and the like have parts.
+    advice = "convert it to texts or numbers, give a column for each part, or drop it"
     if conversion is not None:
-        advice = f"convert it, as with {conversion}"
+        advice = f"convert it, in pandas as {conversion}"
     raise TableError(f"{what} has dtype {stated}, which no column type holds: {advice}.")
 
 
@@ -169,7 +208,7 @@ def _to_arrow(column, dtype):
         # Decimal takes the text of a float; its exact binary value would have too many digits.
         written = [None if pd.isna(cell) else Decimal(f"{cell:.{places}f}") for cell in column]
         return pd.Series(pa.array(written, arrow_type), column.index, dtype, column.name)
-    if pa.types.is_dictionary(arrow_type):
-        column = column.astype("category")
+    # Arrow casts dictionaries to few types.
+    column = column.astype("category" if pa.types.is_dictionary(arrow_type) else object)
     cells = pa.array(column, from_pandas=True).cast(arrow_type)
     return pd.Series(pd.arrays.ArrowExtensionArray(cells), column.index, name=column.name)

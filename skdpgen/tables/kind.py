@@ -9,7 +9,7 @@ import pandas as pd
 from ..arrays.kind import find_integer_range
 from ..curator.cells import name_cell, read_cell
 from ..curator.containers import PANDAS, Container
-from ..curator.dtypes import cast
+from ..curator.dtypes import cast, hide_values
 from ..curator.texts import PLAIN
 from ..registry import savable
 from .columns import Category, Ordinal
@@ -67,7 +67,8 @@ class TableKind:
             stated = dataset.stated_dtypes | ({} if y is None else {label: y.dtype})
             _check_integers(schema, stated)
             # Only dtypes that a source states: those that readers infer depend on private cells.
-            dtypes = _keep_plain(stated)
+            dtypes = {name: hide_values(dtype) for name, dtype in stated.items()}
+            dtypes = {name: dtype for name, dtype in dtypes.items() if dtype is not None}
             read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
             listed = {n: dtype for n, dtype in read.items() if _takes_order(schema.get(n), dtype)}
         return cls(names, dtypes, label, dataset.container, y and y.container, listed)
@@ -112,22 +113,6 @@ def _check_integers(schema, dtypes):
                 raise ValueError(
                     f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
                 )
-
-
-def _keep_plain(dtypes):
-    """Drop dtypes that reveal values.
-
-    A categorical dtype holds private categories, a sparse one a cell, and a string dtype of NumPy
-    the length of the longest text.
-    """
-    return {
-        name: dtype
-        for name, dtype in dtypes.items()
-        if dtype is not None
-        # Their categories, fill values and widths are values of cells.
-        and not isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype)
-        and not (isinstance(dtype, np.dtype) and dtype.kind in "US")
-    }
 
 
 # Categorical columns without a declaration.

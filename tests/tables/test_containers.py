@@ -268,6 +268,57 @@ def test_categories_of_numbers_come_back_as_numbers():
     assert made["number"].cat.categories.tolist() == [0, 1]
 
 
+SPARSE = {
+    "float, nan": (lambda v: v / 8, np.nan),
+    "float, 0": (lambda v: v / 8, 0.0),
+    "int": (lambda v: v, 0),
+    "uint8": (lambda v: v.astype(np.uint8), 0),
+    "bool": (lambda v: v > 4, False),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("is_array", [False, True])
+def test_sparse_columns_come_back_sparse(name, is_array, tmp_path):
+    make_cells, fill = SPARSE[name]
+    values = make_cells(np.random.default_rng(0).integers(0, 9, 400))
+    table = pd.DataFrame({"x": pd.arrays.SparseArray(values, fill_value=fill), "y": values})
+    params = {"bounds": (0, 9)} if is_array else {"schema": "private"}
+    fitted = make(**params).fit(table)
+    made, dense = fitted.sample(20), make(**params).fit(table.assign(x=values)).sample(20)
+    assert made["x"].dtype == table["x"].dtype
+    assert made["x"].sparse.to_dense().tolist() == dense["x"].tolist()
+    fitted.save(tmp_path / "x")
+    assert load(tmp_path / "x").sample(3)["x"].dtype == table["x"].dtype
+
+
+def test_what_is_left_out_of_sparse_columns_does_not_get_out():
+    column = pd.arrays.SparseArray(np.full(90, 31_415), fill_value=31_415)
+    made = make().fit(pd.DataFrame({"x": column, "y": np.arange(90.0)})).sample(5)
+    assert made["x"].dtype == pd.SparseDtype("int64", 0)
+
+
+BY_CATEGORY = {
+    "bool": pd.CategoricalDtype([True, False]),
+    "dates": pd.CategoricalDtype(pd.to_datetime(["2020-03-01", "1850-01-01", "2020-02-01"])),
+    "zoned": pd.CategoricalDtype(pd.to_datetime(["2020-03-01", "2020-02-01"], utc=True)),
+    "numbers": pd.CategoricalDtype([2.5, 1.5]),
+    "texts": pd.CategoricalDtype(["b", "a"]),
+}
+
+
+@pytest.mark.parametrize("name", BY_CATEGORY)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_keep_the_type_of_their_cells(name, ordered):
+    dtype = pd.CategoricalDtype(BY_CATEGORY[name].categories, ordered)
+    codes = np.random.default_rng(0).integers(0, len(dtype.categories), 400)
+    table = pd.DataFrame({"x": pd.Categorical.from_codes(codes, dtype=dtype), "y": codes})
+    made = make().fit(table).sample(50)["x"]
+    assert made.cat.ordered == ordered
+    assert made.cat.categories.inferred_type == dtype.categories.inferred_type
+    assert set(made.dropna()) <= set(dtype.categories)
+
+
 def test_the_name_of_the_columns_comes_back():
     table = make_table()[["uint8", "bool"]].rename_axis(columns="what")
     assert make().fit(table).sample(3).columns.name == "what"
@@ -379,7 +430,7 @@ HELD_BY_NONE = {
     "duration": (lambda: pa.array([datetime.timedelta(1)] * 9), r"duration.*total_seconds\(\)"),
     "list": (lambda: pa.array([[1]] * 9), "list.*column for each part, or drop it"),
     "struct": (lambda: pa.array([{"a": 1}] * 9), "struct.*column for each part, or drop it"),
-    "bytes": (lambda: pa.array([b"a"] * 9), "binary.*column for each part, or drop it"),
+    "bytes": (lambda: pa.array([b"a"] * 9), "binary.*to texts or numbers.*, or drop it"),
     "null": (lambda: pa.nulls(9), "null.*drop it"),
 }
 
@@ -437,6 +488,15 @@ def test_names_of_several_levels_come_back():
     names = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")], names=["first", "second"])
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=names)
     pd.testing.assert_index_equal(make().fit(X).sample(3).columns, names)
+
+
+@pytest.mark.parametrize("type", ["string", "large_string", "string_view"])
+def test_texts_of_arrow_come_back_in_their_type(type):
+    texts = pa.array(["a", "b"] * 40, getattr(pa, type)())
+    for schema in ("private", Schema({"x": Category(["a", "b"])})):
+        made = make(schema=schema).fit(pa.table({"x": texts})).sample(9)
+        assert made.schema.field("x").type == texts.type
+        assert set(made["x"].to_pylist()) <= {"a", "b"}
 
 
 # Labels, and arrays.
