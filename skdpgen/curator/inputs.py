@@ -108,6 +108,11 @@ def _check_dtypes(X):
     # A column of objects is not numeric; a whole array of objects may be.
     not_numeric = "USmMO" if is_frame else "USmM"
     wrong = [name for name, kind in zip(names, kinds, strict=True) if kind in not_numeric]
+    if wrong and is_frame and not any(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"X has columns without names, so it is taken for an array, but {wrong} hold no "
+            "numbers. Name the columns, as with X.columns = X.columns.map(str)."
+        )
     if wrong:
         where = f" (non-numeric columns: {wrong})" if is_frame else ""
         raise ValueError(f"X holds cells that are not numbers{where}. {_USE_TABLES}")

@@ -3,7 +3,6 @@
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pandas as pd
 
 from ..arrays.kind import find_integer_range

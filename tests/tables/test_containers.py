@@ -8,6 +8,7 @@ import functools
 import io
 import math
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -497,6 +498,29 @@ def test_texts_of_arrow_come_back_in_their_type(type):
         made = make(schema=schema).fit(pa.table({"x": texts})).sample(9)
         assert made.schema.field("x").type == texts.type
         assert set(made["x"].to_pylist()) <= {"a", "b"}
+
+
+NUMBERS, WORDS = np.arange(80.0), ["a", "b"] * 40
+UNNAMED = {
+    "positions": [0, 1],
+    "tuples": pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]),
+    "dates": pd.to_datetime(["2020-01-01", "2020-01-02"]),
+    "booleans": [True, False],
+    "mixed": ["a", 1],
+}
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+@pytest.mark.parametrize("cells", [WORDS, pd.Categorical(WORDS), pd.date_range("2020", periods=80)])
+def test_tables_without_names_are_refused_with_what_to_do(name, cells):
+    X = pd.DataFrame({0: NUMBERS, 1: cells})
+    X.columns = UNNAMED[name]
+    advice = "X.columns = X.columns.map(str)"
+    with PrivacyBudget(1.0, 1e-5) as budget, pytest.raises(ValueError, match=re.escape(advice)):
+        make(epsilon=0.5).fit(X)
+    assert budget.spent == 0
+    exec(advice, {"X": X})
+    assert list(make().fit(X).sample(3)) == list(X)
 
 
 # Labels, and arrays.

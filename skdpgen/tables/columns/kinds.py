@@ -28,7 +28,10 @@ _MAX_INFERRED = 100
 def parse_column(name, kind):
     """Return the kind that a schema gives to a column, and name the column in errors."""
     if not isinstance(name, str) or not name or not is_writable(name):
-        raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
+        raise ValueError(
+            f"Names of columns must be non-empty strings; got {name!r}. Rename it, as with "
+            "X.columns = X.columns.map(str)."
+        )
     if type(kind) in TYPES.values():
         return kind
     try:
