@@ -188,8 +188,8 @@ class OpenBoxFormat(BoxFormat):
             some = ", ".join(unresolved[:5]) + ", ..." * (len(unresolved) > 5)
             warnings.warn(
                 f"The values of {some} are closer to each other than inference resolves, or "
-                "constant. Subtract a public level from these columns, or declare "
-                "bounds=(lower, upper).",
+                "constant. Subtract a public level from these numbers, or declare "
+                f"{'y_bounds' if some == 'y' else 'bounds'}=(lower, upper).",
                 FitQualityWarning,
                 stacklevel=2,
             )

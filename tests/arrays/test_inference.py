@@ -300,6 +300,12 @@ def test_columns_that_are_closer_than_their_grid_are_named():
     assert message.startswith("The values of column 0 are closer to each other")
 
 
+def test_numbers_beside_rows_that_are_closer_than_their_grid_are_named(X):
+    y = 1e6 + 0.01 * np.random.default_rng(0).normal(size=len(X))
+    with pytest.warns(FitQualityWarning, match=r"values of y are closer.* declare y_bounds="):
+        fit(X, y, epsilon=5.0, bounds=(-1e7, 1e7))
+
+
 def test_missing_numbers_do_not_hide_ranges():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((3000, 3)) < 0.1, np.nan, rng.normal(size=(3000, 3)))

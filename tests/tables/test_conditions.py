@@ -172,6 +172,25 @@ def test_an_atom_alone_may_be_asked_for():
             encoder.find_conditions({"x": asked})
 
 
+LONG, DAYS = np.linspace(0, 1, 40).tolist(), [f"2020-01-{day:02d}" for day in range(1, 32)]
+LONG_COLUMNS = {
+    "knots": (Number(0, 1, knots=LONG), (2, 3), "is outside its bounds"),
+    "breakpoints": (Number(-1, 2, n_knots=2, cuts=LONG), None, "missing values"),
+    "dates": (Date(DAYS[0], DAYS[-1], knots=DAYS), "2030-01-01", "is outside its bounds"),
+    "categories": (Category(DAYS), None, "missing values"),
+}
+
+
+@pytest.mark.parametrize("name", LONG_COLUMNS)
+def test_messages_list_no_knots(name):
+    """Inferred columns have hundreds of knots, breakpoints and categories."""
+    column, asked, match = LONG_COLUMNS[name]
+    with pytest.raises(ValueError, match=match) as caught:
+        TableEncoder(Schema({"x": column})).find_conditions({"x": asked})
+    assert len(str(caught.value)) < 200
+    assert len(repr(column)) > 300
+
+
 def test_bounds_that_reach_further_are_cut():
     condition = TableEncoder(SCHEMA).find_conditions({"age": (-5, 200)})["age"]
     rows = np.random.RandomState(0).uniform(size=(3, TableEncoder(SCHEMA).n_columns))

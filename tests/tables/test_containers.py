@@ -293,7 +293,7 @@ def test_sparse_columns_come_back_sparse(name, is_array, tmp_path):
     assert load(tmp_path / "x").sample(3)["x"].dtype == table["x"].dtype
 
 
-def test_what_is_left_out_of_sparse_columns_does_not_get_out():
+def test_fill_values_of_sparse_columns_do_not_get_out():
     column = pd.arrays.SparseArray(np.full(90, 31_415), fill_value=31_415)
     made = make().fit(pd.DataFrame({"x": column, "y": np.arange(90.0)})).sample(5)
     assert made["x"].dtype == pd.SparseDtype("int64", 0)

@@ -15,6 +15,10 @@ from ...curator.texts import MISSING_TEXTS, is_writable
 CONVERT = "convert them, as with pandas.{}, or declare the column as another kind"
 
 
+# Elements of a list that a message shows at most.
+_MOST_SHOWN = 8
+
+
 class Column:
     """Base of column types.
 
@@ -74,7 +78,19 @@ class Column:
         return {"type": type(self).__name__.lower(), **given}
 
     def __repr__(self):
-        given = ", ".join(f"{name}={value!r}" for name, value in self._given().items())
+        return self._write(self._given())
+
+    def __str__(self):
+        # Inferred columns have hundreds of knots and breakpoints, which no message should list.
+        shown = {
+            name: value
+            for name, value in self._given().items()
+            if not isinstance(value, tuple) or len(value) <= _MOST_SHOWN
+        }
+        return self._write(shown)
+
+    def _write(self, given):
+        given = ", ".join(f"{name}={value!r}" for name, value in given.items())
         return f"{type(self).__name__}({given})"
 
     def _given(self):

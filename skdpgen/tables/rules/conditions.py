@@ -55,7 +55,7 @@ class _Condition:
         if len(present) < len(listed) and not block.kind.missing:
             raise ValueError(
                 f"A condition asks for missing values of {block.name!r}, which has none: it is "
-                f"{block.kind!r}."
+                f"{block.kind}."
             )
         self._block = block
         self._may_be_missing = len(present) < len(listed)
@@ -140,7 +140,7 @@ class _RangeCondition(_Condition):
         is_outside = upper < knots[0] or lower > knots[-1]
         if is_outside and not atoms:
             raise ValueError(
-                f"The range {bounds!r} of {name!r} is outside its bounds: {self._block.kind!r}."
+                f"The range {bounds!r} of {name!r} is outside its bounds: {self._block.kind}."
             )
         lower, upper = np.clip([lower, upper], knots[0], knots[-1])
         lower, upper = float(values.at_least(lower)), float(values.at_most(upper))

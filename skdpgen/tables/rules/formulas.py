@@ -119,7 +119,7 @@ class Formula:
                 return "date"
             if not isinstance(kind, Number):
                 raise ValueError(
-                    f"formulas take numbers, and dates without time zone; {part!r} is {kind!r}."
+                    f"formulas take numbers, and dates without time zone; {part!r} is {kind}."
                 )
             return "number"
 

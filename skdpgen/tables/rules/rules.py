@@ -155,7 +155,7 @@ class Derived(Rule):
         fits = isinstance(kind, Date) and kind.zone is None and kind.unit is not None
         if not (fits if result == "date" else isinstance(kind, Number)):
             detail = " without zone, with a declared unit" if result == "date" else ""
-            raise ValueError(f"its formula gives a {result}{detail}; the column is {kind!r}.")
+            raise ValueError(f"its formula gives a {result}{detail}; the column is {kind}.")
         missing = [name for name in self.operands if kinds[name].missing]
         if missing and not kind.missing:
             raise ValueError(
