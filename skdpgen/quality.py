@@ -35,7 +35,7 @@ GOOD_NOISE = 0.1
 # Causes of findings on columns, the worst first, and their warnings.
 CAUSES = {
     "missing": "Columns {} count as missing, by released counts: cells are missing, not of the "
-    "declared type, or of a type that no column holds, such as bytes, lists and durations. Convert "
+    "declared type, or of a type that no column holds, such as bytes, lists and intervals. Convert "
     "them to numbers or texts, or declare how they are written, as with Unknown(decimal=...).",
     "times of day": "Columns {} look like times of day or durations, which are no column type: "
     "their values become categories. Convert them to numbers, such as minutes.",

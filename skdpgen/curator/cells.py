@@ -10,10 +10,12 @@ any value that a reader could have made of it, and all forms of a cell become th
 
 import contextlib
 import datetime
+import enum
 import functools
 import math
 import numbers
 import re
+import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +28,8 @@ from ..registry import savable
 from .record_functions import call_quietly
 from .texts import BOOLEANS, PLAIN, TextStyle, read_iso_date
 
+# Cells that are read as texts.
+_WRITTEN = (str, enum.Enum, uuid.UUID, datetime.time, datetime.timedelta, np.timedelta64)
 # Texts that readers parse as numbers, with leading zeros or surrounding spaces.
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INFINITE = re.compile(r"\s*([+-]?)inf(inity)?\s*", re.ASCII | re.IGNORECASE)
@@ -141,9 +145,10 @@ def read_column(
     """
     listed = column.tolist()
     types = set(map(type, listed))
-    if any(issubclass(cls, str) and cls is not str for cls in types):
-        # Subclasses may refuse to be hashed.
-        listed = [str.__str__(cell) if isinstance(cell, str) else cell for cell in listed]
+    if any(issubclass(cls, _WRITTEN) and cls is not str for cls in types):
+        # Attributes of enumerations are users' code.
+        listed = [call_quietly(_write, c) if isinstance(c, _WRITTEN) else c for c in listed]
+        column, types = np.fromiter(listed, dtype=object), set(map(type, listed))
     # The most frequent case: numbers in a column of numbers are canonical but for their type.
     if types <= {int, float} and style.expected in (None, "number") and style.date_format is None:
         plain = call_quietly(column.astype, np.float64)
@@ -164,6 +169,17 @@ def read_column(
     with muted():
         read = (of_texts[c] if isinstance(c, str) else _read_other(c, style) for c in listed)
         return np.fromiter(read, dtype=object)
+
+
+def _write(cell):
+    """Return the text of a cell, or its number."""
+    if isinstance(cell, enum.Enum):
+        is_value = isinstance(cell, int | float) or type(cell.value) is str
+        return cell.value if is_value else cell.name
+    if isinstance(cell, np.timedelta64):
+        return None if np.isnat(cell) else str(cell.astype("m8[us]").item())
+    # Subclasses of texts may refuse to be hashed.
+    return str.__str__(cell) if isinstance(cell, str) else str(cell)
 
 
 def read_cell(cell, style: TextStyle):

@@ -5,7 +5,9 @@ of its chunk are: whole numbers, floats, texts, booleans or dates.
 """
 
 import datetime
+import enum
 import io
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -397,6 +399,54 @@ def test_texts_of_other_types_are_texts():
     cells = TableFormat(Schema({"a": Unknown()})).make_reader(())(array)
     assert cells.tolist() == [[7.0], [7.0], ["?"], ["?"]]
     assert {type(cell) for cell in cells[2:, 0]} == {str}
+
+
+class _Color(enum.Enum):
+    RED = 1
+    BLUE = ("b", 2)
+
+
+class _Heat(enum.Enum):
+    HOT = "hot"
+
+
+class _Word(str, enum.Enum):
+    YES = "yes"
+
+
+class _Level(enum.IntEnum):
+    ONE = 1
+
+
+class _Broken(enum.Enum):
+    A = 1
+
+    @property
+    def name(self):
+        raise RuntimeError
+
+
+WRITTEN = [
+    (_Color.RED, "RED"),
+    (_Color.BLUE, "BLUE"),
+    (_Heat.HOT, "hot"),
+    (_Word.YES, "yes"),
+    (_Level.ONE, 1.0),
+    (_Broken.A, None),
+    (uuid.UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+    (datetime.time(7, 30), "07:30:00"),
+    (datetime.timedelta(hours=26), "1 day, 2:00:00"),
+    (pd.Timedelta("26h"), "1 days 02:00:00"),
+    (np.timedelta64(90, "m"), "1:30:00"),
+    (np.timedelta64("NaT"), None),
+]
+
+
+@pytest.mark.parametrize(("cell", "expected"), WRITTEN, ids=repr)
+@pytest.mark.parametrize("beside", ["x", 3, None, uuid.UUID(int=0), ["list"]], ids=repr)
+def test_cells_with_a_text_of_their_own_are_read_as_that(cell, expected, beside):
+    cells = np.fromiter([beside, cell, beside], dtype=object)
+    assert read_column(cells, PLAIN)[1] == expected
 
 
 def test_texts_that_a_container_states_stay_codes():

@@ -87,9 +87,7 @@ def format_predicate(predicate, write_range):
 
 def check_declared(name, kind):
     if kind.is_generated or kind.is_open:
-        raise ValueError(
-            f"{name!r} must be declared with its bounds or categories; it is {kind}."
-        )
+        raise ValueError(f"{name!r} must be declared with its bounds or categories; it is {kind}.")
 
 
 def check_names(columns):
