@@ -20,7 +20,7 @@ from skdpgen.quality import (
     warn_of_noise,
     warn_of_sketch,
 )
-from skdpgen.tables import Boolean, Category, Number, Schema
+from skdpgen.tables import Boolean, Category, Date, Number, Schema
 from skdpgen.tables.quality import MUCH_AT_BOUND, warn_of_levels, warn_of_table
 from skdpgen.tables.report import describe
 
@@ -110,6 +110,32 @@ def test_much_at_a_bound(lower, counts, ends):
     assert not warned_of(Number(lower, 10, n_knots=4, atoms=[lower, 10]), [*counts, 0, 0])
     # Each value has its knot: the counts show that none is beyond.
     assert not warned_of(Number(1, 4, decimals=0), [900, 50, 50, 900])
+
+
+FIRST, LAST = np.array(["2020-01-01", "9999-12-31"], dtype="M8[s]")
+DECLARED = {
+    "ratings": (lambda u: np.where(u < 0.7, 5, 1 + (u * 40) % 4 // 1), Number(1, 5, decimals=0)),
+    "two days": (lambda u: FIRST + (u < 0.7) * 86_400, Date("2020-01-01", "2020-01-02")),
+    "at the upper bound": (lambda u: np.where(u < 0.7, 10.0, 10 * u), Number(0, 10)),
+    "code": (lambda u: np.where(u < 0.3, 999.0, 50 * u), Number(0, 50, atoms=[999])),
+    "default date": (
+        lambda u: np.where(u < 0.3, LAST, FIRST + (u * 9e7).astype(int)),
+        Date("2020-01-01", "2022-12-31", atoms=["9999-12-31"]),
+    ),
+    "nearly constant": (lambda u: u < 0.98, Boolean()),
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_declared_columns_are_silent(name, epsilon):
+    make_cells, column = DECLARED[name]
+    u = np.random.default_rng(0).random(3000)
+    table = pd.DataFrame({"x": make_cells(u), "y": np.sin(1e4 * u)})
+    schema = Schema({"x": column, "y": Number(-1, 1)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitQualityWarning)
+        DPSWFlowSampler(epsilon, 1e-6, schema=schema, n_steps=2, random_state=0).fit(table)
 
 
 def test_columns_of_two_values_end_at_both():

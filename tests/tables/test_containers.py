@@ -605,7 +605,18 @@ class _WithInterface:
         self.__array_interface__ = cells.__array_interface__
 
 
+def _make_read_only(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
 ARRAYS = {
+    "read-only": _make_read_only,
+    "Fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "reversed": lambda X: X[::-1].copy()[::-1],
+    "rows in a list": list,
     "gradients": lambda X: torch.tensor(X, requires_grad=True),
     "__array__": _WithArray,
     "__array_interface__": _WithInterface,
@@ -623,7 +634,8 @@ def test_arrays_of_any_library_give_what_numpy_gives(name):
     given = ARRAYS[name](X)
     made, expected = (make(bounds=(0, 1)).fit(rows).sample(9) for rows in (given, X))
     assert_array_equal(np.asarray(adapt(made).data, dtype=np.float32), expected)
-    assert adapt(made).dtypes == adapt(given).dtypes
+    if not isinstance(given, list):
+        assert adapt(made).dtypes == adapt(given).dtypes
     assert made.__class__ is (type(given) if hasattr(given, "columns") else np.ndarray)
 
 

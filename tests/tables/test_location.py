@@ -343,6 +343,7 @@ def fit(column, declared=None):
     [
         ("{:.2f}%", Number, 0, 1100),
         ("EUR {:.2f}", Number, 0, 1100),
+        ("₹{:.2f}", Number, 0, 1100),
         ("({:.2f})", Number, -1100, 0),
         ("{:,.2f}", Number, 0, 1100),
         ("{:d}", Number, 0, 1100),
