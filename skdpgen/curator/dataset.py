@@ -201,7 +201,8 @@ class Dataset:
         head = X.head if self.is_in_parts else X
         # The type's name only: a repr would print cells.
         if not isinstance(head, pd.DataFrame):
-            raise ValueError(f"With a schema, X must be a DataFrame; got {type(head).__name__}.")
+            what = "chunks of X must be tables" if self.is_in_parts else "X must be a DataFrame"
+            raise ValueError(f"With a schema, {what}; got {type(head).__name__}.")
         return head.iloc[:0]
 
     def validate_array(

@@ -5,7 +5,7 @@ import contextlib
 import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 
@@ -160,10 +160,21 @@ class TableChunks(TableInParts):
             else:
                 yield chunk.drop(columns=self.person_column), chunk[self.person_column]
 
+    def _call(self):
+        chunks = self._function()
+        # Tables are iterable: over their names.
+        is_table = hasattr(chunks, "columns") or isinstance(chunks, str | Mapping)
+        if is_table or not isinstance(chunks, Iterable):
+            raise TableError(
+                "The function that gives the chunks of X must return an iterator of tables, as "
+                f"lambda: iter([table]); it returned {type(chunks).__name__}."
+            )
+        return chunks
+
     def _read(self):
         # Errors of files quote no cell.
         harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
-        chunks = iter_quietly(self._function, harmless, _describe_failure)
+        chunks = iter_quietly(self._call, harmless, _describe_failure)
         for chunk in chunks:
             chunk, self.container, _ = adapt(chunk)
             # Readers may end with an empty chunk.

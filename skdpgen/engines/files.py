@@ -26,6 +26,8 @@ from .excel import iter_rows
 _CHUNK_ROWS = 50_000
 # Most characters of the first line in which a separator is sought.
 _MOST_HEADER = 1_000_000
+# How files of gzip, zip, bzip2, xz, Zstandard and old spreadsheets begin.
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"\xd0\xcf")
 # The usual separators of cells, with their names in messages.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
@@ -261,6 +263,8 @@ class TableFile:
     def _check_encoding(self, path):
         with path.open("rb") as file:
             start = file.readline(1000)
+        if start.startswith(_COMPRESSED):
+            raise TableError(f"{path} is compressed, or no text: unpack it, or save it as CSV.")
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
             raise TableError(
                 f"{path} seems to be in UTF-16; say so by --encoding utf-16, or save it as UTF-8."

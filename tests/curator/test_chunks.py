@@ -291,6 +291,25 @@ def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
     assert not any(SECRET in str(warning.message) for warning in caught)
 
 
+NO_CHUNKS = {
+    "table": (lambda: make_visits(), "must return an iterator of tables.* returned DataFrame"),
+    "columns": (lambda: {SECRET: [1.0]}, "it returned dict"),
+    "text": (lambda: SECRET, "it returned str"),
+    "nothing": (lambda: None, "it returned NoneType"),
+    "arrays": (lambda: iter([np.zeros((9, 2))]), "chunks of X must be tables; got ndarray"),
+}
+
+
+@pytest.mark.parametrize("name", NO_CHUNKS)
+@pytest.mark.parametrize("schema", ["auto", "private"])
+def test_functions_that_give_no_chunks_are_refused_for_nothing(name, schema):
+    function, match = NO_CHUNKS[name]
+    with PrivacyBudget(1.0, 1e-5) as budget, pytest.raises(ValueError, match=match) as raised:
+        DPSWFlowSampler(1.0, 1e-5, schema=schema, n_steps=1).fit(function)
+    assert budget.spent == 0
+    assert_not_quoted(raised.value, SECRET)
+
+
 def test_a_file_that_is_not_there_is_named():
     sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1)
     with pytest.raises(TableError, match=r"FileNotFoundError: No such file.*, none\.csv"):

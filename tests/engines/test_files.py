@@ -218,6 +218,14 @@ def test_encodings(tmp_path, encoding):
             TableFile(path, None, sep=";").names()
 
 
+@pytest.mark.parametrize("compression", ["gzip", "zip", "bz2", "xz"])
+def test_compressed_files_are_named_as_such(tmp_path, compression):
+    path = tmp_path / "ages.csv"
+    pd.DataFrame({"age": [31, 62]}).to_csv(path, index=False, compression=compression)
+    with pytest.raises(TableError, match=r"ages\.csv is compressed.* unpack it"):
+        TableFile(path).names()
+
+
 def test_columns_are_left_out(tmp_path):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]})
