@@ -12,6 +12,7 @@ from ..ids import (
     curator,
     edges,
     engines,
+    files,
     fuzz,
     history_cells,
     ldp_entropic_gan,
@@ -419,6 +420,18 @@ PRIVACY = {
         "(*inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
         clients("the_certificate_names_what_was_done"),
     ),
+    "fill values of sparse columns get out": Fault(
+        "curator.dtypes:hide_values",
+        "pd.isna(dtype.fill_value) or dtype.fill_value == 0",
+        "True",
+        containers("fill_values_of_sparse_columns_do_not_get_out"),
+    ),
+    "a dict of rows is taken for one of columns": Fault(
+        "curator.containers:_adapt_columns",
+        "None if isinstance(column, Mapping) else column",
+        "column",
+        containers("objects_that_are_no_table_are_refused[columns by label]"),
+    ),
     "texts in a list choose the dtype of their column": Fault(
         "curator.containers:_make_series",
         "object if cells.dtype == object else None",
@@ -612,5 +625,29 @@ FUNCTION = {
         '"USmMO" if is_frame else "USmM"',
         '"USmM"',
         sliced_wasserstein("bad_data[text, objects]"),
+    ),
+    "missing durations are texts": Fault(
+        "curator.cells:_write",
+        "None if np.isnat(cell) else str(cell.astype('m8[us]').item())",
+        "str(cell.astype('m8[us]').item())",
+        cells("cells_with_a_text_of_their_own_are_read_as_that[3-np.timedelta64('NaT')-None]"),
+    ),
+    "sparse columns come back dense": Fault(
+        "curator.dtypes:hide_values",
+        "pd.SparseDtype(dtype.subtype, *[dtype.fill_value] * bool(is_plain))",
+        "None",
+        containers("sparse_columns_come_back_sparse[False-int]"),
+    ),
+    "a table from a function is read as its names": Fault(
+        "curator.tables:TableChunks._call",
+        'hasattr(chunks, "columns") or isinstance(chunks, str | Mapping)',
+        "False",
+        chunks("functions_that_give_no_chunks_are_refused_for_nothing[auto-table]"),
+    ),
+    "compressed files are read as texts": Fault(
+        "engines.files:TableFile._check_encoding",
+        "start.startswith(_COMPRESSED)",
+        "False",
+        files("compressed_files_are_named_as_such[gzip]"),
     ),
 }

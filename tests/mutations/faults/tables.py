@@ -157,9 +157,9 @@ PRIVACY = {
         cells("first_chunks_say_names_only"),
     ),
     "the width of the longest private label is kept": Fault(
-        "tables.kind:_keep_plain",
-        'not (isinstance(dtype, np.dtype) and dtype.kind in "US")',
-        "True",
+        "curator.dtypes:hide_values",
+        'isinstance(dtype, np.dtype) and dtype.kind in "US"',
+        "False",
         tables("the_width_of_private_labels_does_not_get_out"),
     ),
     "a dtype that a cell has made is refused": Fault(
@@ -332,6 +332,18 @@ FUNCTION = {
         "numbers[others == position] = atom",
         "numbers[others == position] = np.clip(atom, *self.knots[[0, -1]])",
         point_masses("atoms_alone_are_drawn_as_they_are"),
+    ),
+    "decimals behind groups of thousands are rounded": Fault(
+        "tables.columns.cell_kinds:_make_column",
+        '("number", "decimal comma", "grouped")',
+        '("number", "decimal comma")',
+        location("decimals_stay_behind_groups_of_thousands[False--2]"),
+    ),
+    "messages list all knots": Fault(
+        "tables.columns.base:Column.__str__",
+        "len(value) <= _MOST_SHOWN",
+        "True",
+        conditions("messages_list_no_knots[knots]"),
     ),
     "codes have two digits": Fault(
         "tables.columns.cell_kinds",
