@@ -236,7 +236,7 @@ def _adapt_columns(columns, library):
     read = {
         name: Adapted(as_objects(column), NUMPY, [np.dtype(object)])
         if isinstance(column, list | tuple)
-        else adapt(None if isinstance(column, Mapping) else column)
+        else adapt(column)
         for name, column in columns.items()
     }
     if any(getattr(column.data, "ndim", 0) != 1 for column in read.values()):

@@ -426,11 +426,11 @@ PRIVACY = {
         "True",
         containers("fill_values_of_sparse_columns_do_not_get_out"),
     ),
-    "a dict of rows is taken for one of columns": Fault(
+    "matrices are columns of a dict": Fault(
         "curator.containers:_adapt_columns",
-        "None if isinstance(column, Mapping) else column",
-        "column",
-        containers("objects_that_are_no_table_are_refused[columns by label]"),
+        'getattr(column.data, "ndim", 0) != 1',
+        "False",
+        containers("objects_that_are_no_table_are_refused[matrices]"),
     ),
     "texts in a list choose the dtype of their column": Fault(
         "curator.containers:_make_series",
