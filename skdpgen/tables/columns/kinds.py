@@ -70,6 +70,7 @@ def infer_public_column(name, column, n_knots):
     missing = bool(column.isna().any())
     try:
         if isinstance(column.dtype, pd.CategoricalDtype):
+            check_dtype(column.dtype, "it", f"frame[{name!r}]")
             kind = Ordinal if column.dtype.ordered else Category
             return kind(column.dtype.categories.tolist(), missing=missing)
         inferred = infer_dtype(column, skipna=True)
