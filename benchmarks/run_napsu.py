@@ -119,8 +119,10 @@ def sample_by_napsu(records, seed, options):
         command = [options.peers, "-W", "ignore", script, "napsu", rows, synthetic]
         command += ["--epsilon", options.epsilon, "--delta", DELTA, "--seed", seed]
         command += ["--sets", 5 * options.sets, "--sizes", *map(len, LEVELS.values())]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run([str(part) for part in command], check=True, **quiet)
+        command = [str(part) for part in command]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"The fit of records {seed} failed: {done.stderr[-1000:]}")
         codes = pd.read_csv(synthetic)
     made = pd.DataFrame({name: np.array(at)[codes[name]] for name, at in LEVELS.items()})
     return [made[at : at + len(records)] for at in range(0, len(made), len(records))]
