@@ -59,7 +59,7 @@ CAUSES = {
     "Declare the categories, or numbers beside texts as Number(missing=True), shorten codes to a "
     "prefix, as with X[name].str[:3], or drop columns whose values are distinct.",
     "values unresolved": "The values of columns {} are closer to each other than inference "
-    "resolves, or constant. Subtract a public level, or declare their bounds, as "
+    "resolves, or constant. Subtract a public level, or declare bounds that are near to them, as "
     "Number(lower, upper).",
     "apart": "Columns {} have values apart from the others that are not located: a code would be "
     "spread among numbers. Declare codes, as Number(atoms=[7777]) or Date(atoms=['2100-06-30']).",
