@@ -19,6 +19,7 @@ from ..tables.inference.ranges import (
     find_clear,
     find_range,
     narrow_range,
+    weigh_sizes,
 )
 from .box import BoxFormat
 
@@ -148,8 +149,16 @@ class OpenBoxFormat(BoxFormat):
         starts = [np.searchsorted(self.knots, 0) * (name == _ENCODED) for name in names]
         # Absent records are in no count: those with a missing number, for example.
         noise = 2 * std * math.sqrt(len(self.knots))
+        # Centred columns are as usual as positive ones.
+        weights = weigh_sizes(self.knots) + weigh_sizes(-self.knots)
         found = [
-            find_range(self.knots[start:], row[start:], std, min(n_records, row.sum() - noise))
+            find_range(
+                self.knots[start:],
+                row[start:],
+                std,
+                min(n_records, row.sum() - noise),
+                weights=weights[start:],
+            )
             for start, row in zip(starts, counts, strict=True)
         ]
         unclear = [

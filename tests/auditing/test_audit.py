@@ -48,7 +48,7 @@ TABLE = DPSWFlowSampler(4.0, schema=Schema(KINDS))
 # How much of the claim has to be shown of each release, and what is asked for beside sizes.
 SOUND = {
     "second moments": (DPPCA(bounds=(0, 1)), 0.75),
-    "second moments, of what is found": (DPPCA(), 0.4),
+    "second moments, of what is found": (DPPCA(), 0.35),
     "second moments, replaced": (DPPCA(bounds=(0, 1), relation="replace_one"), 0.4),
     "slice sketch": (SKETCH, 0.75),
     "tables": (TABLE, 0.75),
@@ -276,7 +276,7 @@ def test_noise_that_follows_from_the_record(monkeypatch):
         # Nearly half of the records are extreme, and would be inside if they were there.
         (DPPCA(epsilon=10.0, bounds=(0, 1)), 60, None, 50),
         # Inferred ranges are mostly noise: how far rows are outside depends on it.
-        (DPPCA(epsilon=4.0), 300, 30, 1.5),
+        (DPPCA(epsilon=4.0), 300, 30, 1),
     ],
     ids=["declared", "auto", "auto, replaced", "auto, few records", "auto, inferred bounds"],
 )

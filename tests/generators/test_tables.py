@@ -573,7 +573,7 @@ def test_chunks_give_what_the_table_gives():
     ("X", "match"),
     [
         (lambda: iter([]), "has no rows"),
-        (lambda: iter([1]), "must be a DataFrame"),
+        (lambda: iter([1]), "must be tables; got int"),
         (lambda: iter([make_table(), make_table().drop(columns="age")]), "lacks columns"),
     ],
 )

@@ -227,8 +227,8 @@ FUNCTION = {
     ),
     "spare levels that nobody has are generated": Fault(
         "learners.table_rows:TableRows.to_probabilities",
-        ".masked_fill(self.is_empty, -torch.inf)",
-        "",
+        "logits + self.offset.new_zeros(()).masked_fill(self.is_empty, -torch.inf)",
+        "logits",
         schema_report("spare_levels_within_noise_are_never_generated[particles]"),
     ),
     "a change of one level shifts all": Fault(
