@@ -19,8 +19,8 @@ from ..tables.inference.ranges import (
     find_clear,
     find_range,
     narrow_range,
-    weigh_sizes,
 )
+from ..tables.inference.windows import weigh_sizes
 from .box import BoxFormat
 
 # More columns than this share one range: a range for each would cost too much.

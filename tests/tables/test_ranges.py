@@ -15,8 +15,8 @@ from skdpgen.tables.inference.ranges import (
     find_range,
     narrow_range,
     quantile_knots,
-    weigh_sizes,
 )
+from skdpgen.tables.inference.windows import weigh_sizes
 
 
 def count(knots, values):

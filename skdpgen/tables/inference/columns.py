@@ -56,9 +56,9 @@ from .ranges import (
     find_range,
     narrow_range,
     quantile_knots,
-    weigh_sizes,
 )
 from .tails import describe_loss
+from .windows import weigh_sizes
 
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
 # records, on average, in units of its noise: twice as much where the records of each level of the

@@ -5,22 +5,17 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import softmax
 from scipy.stats import norm
 
 from ..blocks import share_below, share_between_knots
 from ..columns.number import N_KNOTS
 from ..columns.values import FINEST
+from .windows import guess_range, list_windows, sum_windows
 
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
 _SPREAD, _SIGNAL = 24, 6.0
 # How likely it is that, among all counts of a kind, mere noise is taken for values.
 _FALSE_ALARM = 0.0005
-# Sizes of numbers in general: mean and deviation of their binary logarithm, and the share of those
-# above zero. They choose a range that does not show above the noise; its ends are this quantile of
-# their posterior distributions, outwards. All are set by hand, the last one on tables of 1,000 to
-# 4,000 rows: a smaller range cuts amounts, and a larger one blows small counts up.
-_USUAL_SIZE, _SIZES_VARY, _POSITIVE, _QUANTILE = 6.0, 6.0, 0.95, 0.65
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
@@ -91,14 +86,6 @@ def find_clear(std, n_counts):
     return std * norm.isf(_FALSE_ALARM / max(1, n_counts))
 
 
-def weigh_sizes(knots):
-    """Return how usual numbers of the size of each knot of a wide grid are, up to a factor."""
-    with np.errstate(divide="ignore"):
-        octaves = np.log2(np.abs(knots))
-    weights = np.where(knots == 0, 0.5, norm.pdf(octaves, _USUAL_SIZE, _SIZES_VARY))
-    return weights * np.where(knots < 0, 1 - _POSITIVE, _POSITIVE)
-
-
 def find_range(knots, counts, std, n_values=None, unit=None, weights=None):
     """Return the range of values that were counted near knots, with noise.
 
@@ -144,7 +131,7 @@ def find_range(knots, counts, std, n_values=None, unit=None, weights=None):
         lowest = len(knots) - 1 - lowest
         first = len(knots) - 1 - _end_range(-knots[::-1], counts[::-1], std, lowest, unit)
     else:
-        first, last = _guess_range(counts, std, n_values, weights)
+        first, last = guess_range(counts, std, n_values, weights)
     # A small bound of a guess on the other side of zero may as well be noise.
     farthest = _NEAR_ZERO * max(abs(knots[[first, last]]))
     if 0 in knots and (knots[first] > 0 or not is_resolved) and abs(knots[first]) < farthest:
@@ -411,42 +398,11 @@ def _count_empty(knots, counts, std, n_values, wide):
 
 def _find_windows(counts, std):
     """Return the first and the last knots of full windows, and whether there are any."""
-    starts, ends = _list_windows(len(counts))
-    scores = _sum_windows(counts, starts, ends) / np.sqrt(ends - starts + 1)
+    starts, ends = list_windows(len(counts))
+    scores = sum_windows(counts, starts, ends) / np.sqrt(ends - starts + 1)
     # Without noise, sums of floats leave some.
     is_full = scores > max(find_clear(std, len(starts)), 1e-9 * np.abs(scores).max())
     return starts[is_full], ends[is_full], bool(is_full.any())
-
-
-def _guess_range(counts, std, n_values, weights):
-    """Return the first and the last knot of a range that noise hides.
-
-    Values are spread evenly over one of the windows. Its prior weight is the geometric mean of
-    those of its knots, and the likelihood of the counts is normal.
-    """
-    starts, ends = _list_windows(len(counts))
-    widths, sums = ends - starts + 1, _sum_windows(counts, starts, ends)
-    weights = np.ones(len(counts)) if weights is None else weights
-    logits = _sum_windows(np.log(weights), starts, ends) / widths
-    if std > 0:
-        n_values = sums.clip(0) if n_values is None else n_values
-        logits += n_values * (sums - n_values / 2) / (widths * std**2)
-    masses = softmax(logits)
-    first, last = (np.cumsum(np.bincount(where, masses)) for where in (starts, ends))
-    return np.searchsorted(first, 1 - _QUANTILE), np.searchsorted(last, _QUANTILE)
-
-
-def _list_windows(n_knots):
-    """Return the first and the last knots of all windows of 1, 2, 4, ... knots."""
-    widths = 2 ** np.arange(int(np.log2(n_knots)) + 1)
-    starts = [np.arange(n_knots - width + 1) for width in widths]
-    ends = [start + width - 1 for start, width in zip(starts, widths, strict=True)]
-    return np.concatenate(starts), np.concatenate(ends)
-
-
-def _sum_windows(numbers, starts, ends):
-    sums = np.r_[0, np.cumsum(numbers)]
-    return sums[ends + 1] - sums[starts]
 
 
 def _end_range(knots, counts, std, inner, unit):

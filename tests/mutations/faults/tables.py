@@ -730,13 +730,13 @@ FUNCTION = {
         ranges("a_window_is_no_wider_than_what_it_holds"),
     ),
     "noise of any size is as likely a range": Fault(
-        "tables.inference.ranges:_guess_range",
-        "_sum_windows(np.log(weights), starts, ends) / widths",
+        "tables.inference.windows:guess_range",
+        "sum_windows(np.log(weights), starts, ends) / widths",
         "np.zeros(len(starts))",
         ranges("a_hidden_range_is_where_its_values_are_most_likely"),
     ),
     "counts say nothing of a hidden range": Fault(
-        "tables.inference.ranges:_guess_range",
+        "tables.inference.windows:guess_range",
         "std > 0",
         "False",
         ranges("a_hidden_range_without_usual_sizes_is_any"),
