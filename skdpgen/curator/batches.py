@@ -25,7 +25,7 @@ Block = tuple[torch.Tensor, torch.Tensor]
 # to the bit, as rows in memory.
 _BLOCK = 256
 # Rows per block of cells, whose codes do not depend on the block: larger blocks take less time.
-_CELLS_BLOCK = 2**10
+_CELLS_BLOCK = 2**11
 # Rows per block on an accelerator, where calls take longer than arithmetic.
 _ACCELERATOR_BLOCK = 2**11
 

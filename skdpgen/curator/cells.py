@@ -323,14 +323,18 @@ def name_cell(value) -> str | None:
     return None
 
 
+# Types whose equal values are the same.
+_EXACT = (str, int)
+
+
 def map_cells(function: Callable, cells: list) -> list:
-    """Apply a function to each cell on its own, once to equal texts.
+    """Apply a function to each cell on its own, once to equal texts or whole numbers.
 
     Other cells may be equal and differ, such as 0.0 and -0.0, or 1 and True.
     """
-    texts = {cell for cell in cells if type(cell) is str}
-    known = {text: function(text) for text in texts}
-    return [known[cell] if type(cell) is str else function(cell) for cell in cells]
+    distinct = {cell for cell in cells if type(cell) in _EXACT}
+    known = {cell: function(cell) for cell in distinct}
+    return [known[cell] if type(cell) in _EXACT else function(cell) for cell in cells]
 
 
 def count_names(cells: list) -> Counter:

@@ -2,6 +2,7 @@
 """Data format of tables: columns, encoding of cells, and decoding of samples."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -303,11 +304,18 @@ class TableFormat(Format):
         else:
             TableEncoder(self.schema).encode(self._parse(X))
 
-    def encode(self, X, y=None):
-        """Map cells, an array of objects in the order of the schema, to rows, NaN if invalid."""
+    @property
+    def encode(self):
+        """A function of cells, an array of objects in the order of the schema, to rows.
+
+        NaN marks invalid rows. What it needs of the columns is made once, and not for each block.
+        """
         if self.schema.undeclared:
-            return SchemaInference(self.schema).encode(X)
-        return TableEncoder(self.schema).encode_private(self._parse(X))
+            return SchemaInference(self.schema).encode
+        return partial(self._encode, TableEncoder(self.schema))
+
+    def _encode(self, encoder, X, y=None):
+        return encoder.encode_private(self._parse(X))
 
     def encode_cells(self, X, y=None):
         """Map cells to codes in the columns of a resolved schema; see `HatBasis`."""
