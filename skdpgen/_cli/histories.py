@@ -5,30 +5,25 @@ import contextlib
 import json
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from ..accounting.rounding import show
-from ..exceptions import FitQualityWarning, SpentError
 from ..generators import DPHistorySampler
 from ..tables.histories.joining import Keys, join_names
 from ..tables.metadata.frictionless import write_package
-from .exits import BAD_RESULT
-from .forms import Form
-from .outputs import check_folder, interruptible, new_folder
+from .outputs import check_folder
 from .runs import (
     MOST_DELTA,
     check_options,
     choose_delta,
-    collected_warnings,
+    describe_few,
     end,
-    interrupted,
+    fit_and_write,
     list_doubts,
     open_total,
     shows_progress,
-    stop_for,
 )
 from .summaries import Read, Summary, describe_cost, tell_cost, to_records
 from .tables import TableOptions, read_pairs, read_rules
@@ -47,7 +42,7 @@ class HistoryTask:
         That of persons and that of their rows.
     frames : dict of str to DataFrame
         Their private cells.
-    sampler : DPHistorySampler
+    generator : DPHistorySampler
         Unfitted.
     total : PrivacyBudget or None
         The budget of --budget.
@@ -97,7 +92,7 @@ class HistoryTask:
             for name, table in self.tables.items()
             if len(table.names) > 1
         }
-        self.sampler = DPHistorySampler(
+        self.generator = DPHistorySampler(
             options.epsilon,
             MOST_DELTA if options.delta is None else options.delta,
             relation=options.relation,
@@ -110,60 +105,50 @@ class HistoryTask:
         _, fit_plan, planned = self._plan()
         self.n_persons, self._needed = planned.n_records, fit_plan.min_samples
         if options.delta is None:
-            self.sampler.set_params(delta=choose_delta(self.n_persons, self.total))
-        self.forms = {name: self._find_form(table) for name, table in self.tables.items()}
-        for name, form in self.forms.items():
-            if name in columns:
-                form.check(columns[name], self.n_made)
+            self.generator.set_params(delta=choose_delta(self.n_persons, self.total))
+        for name, schema in columns.items():
+            self.tables[name].make_form({}).check(schema, self.n_made)
 
     @property
     def n_made(self) -> int:
         """Number of synthetic persons."""
         return self.n_persons if self.options.n_persons is None else self.options.n_persons
 
+    @property
+    def _n_columns(self) -> int:
+        return sum(len(table.names) for table in self.tables.values())
+
     def _plan(self):
         keys = Keys(self.options.key, self.options.order)
-        return self.sampler._plan_data(self.frames, None, None, keys)
-
-    def _find_form(self, table) -> Form:
-        suffix = Path(table.path).suffix.lower()
-        form = Form(suffix)
-        if not form.is_csv:
-            return form
-        styles = {name: table.style_of(name) for name in table.names}
-        return Form(suffix, table.file.sep, self.options.encoding, styles)
+        return self.generator._plan_data(self.frames, None, None, keys)
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
         doubts = [doubt for table in self.tables.values() for doubt in table.list_doubts()]
-        doubts += list_doubts(self.n_persons, self.sampler.delta)
+        doubts += list_doubts(self.n_persons, self.generator.delta)
         if self._needed > self.n_persons:
-            doubts.insert(
-                0,
-                f"{self.n_persons:,} persons are too few: at --epsilon "
-                f"{show(self.options.epsilon)}, about {self._needed:,} give more than noise. Use a "
-                "larger --epsilon, or --drop columns.",
-            )
+            units = f"{self.n_persons:,} persons"
+            doubts.insert(0, describe_few(self.options, units, self._n_columns, self._needed))
         return doubts
 
     def fit(self) -> None:
         """Fit the sampler, and charge the budget of --budget."""
         with self.total or contextlib.nullcontext():
-            self.sampler.fit(self.frames, persons=self.options.key, order=self.options.order)
+            self.generator.fit(self.frames, persons=self.options.key, order=self.options.order)
 
-    def write(self, folder: Path) -> dict[str, str]:
+    def describe_spent(self) -> str:
+        """Return what a run that wrote nothing has spent."""
+        return f"At most ε = {show(self.options.epsilon)} was spent, on unpublished releases."
+
+    def write(self, folder: Path, messages: list[str]) -> dict[str, str]:
         """Write both tables and what is public of them; return the names of the files."""
-        sampler, names = self.sampler, {}
+        sampler, names = self.generator, {}
         drawn = sampler.sample(self.n_made, random_state=self.options.seed)
         # How texts were written whose types were inferred.
         texts = sampler._format.table.texts or {}
         for name, rows in drawn.items():
-            form = self.forms[name]
-            if form.is_csv:
-                found = {
-                    n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts
-                }
-                form = replace(form, styles={**form.styles, **found})
+            found = {n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts}
+            form = self.tables[name].make_form(found)
             if name in sampler.schemas_:
                 form = form.with_units(sampler.schemas_[name])
             names[name] = f"{name}{form.suffix}"
@@ -186,9 +171,8 @@ class HistoryTask:
 
     def summarize(self, messages: Sequence[str], files: dict[str, str]) -> Summary:
         """Return the summary of what was read, spent and written."""
-        certificate, report = self.sampler.privacy_, self.sampler.schema_report_
-        n_columns = sum(len(table.names) for table in self.tables.values())
-        read = Read(", ".join(self.options.table), self.n_persons, True, n_columns)
+        certificate, report = self.generator.privacy_, self.generator.schema_report_
+        read = Read(", ".join(self.options.table), self.n_persons, True, self._n_columns)
         columns = report[["kind", "share_other", "share_missing", "noise", "finding"]]
         data = {
             "command": "histories",
@@ -207,22 +191,6 @@ def histories(options: Namespace) -> int:
     """Fit a sampler to two private tables, and write synthetic ones."""
     check_folder("--output", options.output)
     task = HistoryTask(options)
-    stop_for(task.list_doubts(), options)
-    try:
-        with interruptible() as commit, new_folder(options.output, commit) as folder:
-            with collected_warnings() as caught:
-                task.fit()
-            names = task.write(folder)
-    except KeyboardInterrupt as interrupt:
-        spent = f"At most ε = {show(options.epsilon)} was spent, on unpublished releases."
-        raise interrupted(interrupt, spent) from None
-    except (OSError, ValueError) as error:
-        if not hasattr(task.sampler, "privacy_"):
-            raise
-        raise SpentError(
-            f"{error} No file was written. ε = {show(options.epsilon)} was spent."
-        ) from None
+    names, messages, code = fit_and_write(task, options)
     files = {name: str(Path(options.output) / file) for name, file in names.items()}
-    summary = task.summarize([str(warning) for warning in caught], files)
-    is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
-    return end(summary, options, BAD_RESULT if options.fail_on_warning and is_bad else 0)
+    return end(task.summarize(messages, files), options, code)

@@ -164,7 +164,9 @@ def replaced(
     temporary: list[str] = []
     try:
         for target in targets:
-            temporary.append(_make_beside(target))
+            handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=_PREFIX)
+            os.close(handle)
+            temporary.append(name)
         yield temporary
         for name, target in zip(temporary, targets, strict=True):
             # To the disk before the rename, or a crash could leave an empty file under the final
@@ -176,13 +178,8 @@ def replaced(
             os.replace(name, target)
     finally:
         for name in temporary:
-            _remove(name)
-
-
-def _make_beside(target: str) -> str:
-    handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=_PREFIX)
-    os.close(handle)
-    return name
+            # Those that were renamed are gone.
+            Path(name).unlink(missing_ok=True)
 
 
 def _mode_of(target: str, new: int) -> int:
@@ -198,11 +195,6 @@ def _flush(name: str) -> None:
     """Write a file to the disk, before it replaces another."""
     with open(name, "rb+") as file:
         os.fsync(file.fileno())
-
-
-def _remove(name: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name)
 
 
 class Interrupted(KeyboardInterrupt):

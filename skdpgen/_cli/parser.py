@@ -2,6 +2,8 @@
 """Parser of the command line, which imports only the standard library."""
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 
 from .._version import __version__
 from .exits import DESCRIPTION
@@ -101,10 +103,6 @@ def _add_keys(command: argparse.ArgumentParser, is_required: bool = False) -> No
         help='a public JSON file of rules across both tables, {"rules": [...]}, of columns by the '
         "names table.column",
     )
-
-
-def _add_preview(command: argparse.ArgumentParser) -> None:
-    _add_synthesize(command, is_preview=True)
 
 
 def _add_look(command: argparse.ArgumentParser) -> None:
@@ -350,11 +348,11 @@ def _add_relation(command: argparse.ArgumentParser) -> None:
 
 
 # The purpose of each command, its options, and the module that holds it.
-_COMMANDS = {
+_COMMANDS: dict[str, tuple[str, Callable, str]] = {
     "synthesize": ("write a synthetic table from a private one", _add_synthesize, "synthesis"),
     "preview": (
         "say what to expect of a synthesis with the same options",
-        _add_preview,
+        partial(_add_synthesize, is_preview=True),
         "synthesis",
     ),
     "histories": (

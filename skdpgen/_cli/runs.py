@@ -12,10 +12,10 @@ from typing import Any
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from ..accounting.rounding import show
-from ..exceptions import FitQualityWarning
+from ..exceptions import FitQualityWarning, SpentError
 from ..tables.schema import Schema
-from .exits import StoppedError
-from .outputs import Interrupted, print_warning
+from .exits import BAD_RESULT, StoppedError
+from .outputs import Interrupted, interruptible, new_folder, print_warning
 from .summaries import Summary
 
 _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
@@ -119,17 +119,53 @@ def collected_warnings() -> Iterator[list[Warning]]:
     listed += sorted(found.values(), key=lambda message: isinstance(message, FitQualityWarning))
 
 
+def fit_and_write(task: Any, options: Namespace) -> tuple[Any, list[str], int]:
+    """Fit, and write all files of --output or none; say what was spent if either fails.
+
+    Parameters
+    ----------
+    task : Task or HistoryTask
+    options : argparse.Namespace
+
+    Returns
+    -------
+    written : object
+        What ``task.write`` returns.
+    messages : list of str
+        Warnings, to which ``task.write`` may add some.
+    code : int
+        The exit code.
+    """
+    stop_for(task.list_doubts(), options)
+    try:
+        with interruptible() as commit, new_folder(options.output, commit) as folder:
+            with collected_warnings() as caught:
+                task.fit()
+            messages = [str(warning) for warning in caught]
+            written = task.write(folder, messages)
+    except KeyboardInterrupt as interrupt:
+        raise interrupted(interrupt, task.describe_spent()) from None
+    except (OSError, ValueError) as error:
+        # Without a certificate, the error of the fit says itself what was spent.
+        if not hasattr(task.generator, "privacy_"):
+            raise
+        raise SpentError(f"{error} No file was written. {task.describe_spent()}") from None
+    is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
+    return written, messages, BAD_RESULT if options.fail_on_warning and is_bad else 0
+
+
+def describe_few(options: Namespace, units: str, n_columns: int, needed: int) -> str:
+    """Return why a command stops that needs more rows than `units`, such as "300 rows"."""
+    return (
+        f"{units} are too few: at --epsilon {show(options.epsilon)}, with {n_columns} columns, "
+        f"about {needed:,} give more than noise. Use a larger --epsilon, or --drop columns."
+    )
+
+
 def interrupted(interrupt: KeyboardInterrupt, spent: str) -> Interrupted:
     """Return the error of a signal, which says what was spent."""
     number = getattr(interrupt, "number", signal.SIGINT)
     return Interrupted(number, f"interrupted: no file was written. {spent}")
-
-
-def describe_spent(budget: PrivacyBudget | None) -> str:
-    """Return what a run that wrote nothing has spent."""
-    if budget is None:
-        return "With --seed, nothing is private."
-    return f"Until then ε = {show(budget.spent)} was spent, on unpublished releases."
 
 
 def end(summary: Summary, options: Namespace, code: int) -> int:

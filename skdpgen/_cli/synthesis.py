@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,22 +23,22 @@ from ..checks import read_file
 from ..curator.texts import PLAIN, TextStyle
 from ..engines.files import list_files
 from ..evaluation import report as make_report
-from ..exceptions import FitQualityWarning, SpentError
 from ..forecasts import Forecast
 from ..looks import count_needed_rows, infer_schema
 from ..tables.report import describe
 from ..tables.schema import Schema
-from .exits import BAD_RESULT, STOPPED
+from .exits import STOPPED
 from .forms import Form
-from .outputs import check_folder, check_outputs, interruptible, new_folder, replaced
+from .outputs import check_folder, check_outputs, interruptible, replaced
 from .runs import (
     MOST_DELTA,
     check_options,
     choose_delta,
     collected_warnings,
-    describe_spent,
+    describe_few,
     end,
     find_unit,
+    fit_and_write,
     interrupted,
     list_doubts,
     make_generator,
@@ -52,7 +53,7 @@ from .tables import TableOptions, list_given
 _PIECE = 100_000
 
 
-@dataclass(frozen=True)
+@dataclass
 class Task:
     """A synthesis before anything is spent.
 
@@ -94,7 +95,7 @@ class Task:
             generator.set_params(delta=choose_delta(table.count(), total))
         forecast = Forecast.of(generator, table.rows, target=options.target, persons=table.persons)
         task = cls(options, table, total, generator, forecast)
-        task.form.check(table.schema, task.n_made)
+        task.make_form({}).check(table.schema, task.n_made)
         return task
 
     @property
@@ -107,30 +108,23 @@ class Task:
         """Number of synthetic rows."""
         return self.n_units if self.options.n_rows is None else self.options.n_rows
 
-    @property
-    def form(self) -> Form:
-        """The form of the private table, which synthetic rows have; see `find_form`."""
-        return self._find_form({})
-
-    def _find_form(self, found: dict[str, TextStyle]) -> Form:
-        suffix = Path(self.table.path).suffix.lower()
-        form = Form(suffix, escapes=self.options.escape_formulas)
-        if not form.is_csv:
-            return form
-        styles = {name: self.table.style_of(name) for name in self.table.names} | found
-        return Form(suffix, self.table.file.sep, self.options.encoding, styles, form.escapes)
+    def make_form(self, found: Mapping[str, TextStyle]) -> Form:
+        """Return the form of the private table, with inferred styles, for synthetic rows."""
+        return self.table.make_form(found, escapes=self.options.escape_formulas)
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
         doubts = self.table.list_doubts() + list_doubts(self.n_units, self.generator.delta)
         forecast = self.forecast
         if forecast.min_samples > forecast.n_expected:
-            few = describe_few(self.options, self.n_units, self.table, forecast.min_samples)
-            doubts.insert(0, few)
+            n_columns = len(self.table.names)
+            units = self.table.describe_units(self.n_units)
+            doubts.insert(0, describe_few(self.options, units, n_columns, forecast.min_samples))
         return doubts
 
-    def make_budget(self) -> PrivacyBudget | None:
-        """Return a budget that tells what a fit that fails has spent; None with a seed."""
+    @cached_property
+    def _budget(self) -> PrivacyBudget | None:
+        """A budget that tells what a fit that fails has spent; None with a seed."""
         if self.options.seed is not None:
             # A budget refuses fits whose noise follows from a seed.
             return None
@@ -142,9 +136,16 @@ class Task:
             threshold_delta=threshold_delta(certificate.events),
         )
 
+    def describe_spent(self) -> str:
+        """Return what a run that wrote nothing has spent."""
+        if self._budget is None:
+            return "With --seed, nothing is private."
+        return f"Until then ε = {show(self._budget.spent)} was spent, on unpublished releases."
+
     def fit(self) -> None:
         """Fit the generator, and charge the budget of --budget."""
-        with self.total or contextlib.nullcontext():
+        none = contextlib.nullcontext()
+        with self._budget or none, self.total or none:
             self.generator.fit(
                 self.table.rows, target=self.options.target, persons=self.table.persons
             )
@@ -155,8 +156,8 @@ class Task:
         A report that cannot be made is added to the messages: the rows are paid for.
         """
         counts = None
-        generator, names = self.generator, {"rows": f"synthetic{self.form.suffix}"}
-        form = self._find_form(generator._format.texts or {}).with_units(generator.schema_)
+        generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
+        form = self.make_form(generator._format.texts or {}).with_units(generator.schema_)
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
         first = next(pieces)
         form.write(chain([first], pieces), folder / names["rows"])
@@ -192,37 +193,14 @@ class Task:
         )
 
 
-def describe_few(options: Namespace, n_units: int, table: TableOptions, needed: int) -> str:
-    """Return why a command stops that needs more rows."""
-    what = "rows" if table.persons is None else "persons"
-    return (
-        f"{n_units:,} {what} are too few: at --epsilon {show(options.epsilon)}, with "
-        f"{len(table.names)} columns, about {needed:,} rows give more than noise. Use a larger "
-        "--epsilon, or --drop columns."
-    )
-
-
 def synthesize(options: Namespace) -> int:
     """Fit a generator to a private table, and write synthetic rows and what belongs to them."""
     check_folder("--output", options.output)
     task = Task.of(options)
-    stop_for(task.list_doubts(), options)
-    budget, generator = task.make_budget(), task.generator
-    try:
-        with interruptible() as commit, new_folder(options.output, commit) as folder:
-            with collected_warnings() as caught, budget or contextlib.nullcontext():
-                task.fit()
-            messages = [str(warning) for warning in caught]
-            names, counts = task.write(folder, messages)
-    except KeyboardInterrupt as interrupt:
-        raise interrupted(interrupt, describe_spent(budget)) from None
-    except (OSError, ValueError) as error:
-        if not hasattr(generator, "privacy_"):
-            raise
-        raise SpentError(f"{error} No file was written. {describe_spent(budget)}") from None
-    together, differing = _add_look(generator.privacy_, options.schema)
+    (names, counts), messages, code = fit_and_write(task, options)
+    together, differing = _add_look(task.generator.privacy_, options.schema)
     summary = summarize_fit(
-        generator,
+        task.generator,
         counts,
         task.read(),
         differing + messages,
@@ -230,8 +208,7 @@ def synthesize(options: Namespace) -> int:
         together,
         has_budget=task.total is not None,
     )
-    is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
-    return end(summary, options, BAD_RESULT if options.fail_on_warning and is_bad else 0)
+    return end(summary, options, code)
 
 
 def preview(options: Namespace) -> int:
@@ -280,7 +257,8 @@ def look(options: Namespace) -> int:
     doubts = table.list_doubts() + list_doubts(n_units, delta)
     needed = count_needed_rows(table.rows, **asked)
     if needed > n_units * (options.max_rows_per_person or 1):
-        doubts.insert(0, describe_few(options, n_units, table, needed))
+        units = table.describe_units(n_units)
+        doubts.insert(0, describe_few(options, units, len(table.names), needed))
     stop_for(doubts, options)
     try:
         with interruptible() as commit, replaced(outputs.values(), commit) as paths:
@@ -334,7 +312,7 @@ def write_schema(
     parts = {
         "schema": schema.to_json().rstrip(),
         # How cells are written, where it is not as by default.
-        "texts": json.dumps({n: s for n, s in map(_to_dict, styles.items()) if s}),
+        "texts": json.dumps({n: given for n, s in styles.items() if (given := _list_given(s))}),
         "report": report.rename_axis("column")
         .reset_index()
         .to_json(orient="records", force_ascii=False),
@@ -343,7 +321,7 @@ def write_schema(
     return "{" + ",".join(f"\n{json.dumps(k)}: {text}" for k, text in parts.items()) + "\n}\n"
 
 
-def _to_dict(item: tuple[str, TextStyle]) -> tuple[str, dict]:
-    name, style = item
+def _list_given(style: TextStyle) -> dict:
+    """Return the parameters of a style that are not at their defaults."""
     given = {f.name: getattr(style, f.name) for f in fields(TextStyle) if f.name != "expected"}
-    return name, {key: value for key, value in given.items() if value != getattr(PLAIN, key)}
+    return {key: value for key, value in given.items() if value != getattr(PLAIN, key)}

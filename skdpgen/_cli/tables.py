@@ -7,7 +7,7 @@ import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
@@ -23,6 +23,7 @@ from ..tables.columns.texts import parse_cells, parse_texts, read_cell
 from ..tables.encoder import check_columns, check_dtypes
 from ..tables.metadata import find_format, load
 from ..tables.schema import Schema
+from .forms import Form
 from .outputs import check_input, check_suffix, is_excel, is_parquet, print_warning
 
 # Values of --types that noisy counts check.
@@ -87,6 +88,14 @@ class TableOptions:
         """Return how the numbers and dates of a column are written, as options and files say."""
         return self._styles.get(name, self._style)
 
+    def make_form(self, found: Mapping[str, TextStyle], *, escapes: bool = False) -> Form:
+        """Return the form of the files, which synthetic rows have, with inferred styles."""
+        form = Form(Path(self.path).suffix.lower(), escapes=escapes)
+        if not form.is_csv:
+            return form
+        styles = {name: self.style_of(name) for name in self.names} | dict(found)
+        return replace(form, sep=self.file.sep, encoding=self._options.encoding, styles=styles)
+
     def list_doubts(self) -> list[str]:
         """List what may be wrong with how cells are read, from public facts only."""
         options = self._options
@@ -116,6 +125,10 @@ class TableOptions:
         if not n_units:
             raise ValueError("The table has no rows.")
         return n_units
+
+    def describe_units(self, n_units: int) -> str:
+        """Return a number of rows, or of persons, as text."""
+        return f"{n_units:,} {'rows' if self.persons is None else 'persons'}"
 
     def _on_engine(self, options: Namespace):
         """Return the lazy table of an engine."""
