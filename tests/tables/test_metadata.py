@@ -850,7 +850,7 @@ def test_losses_of_frictionless_are_named():
     )
     with lost(
         "'pay': decimals, scale; 'job': categories, other; 'day': unit, n_knots; "
-        "'n': that it is an Unknown of Unknown(expected='integer'); "
+        "'n': that it is Unknown(expected='integer'); "
         "the rule Ordered(lower='pay', upper='m')."
     ):
         document = schema.to_metadata()

@@ -5,7 +5,6 @@ A new format is a module with `NAME`, ``recognizes(document)`` and ``read(docume
 with ``write(schema)`` if it is written, too. It is added to `FORMATS`.
 """
 
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields as list_parameters
@@ -191,7 +190,7 @@ def _find_lost(schema, again) -> list[str]:
         if again[name] == column:
             continue
         if type(again[name]) is not type(column):
-            lost.append(f"{name!r}: that it is {_show_type(column)} of {column!r}")
+            lost.append(f"{name!r}: that it is {column!r}")
             continue
         differ = [
             parameter.name
@@ -200,8 +199,3 @@ def _find_lost(schema, again) -> list[str]:
         ]
         lost.append(f"{name!r}: {', '.join(differ)}")
     return lost + [f"the rule {rule!r}" for rule in schema.rules if rule not in again.rules]
-
-
-def _show_type(column) -> str:
-    name = type(column).__name__
-    return ("an " if re.match("[AEIOU]", name) else "a ") + name

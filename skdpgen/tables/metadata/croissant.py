@@ -4,32 +4,20 @@
 The format is described at https://docs.mlcommons.org/croissant/docs/croissant-spec.html.
 """
 
-from .fields import (
-    BOOLEAN,
-    DATE,
-    DATETIME,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    Description,
-    Field,
-    as_list,
-    convert_date_format,
-    set_date_format,
-)
+from .fields import Description, Field, Type, as_list, convert_date_format, set_date_format
 from .tables import choose_table
 
 NAME = "Croissant metadata"
 # Names of types without their prefix, in lower case.
 _TYPES = {
-    **dict.fromkeys(["text", "string", "url", "anyuri"], TEXT),
-    "boolean": BOOLEAN,
-    **dict.fromkeys(["float", "number", "double", "decimal"], NUMBER),
-    **dict.fromkeys(["float16", "float32", "float64"], NUMBER),
-    **dict.fromkeys(["integer", "int", "long", "int8", "int16", "int32", "int64"], INTEGER),
-    **dict.fromkeys(["uint8", "uint16", "uint32", "uint64"], INTEGER),
-    "date": DATE,
-    "datetime": DATETIME,
+    **dict.fromkeys(["text", "string", "url", "anyuri"], Type.TEXT),
+    "boolean": Type.BOOLEAN,
+    **dict.fromkeys(["float", "number", "double", "decimal"], Type.NUMBER),
+    **dict.fromkeys(["float16", "float32", "float64"], Type.NUMBER),
+    **dict.fromkeys(["integer", "int", "long", "int8", "int16", "int32", "int64"], Type.INTEGER),
+    **dict.fromkeys(["uint8", "uint16", "uint32", "uint64"], Type.INTEGER),
+    "date": Type.DATE,
+    "datetime": Type.DATETIME,
 }
 _NESTED = ("imageobject", "audioobject", "videoobject", "boundingbox", "segmentationmask")
 _LISTS = ("enumeration", "split")
@@ -96,11 +84,11 @@ def _read(spec, extract, sets):
         if any(text.startswith("uint") for text in types):
             field.lower = 0
     elif "time" in types:
-        field.type = TEXT
+        field.type = Type.TEXT
         field.drop("that it is of type time (it is read as a category)")
     _read_references(field, spec, sets)
     text = _get(_get(spec, "source") or {}, "format")
-    if text is not None and field.type in (DATE, DATETIME):
+    if text is not None and field.type in (Type.DATE, Type.DATETIME):
         set_date_format(field, convert_date_format(text))
     elif text is not None:
         field.drop("format", text)

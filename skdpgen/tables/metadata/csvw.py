@@ -7,31 +7,21 @@ The format is described at https://www.w3.org/TR/tabular-metadata/.
 from typing import Any
 from urllib.parse import unquote
 
-from .fields import (
-    BOOLEAN,
-    DATE,
-    DATETIME,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    Description,
-    Field,
-    as_list,
-    convert_date_format,
-    set_date_format,
-)
+from .fields import Description, Field, Type, as_list, convert_date_format, set_date_format
 from .tables import choose_table
 
 NAME = "CSVW metadata"
 _CONTEXT = "http://www.w3.org/ns/csvw"
 _TYPES = {
-    **dict.fromkeys(["string", "normalizedString", "token", "language", "Name", "NMTOKEN"], TEXT),
-    **dict.fromkeys(["anyURI", "QName"], TEXT),
-    **dict.fromkeys(["integer", "long", "int", "short", "byte", "gYear"], INTEGER),
-    **dict.fromkeys(["decimal", "double", "float", "number"], NUMBER),
-    "boolean": BOOLEAN,
-    "date": DATE,
-    **dict.fromkeys(["dateTime", "datetime", "dateTimeStamp"], DATETIME),
+    **dict.fromkeys(
+        ["string", "normalizedString", "token", "language", "Name", "NMTOKEN"], Type.TEXT
+    ),
+    **dict.fromkeys(["anyURI", "QName"], Type.TEXT),
+    **dict.fromkeys(["integer", "long", "int", "short", "byte", "gYear"], Type.INTEGER),
+    **dict.fromkeys(["decimal", "double", "float", "number"], Type.NUMBER),
+    "boolean": Type.BOOLEAN,
+    "date": Type.DATE,
+    **dict.fromkeys(["dateTime", "datetime", "dateTimeStamp"], Type.DATETIME),
     **dict.fromkeys(["any", "anyAtomicType"]),
 }
 _LOWER = {"nonNegativeInteger": 0, "positiveInteger": 1, "unsignedLong": 0, "unsignedInt": 0}
@@ -40,14 +30,6 @@ _UPPER = {"nonPositiveInteger": 0, "negativeInteger": -1}
 # Types that are read as categories.
 _AS_TEXTS = {"time", "duration", "dayTimeDuration", "yearMonthDuration", "gDay", "gMonth"}
 _AS_TEXTS |= {"gMonthDay", "gYearMonth"}
-_BOUNDS = {
-    "minimum": ("lower", False),
-    "minInclusive": ("lower", False),
-    "minExclusive": ("lower", True),
-    "maximum": ("upper", False),
-    "maxInclusive": ("upper", False),
-    "maxExclusive": ("upper", True),
-}
 # Properties that a column takes from its schema, table or group of tables.
 _INHERITED = ("datatype", "null", "required", "separator", "default")
 
@@ -99,9 +81,9 @@ def _read(spec, number):
     base = rules.pop("base", "string")
     field = Field(_find_name(spec, number), _TYPES.get(base), missing=not spec.get("required"))
     if base in _LOWER or base in _UPPER:
-        field.type, field.lower, field.upper = INTEGER, _LOWER.get(base), _UPPER.get(base)
+        field.type, field.lower, field.upper = Type.INTEGER, _LOWER.get(base), _UPPER.get(base)
     elif base in _AS_TEXTS:
-        field.type = TEXT
+        field.type = Type.TEXT
         field.drop(f"that it is of type {base} (it is read as a category)")
     elif base not in _TYPES:
         field.problem = f"no column type holds values of type {base!r}."
@@ -110,9 +92,7 @@ def _read(spec, number):
     if base == "dateTimeStamp":
         field.zone = "UTC"
     _read_format(field, rules.pop("format", None))
-    for keyword, (name, is_exclusive) in _BOUNDS.items():
-        if keyword in rules:
-            field.limit(**{name: rules.pop(keyword)}, is_exclusive=is_exclusive)
+    field.limit_by(rules)
     for keyword, value in rules.items():
         if not keyword.startswith("@") and keyword not in ("title", "description"):
             field.drop(keyword, value)
@@ -136,12 +116,12 @@ def _find_name(spec, number):
 def _read_format(field, given):
     if given is None:
         return
-    if field.type in (DATE, DATETIME):
+    if field.type in (Type.DATE, Type.DATETIME):
         set_date_format(field, convert_date_format(given))
-    elif field.type == BOOLEAN:
+    elif field.type == Type.BOOLEAN:
         true, _, false = given.partition("|")
         field.name_booleans([true], [false])
-    elif field.type in (INTEGER, NUMBER):
+    elif field.type in (Type.INTEGER, Type.NUMBER):
         style = given if isinstance(given, dict) else {"pattern": given}
         if style.get("decimalChar", ".") != ".":
             field.style["decimal"] = style["decimalChar"]
@@ -150,9 +130,9 @@ def _read_format(field, given):
         if group is not None:
             field.style["thousands"] = group
         _, point, fraction = pattern.partition(".")
-        if field.type == NUMBER and point:
+        if field.type == Type.NUMBER and point:
             field.decimals = fraction.count("0") + fraction.count("#")
-        if pattern.strip("#0,.") or (field.type == NUMBER and pattern and not point):
+        if pattern.strip("#0,.") or (field.type == Type.NUMBER and pattern and not point):
             field.drop("format", pattern)
     else:
         field.match(given, "format")

@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from enum import Enum
 from typing import Any
 
 import pandas as pd
@@ -15,16 +16,24 @@ from ...curator.texts import BOOLEANS, MISSING_TEXTS
 from ..columns import Boolean, Category, Date, Identifier, Number, Ordinal, Unknown
 from ..columns.number import MAX_UNITS
 
-# Types of fields. None: the document does not state it.
-INTEGER, NUMBER, BOOLEAN, DATE, DATETIME, TEXT = (
-    "integer",
-    "number",
-    "boolean",
-    "date",
-    "datetime",
-    "text",
-)
-_EXPECTED = {INTEGER: "integer", NUMBER: "number", DATE: "date", DATETIME: "date"}
+
+class Type(str, Enum):
+    """Type of a field, if its document states it."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    DATETIME = "datetime"
+    TEXT = "text"
+
+
+_EXPECTED = {
+    Type.INTEGER: "integer",
+    Type.NUMBER: "number",
+    Type.DATE: "date",
+    Type.DATETIME: "date",
+}
 # Formats of dates that are read without being stated.
 _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 # Regular expressions of texts with one number of a fixed width, and of a choice of texts.
@@ -39,7 +48,7 @@ class Field:
     Attributes
     ----------
     name : str
-    type : str or None
+    type : Type or None
     lower, upper : object
         Bounds as the document writes them.
     decimals : int or None
@@ -66,7 +75,7 @@ class Field:
     """
 
     name: str
-    type: str | None = None
+    type: Type | None = None
     lower: Any = None
     upper: Any = None
     decimals: int | None = None
@@ -96,9 +105,18 @@ class Field:
                     bound = choose(known, bound, key=_sort_key)
             setattr(self, name, bound)
 
+    def limit_by(self, constraints: dict) -> None:
+        """Take the bounds out of constraints in the keywords of JSON Schema or XML Schema."""
+        for end, name in (("min", "lower"), ("max", "upper")):
+            inclusive = (f"{end}imum", f"{end}Inclusive")
+            for keyword in (*inclusive, f"{end}Exclusive", f"exclusive{end.title()}imum"):
+                if keyword in constraints:
+                    is_exclusive = keyword not in inclusive
+                    self.limit(**{name: constraints.pop(keyword)}, is_exclusive=is_exclusive)
+
     def _exclude(self, bound, name):
-        decimals = 0 if self.type == INTEGER else self.decimals
-        if self.type in (INTEGER, NUMBER) and decimals is not None:
+        decimals = 0 if self.type == Type.INTEGER else self.decimals
+        if self.type in (Type.INTEGER, Type.NUMBER) and decimals is not None:
             number, step = Decimal(str(bound)), Decimal(1).scaleb(-decimals)
             return number + step if name == "lower" else number - step
         self.dropped.append(f"that its {name} bound {bound!r} is exclusive")
@@ -116,7 +134,11 @@ class Field:
             if not self.is_identifier:
                 # Forgotten where the column turns out to be an identifier.
                 self.drop(keyword, pattern)
-        elif self.type == TEXT and self.categories is None and (found := _CHOICE.fullmatch(text)):
+        elif (
+            self.type == Type.TEXT
+            and self.categories is None
+            and (found := _CHOICE.fullmatch(text))
+        ):
             self.categories = found[2].split("|")
         else:
             self.drop(keyword, pattern)
@@ -126,17 +148,17 @@ class Field:
         known = all(BOOLEANS.get(str(text).strip().lower()) is True for text in true)
         if known and all(BOOLEANS.get(str(text).strip().lower()) is False for text in false):
             return
-        self.type, self.categories = TEXT, [*map(str, false), *map(str, true)]
+        self.type, self.categories = Type.TEXT, [*map(str, false), *map(str, true)]
         self.drop("that it is a boolean, as it is written")
 
     def mark_missing(self, texts: list) -> None:
         """Read what stands for missing values; note texts that would be read as values."""
         codes = [text for text in map(str, texts) if text.strip() not in MISSING_TEXTS]
-        if self.type in (INTEGER, NUMBER):
+        if self.type in (Type.INTEGER, Type.NUMBER):
             codes = [code for code in codes if _is_number(code)]
-        elif self.type == BOOLEAN:
+        elif self.type == Type.BOOLEAN:
             codes = [code for code in codes if code.strip().lower() in BOOLEANS]
-        elif self.type in (DATE, DATETIME) or self.categories is not None:
+        elif self.type in (Type.DATE, Type.DATETIME) or self.categories is not None:
             codes = []
         if codes:
             self.drop(f"that {', '.join(map(repr, codes))} stand for missing values")
@@ -220,7 +242,7 @@ def make_column(field: Field):
         raise ValueError(field.problem)
     if _is_identifier(field):
         return _make_identifier(field)
-    if field.type == BOOLEAN:
+    if field.type == Type.BOOLEAN:
         if field.categories is not None:
             field.drop("the values", field.categories)
         return Boolean(field.missing)
@@ -228,19 +250,19 @@ def make_column(field: Field):
         return _make_category(field)
     if field.style:
         return _make_unknown(field)
-    if field.type in (INTEGER, NUMBER):
+    if field.type in (Type.INTEGER, Type.NUMBER):
         return _make_number(field)
-    if field.type in (DATE, DATETIME):
+    if field.type in (Type.DATE, Type.DATETIME):
         return _make_date(field)
     _drop_bounds(field)
-    return Category(missing=field.missing) if field.type == TEXT else Unknown()
+    return Category(missing=field.missing) if field.type == Type.TEXT else Unknown()
 
 
 def _is_identifier(field):
     if field.is_identifier or field.is_random:
         return True
     # Numbers between two bounds, and categories, are values that rows share nothing else of.
-    is_plain = field.type in (INTEGER, TEXT) and field.categories is None
+    is_plain = field.type in (Type.INTEGER, Type.TEXT) and field.categories is None
     is_open = field.is_key or field.lower is None or field.upper is None
     return field.is_unique and is_plain and is_open
 
@@ -254,7 +276,7 @@ def _make_identifier(field):
     if field.template is not None:
         field.dropped = [text for text in field.dropped if not text.startswith("pattern ")]
     start = 1
-    if field.type == INTEGER and field.lower is not None:
+    if field.type == Type.INTEGER and field.lower is not None:
         number = math.ceil(_as_number(field.lower))
         # A bound of 0 is that of an unsigned type.
         if 1 <= number <= 2**62:
@@ -268,9 +290,11 @@ def _make_category(field):
     missing = field.missing or len(levels) < len(field.categories)
     if any(isinstance(level, bool) for level in levels):
         levels = [str(level) if isinstance(level, bool) else level for level in levels]
-    if field.type in (INTEGER, NUMBER) and all(isinstance(level, str) for level in levels):
+    if field.type in (Type.INTEGER, Type.NUMBER) and all(
+        isinstance(level, str) for level in levels
+    ):
         levels = [_plain(level) for level in levels]
-    if field.type == TEXT:
+    if field.type == Type.TEXT:
         levels = [level if isinstance(level, str) else str(level) for level in levels]
     if "" in levels and len(levels) > 1:
         levels, missing = [level for level in levels if level != ""], True
@@ -291,7 +315,7 @@ def _make_unknown(field):
 
 
 def _make_number(field):
-    decimals = 0 if field.type == INTEGER else field.decimals
+    decimals = 0 if field.type == Type.INTEGER else field.decimals
     lower, upper = (
         _round_bound(field, name, decimals, to)
         for name, to in (("lower", math.ceil), ("upper", math.floor))
@@ -316,7 +340,7 @@ def _round_bound(field, name, decimals, to):
 
 
 def _make_date(field):
-    unit = "day" if field.type == DATE else "second"
+    unit = "day" if field.type == Type.DATE else "second"
     lower, upper = (_read_date(field, name) for name in ("lower", "upper"))
     return Date(lower, upper, unit, missing=field.missing, zone=field.zone)
 
@@ -333,11 +357,11 @@ def _read_date(field, name):
     except ValueError:
         raise ValueError(f"its {name} bound must be a date in ISO 8601; got {bound!r}.") from None
     if date.tzinfo is not None:
-        field.zone = field.zone or ("UTC" if field.type == DATETIME else None)
+        field.zone = field.zone or ("UTC" if field.type == Type.DATETIME else None)
         if field.zone is not None:
             date = pd.Timestamp(date).tz_convert(field.zone).to_pydatetime()
         date = date.replace(tzinfo=None)
-    if field.type == DATE:
+    if field.type == Type.DATE:
         return str(date.date())
     return str(date.replace(microsecond=0)).replace(" ", "T")
 
@@ -350,7 +374,7 @@ def _drop_bounds(field):
 
 def set_date_format(field: Field, date_format: str) -> None:
     """Read a format of `strptime`; nothing is noted for one of ISO 8601."""
-    field.type = DATETIME if re.search("%[HIMSTXcf]", date_format) else DATE
+    field.type = Type.DATETIME if re.search("%[HIMSTXcf]", date_format) else Type.DATE
     plain = date_format.replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S").replace("T", " ")
     without_zone = plain.removesuffix("Z").removesuffix("%z").rstrip()
     if without_zone in _ISO:
@@ -360,36 +384,16 @@ def set_date_format(field: Field, date_format: str) -> None:
     try:
         Unknown(date_format=date_format)
     except ValueError:
-        field.type = TEXT
+        field.type = Type.TEXT
         field.drop(f"that it is a date in the format {date_format!r} (it is read as a category)")
     else:
         field.style["date_format"] = date_format
 
 
 # Letters of the date formats of Unicode (UAX 35), which CSVW and Croissant use.
-_LETTERS = {
-    "yyyy": "%Y",
-    "yy": "%y",
-    "MMMM": "%B",
-    "MMM": "%b",
-    "MM": "%m",
-    "M": "%m",
-    "dd": "%d",
-    "d": "%d",
-    "HH": "%H",
-    "H": "%H",
-    "hh": "%I",
-    "h": "%I",
-    "mm": "%M",
-    "m": "%M",
-    "ss": "%S",
-    "s": "%S",
-    "S": "%f",
-    "a": "%p",
-    "X": "%z",
-    "x": "%z",
-    "Z": "%z",
-}
+_LETTERS = {"yyyy": "%Y", "yy": "%y", "MMMM": "%B", "MMM": "%b", "MM": "%m", "M": "%m"}
+_LETTERS |= {"dd": "%d", "d": "%d", "HH": "%H", "H": "%H", "hh": "%I", "h": "%I", "a": "%p"}
+_LETTERS |= {"mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "S": "%f", **dict.fromkeys("XxZ", "%z")}
 
 
 def convert_date_format(pattern: str) -> str:

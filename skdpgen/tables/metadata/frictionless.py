@@ -7,41 +7,23 @@ The format is described at https://datapackage.org/standard/table-schema. Pandas
 
 from ..columns import Boolean, Category, Date, Identifier, Number, Ordinal
 from ..rules.rules import Unique
-from .fields import (
-    BOOLEAN,
-    DATE,
-    DATETIME,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    Description,
-    Field,
-    as_list,
-    set_date_format,
-    write_template,
-)
+from .fields import Description, Field, Type, as_list, set_date_format, write_template
 from .tables import choose_table
 
 NAME = "Frictionless Table Schema"
 _TYPES = {
-    "string": TEXT,
-    "number": NUMBER,
-    "integer": INTEGER,
-    "boolean": BOOLEAN,
-    "date": DATE,
-    "datetime": DATETIME,
-    "year": INTEGER,
+    "string": Type.TEXT,
+    "number": Type.NUMBER,
+    "integer": Type.INTEGER,
+    "boolean": Type.BOOLEAN,
+    "date": Type.DATE,
+    "datetime": Type.DATETIME,
+    "year": Type.INTEGER,
     "any": None,
 }
 # Types that are read as categories, and types of cells that are no scalars.
 _AS_TEXTS = ("time", "yearmonth", "duration", "geopoint")
 _NESTED = ("object", "array", "list", "geojson")
-_BOUNDS = {
-    "minimum": ("lower", False),
-    "maximum": ("upper", False),
-    "exclusiveMinimum": ("lower", True),
-    "exclusiveMaximum": ("upper", True),
-}
 _TRUE, _FALSE = ["true", "True", "TRUE", "1"], ["false", "False", "FALSE", "0"]
 
 
@@ -88,7 +70,7 @@ def _read(spec, missing):
         raise ValueError(f"Each field needs a 'name'; got {spec!r}.")
     field = Field(spec["name"], _TYPES.get(given), missing=not rules.pop("required", False))
     if given in _AS_TEXTS:
-        field.type = TEXT
+        field.type = Type.TEXT
         field.drop(f"that it is of type {given} (it is read as a category)")
     elif given in _NESTED or (given is not None and given not in _TYPES):
         field.problem = f"no column type holds values of type {given!r}."
@@ -96,9 +78,7 @@ def _read(spec, missing):
     _read_format(field, spec, given)
     _read_style(field, spec)
     field.zone = spec.get("tz", field.zone)
-    for keyword, (name, is_exclusive) in _BOUNDS.items():
-        if keyword in rules:
-            field.limit(**{name: rules.pop(keyword)}, is_exclusive=is_exclusive)
+    field.limit_by(rules)
     field.is_unique = rules.pop("unique", False)
     if "pattern" in rules:
         field.match(rules.pop("pattern"))
@@ -122,8 +102,8 @@ def _read_categories(field, spec, rules):
         else:
             field.categories = [level for level in field.categories if level in allowed]
     is_text = field.categories and all(isinstance(level, str) for level in field.categories)
-    if field.type in (DATE, DATETIME) and is_text:
-        field.type = TEXT
+    if field.type in (Type.DATE, Type.DATETIME) and is_text:
+        field.type = Type.TEXT
 
 
 def _read_format(field, spec, given):
@@ -146,7 +126,7 @@ def _read_style(field, spec):
         field.style["thousands"] = spec["groupChar"]
     if spec.get("bareNumber") is False:
         field.drop("that texts other than currencies and percent signs stand beside its numbers")
-    if field.type == BOOLEAN and ("trueValues" in spec or "falseValues" in spec):
+    if field.type == Type.BOOLEAN and ("trueValues" in spec or "falseValues" in spec):
         field.name_booleans(spec.get("trueValues", _TRUE), spec.get("falseValues", _FALSE))
 
 

@@ -8,11 +8,16 @@ OpenAPI and of Pydantic are read, too.
 from decimal import Decimal
 from typing import Any
 
-from .fields import BOOLEAN, DATE, DATETIME, INTEGER, NUMBER, TEXT, Description, Field, as_list
+from .fields import Description, Field, Type, as_list
 from .tables import choose_table
 
 NAME = "JSON Schema"
-_TYPES = {"integer": INTEGER, "number": NUMBER, "boolean": BOOLEAN, "string": TEXT}
+_TYPES = {
+    "integer": Type.INTEGER,
+    "number": Type.NUMBER,
+    "boolean": Type.BOOLEAN,
+    "string": Type.TEXT,
+}
 # Keywords that constrain nothing, or that are read elsewhere.
 _NOTES = {"type", "title", "description", "default", "examples", "example", "deprecated", "format"}
 _NOTES |= {"readOnly", "writeOnly", "nullable", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}
@@ -89,8 +94,8 @@ def _read(name, spec, is_required, document):
     if "enum" in spec or "const" in spec:
         field.categories = list(spec.get("enum", [spec.get("const")]))
         if field.type is None and set(map(type, field.categories)) <= {bool, type(None)}:
-            field.type = BOOLEAN
-        if field.type == BOOLEAN and {True, False} <= set(field.categories):
+            field.type = Type.BOOLEAN
+        if field.type == Type.BOOLEAN and {True, False} <= set(field.categories):
             field.missing |= None in field.categories
             field.categories = None
     _read_format(field, spec.get("format"))
@@ -134,11 +139,11 @@ def _flatten(spec, document):
 def _read_format(field, text):
     if text is None or text in _WIDTHS:
         return
-    if text == "date" and field.type == TEXT:
-        field.type = TEXT if field.categories else DATE
-    elif text == "date-time" and field.type == TEXT:
+    if text == "date" and field.type == Type.TEXT:
+        field.type = Type.TEXT if field.categories else Type.DATE
+    elif text == "date-time" and field.type == Type.TEXT:
         # RFC 3339: all times name their offset.
-        field.type, field.zone = DATETIME, "UTC"
+        field.type, field.zone = Type.DATETIME, "UTC"
     elif text == "uuid":
         field.is_random = True
     else:
@@ -150,8 +155,8 @@ def _read_numbers(field, spec):
     if step is not None:
         exact = Decimal(str(step)).normalize()
         field.decimals = max(0, -int(exact.as_tuple().exponent))
-        if field.type == NUMBER and field.decimals == 0:
-            field.type = INTEGER
+        if field.type == Type.NUMBER and field.decimals == 0:
+            field.type = Type.INTEGER
         if exact != Decimal(1).scaleb(-field.decimals):
             field.drop("multipleOf", step)
     for keyword, name in (("Minimum", "lower"), ("Maximum", "upper")):

@@ -5,17 +5,7 @@ The format is described at https://docs.sdv.dev/sdv/concepts/metadata/metadata-j
 """
 
 from ..columns import Boolean, Category, Date, Identifier, Number, Ordinal
-from .fields import (
-    BOOLEAN,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    Description,
-    Field,
-    as_list,
-    set_date_format,
-    write_template,
-)
+from .fields import Description, Field, Type, as_list, set_date_format, write_template
 from .tables import choose_table
 
 NAME = "SDV metadata"
@@ -66,20 +56,20 @@ def _read(name, spec):
     field.dropped += [key for key in spec if key not in _READ]
     if sdtype == "numerical":
         representation = str(spec.get("computer_representation", "Float"))
-        field.type = INTEGER if "int" in representation.lower() else NUMBER
+        field.type = Type.INTEGER if "int" in representation.lower() else Type.NUMBER
         if "computer_representation" not in spec:
-            field.type = NUMBER
+            field.type = Type.NUMBER
         if representation.startswith("UInt"):
             field.lower = 0
     elif sdtype == "categorical":
-        field.type = TEXT
+        field.type = Type.TEXT
         if isinstance(spec.get("order"), list):
             field.categories, field.is_ordered, field.type = spec["order"], True, None
     elif sdtype == "boolean":
-        field.type = BOOLEAN
+        field.type = Type.BOOLEAN
     elif sdtype == "datetime":
         if spec.get("datetime_format") is None:
-            field.type = "datetime"
+            field.type = Type.DATETIME
         else:
             set_date_format(field, spec["datetime_format"])
     elif sdtype == "id":
@@ -89,7 +79,7 @@ def _read(name, spec):
     elif sdtype != "unknown":
         # Names, addresses, numbers of cards and the like, unless they are public.
         field.is_identifier = spec.get("pii", True)
-        field.type = None if field.is_identifier else TEXT
+        field.type = None if field.is_identifier else Type.TEXT
     if spec.get("regex_format") is not None:
         field.match(spec["regex_format"])
     return field

@@ -8,7 +8,7 @@ import logging
 import re
 from contextlib import contextmanager
 
-from .fields import BOOLEAN, DATE, DATETIME, INTEGER, NUMBER, TEXT, Description, Field
+from .fields import Description, Field, Type
 from .tables import choose_table
 
 NAME = "SQL"
@@ -21,19 +21,23 @@ _LEVEL = re.compile(r"'((?:[^']|'')*)'")
 _SIGNS = {"mysql": "`", "tsql": "[", "postgres": ""}
 _DIALECTS = ("postgres", "mysql", "tsql", "sqlite", "oracle", "snowflake", "bigquery")
 _TYPES = {
-    **dict.fromkeys(["TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "INT128"], INTEGER),
-    **dict.fromkeys(["UTINYINT", "USMALLINT", "UMEDIUMINT", "UINT", "UBIGINT", "YEAR"], INTEGER),
-    **dict.fromkeys(["SERIAL", "SMALLSERIAL", "BIGSERIAL"], INTEGER),
-    **dict.fromkeys(["FLOAT", "DOUBLE", "DECIMAL", "UDECIMAL", "UDOUBLE", "BIGDECIMAL"], NUMBER),
-    **dict.fromkeys(["MONEY", "SMALLMONEY", "DECFLOAT"], NUMBER),
-    **dict.fromkeys(["BOOLEAN", "BIT"], BOOLEAN),
-    **dict.fromkeys(["DATE", "DATE32"], DATE),
-    **dict.fromkeys(["DATETIME", "DATETIME2", "DATETIME64", "SMALLDATETIME"], DATETIME),
-    **dict.fromkeys(["TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMP_S", "TIMESTAMP_MS"], DATETIME),
-    **dict.fromkeys(["TIMESTAMPTZ", "TIMESTAMPLTZ"], DATETIME),
-    **dict.fromkeys(["CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "TEXT", "NAME"], TEXT),
-    **dict.fromkeys(["TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "ENUM8", "ENUM16"], TEXT),
-    **dict.fromkeys(["UUID", "INET", "IPADDRESS"], TEXT),
+    **dict.fromkeys(["TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "INT128"], Type.INTEGER),
+    **dict.fromkeys(
+        ["UTINYINT", "USMALLINT", "UMEDIUMINT", "UINT", "UBIGINT", "YEAR"], Type.INTEGER
+    ),
+    **dict.fromkeys(["SERIAL", "SMALLSERIAL", "BIGSERIAL"], Type.INTEGER),
+    **dict.fromkeys(
+        ["FLOAT", "DOUBLE", "DECIMAL", "UDECIMAL", "UDOUBLE", "BIGDECIMAL"], Type.NUMBER
+    ),
+    **dict.fromkeys(["MONEY", "SMALLMONEY", "DECFLOAT"], Type.NUMBER),
+    **dict.fromkeys(["BOOLEAN", "BIT"], Type.BOOLEAN),
+    **dict.fromkeys(["DATE", "DATE32"], Type.DATE),
+    **dict.fromkeys(["DATETIME", "DATETIME2", "DATETIME64", "SMALLDATETIME"], Type.DATETIME),
+    **dict.fromkeys(["TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMP_S", "TIMESTAMP_MS"], Type.DATETIME),
+    **dict.fromkeys(["TIMESTAMPTZ", "TIMESTAMPLTZ"], Type.DATETIME),
+    **dict.fromkeys(["CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "TEXT", "NAME"], Type.TEXT),
+    **dict.fromkeys(["TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "ENUM8", "ENUM16"], Type.TEXT),
+    **dict.fromkeys(["UUID", "INET", "IPADDRESS"], Type.TEXT),
 }
 _AS_TEXTS = ("TIME", "TIMETZ", "INTERVAL")
 
@@ -150,11 +154,11 @@ class _Reader:
             if short not in self._enums:
                 field.problem = f"its type {kind.sql()} is not defined in the text."
                 return
-            field.type, field.categories = TEXT, self._enums[short]
+            field.type, field.categories = Type.TEXT, self._enums[short]
             return
         field.type = _TYPES.get(name)
         if name in _AS_TEXTS:
-            field.type = TEXT
+            field.type = Type.TEXT
             field.drop(f"that it is of type {name} (it is read as a category)")
         elif name not in _TYPES and name != "UNKNOWN":
             field.problem = f"no column type holds values of type {kind.sql()}."
@@ -162,15 +166,15 @@ class _Reader:
             field.categories = [level.name for level in kind.expressions]
         elif name == "TINYINT" and sizes == ["1"]:
             # As MySQL stores booleans.
-            field.type = BOOLEAN
+            field.type = Type.BOOLEAN
         elif "DECIMAL" in name and sizes:
             field.decimals = int(sizes[1]) if len(sizes) > 1 else 0
             if field.decimals == 0:
-                field.type = INTEGER
+                field.type = Type.INTEGER
             field.drop("precision", sizes[0])
         elif "CHAR" in name and sizes:
             field.drop("length", sizes[0])
-        if name.startswith("U") and field.type in (INTEGER, NUMBER):
+        if name.startswith("U") and field.type in (Type.INTEGER, Type.NUMBER):
             field.lower = 0
         if name in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
             field.zone = "UTC"
