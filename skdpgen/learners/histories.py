@@ -324,7 +324,7 @@ def _read_tables(released, format, n_records):
     if warn_of_absent(present / n_records, std / n_records):
         n_records *= max(present / n_records, std / n_records, 1 / n_records)
     n, n_levels = sum(persons.sizes[:-1]), sum(released.sizes.rows)
-    is_optional, is_knot = format.table.is_optional, format.table.is_knot
+    is_optional, is_knot, _ = format.table.find_masks()
     # Any number of rows may be that of nobody.
     of_persons, of_rows = (
         Marginals.of(

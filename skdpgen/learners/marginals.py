@@ -167,7 +167,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
     share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records
     if warn_of_absent(share, std):
         n_records *= max(share, std, 1 / n_records)
-    marginals = Marginals.of(tables, n_records, format.is_optional, format.is_knot, format.is_far)
+    marginals = Marginals.of(tables, n_records, *format.find_masks())
     counts = np.where(marginals.is_empty, 0, marginals.counts)
     label, blocks = format.kind.label, dict(format.blocks)
     report = describe(

@@ -117,43 +117,25 @@ class TableFormat(Format):
         """Number of columns of each block."""
         return [where.stop - where.start for _, where in self.blocks]
 
-    @property
-    def is_optional(self):
-        """Mask of the weights that are not generated if their counts are within noise of 0.
+    def find_masks(self):
+        """Return which weights are optional, of knots, and far out: three masks, (n_columns,).
 
-        These are missing values, `other` levels, and knots far out in tails, where the noise of a
-        count would outweigh all other values. Shape (n_columns,).
+        Optional weights are not generated if their counts are within noise of 0: those of knots far
+        out, of `other` and of missing values. Knots are those that are not far out. Far out are
+        knots and point masses.
         """
-        spare = np.zeros(self.n_columns, dtype=bool)
-        for name, where in self.blocks:
-            kind = self.schema[name]
-            if kind.has_knots:
-                is_far = find_far(kind.positions)
-                spare[where.start : where.start + len(is_far)] = is_far
-            spare[where.stop - 1] |= kind.missing
-            if kind.other is not None:
-                spare[where.start + kind.levels.index(kind.other)] = True
-        return spare
-
-    @property
-    def is_knot(self):
-        """Mask of the weights of knots but those far out, of shape (n_columns,)."""
-        knots = np.zeros(self.n_columns, dtype=bool)
-        for name, where in self.blocks:
-            kind = self.schema[name]
-            if kind.has_knots:
-                knots[where.start : where.start + len(kind.positions)] = True
-        return knots & ~self.is_optional
-
-    @property
-    def is_far(self):
-        """Mask of the weights of numbers far out, knots and point masses, of shape (n_columns,)."""
-        far = np.zeros(self.n_columns, dtype=bool)
+        is_optional, is_knot, is_far = np.zeros((3, self.n_columns), dtype=bool)
         for block in TableEncoder(self.schema).make_blocks():
-            if block.kind.has_knots:
-                is_far = np.r_[find_far(block.knots), is_beyond(np.array(block.atoms), block.knots)]
-                far[block.where.start : block.where.start + len(is_far)] = is_far
-        return far
+            kind, start = block.kind, block.where.start
+            if kind.has_knots:
+                end = start + len(block.knots)
+                is_far[start:end] = is_optional[start:end] = find_far(block.knots)
+                is_knot[start:end] = ~is_far[start:end]
+                is_far[end : end + len(block.atoms)] = is_beyond(np.array(block.atoms), block.knots)
+            is_optional[block.where.stop - 1] |= kind.missing
+            if kind.other is not None:
+                is_optional[start + kind.levels.index(kind.other)] = True
+        return is_optional, is_knot, is_far
 
     @property
     def is_ordered(self):

@@ -167,7 +167,7 @@ def test_columns_far_out():
         "t": Number(0, 999, knots=[0, 1, 2, 3, 999], atoms=[2.5, 4.6, -1, 99]),
         "a": Number(0, 3, knots=[0, 1, 2, 3]),
     }
-    far = TableFormat(Schema(kinds)).is_far
+    far = TableFormat(Schema(kinds)).find_masks()[2]
     np.testing.assert_array_equal(far, [0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0])
 
 

@@ -940,9 +940,9 @@ FUNCTION = {
         tables("a_label_apart_keeps_its_dtype"),
     ),
     "knots far out are drawn from noise": Fault(
-        "tables.format:TableFormat.is_optional",
-        "spare[where.start : where.start + len(is_far)] = is_far",
-        "spare[where.start : where.start + len(is_far)] = False",
+        "tables.format:TableFormat.find_masks",
+        "is_far[start:end] = is_optional[start:end] = find_far(block.knots)",
+        "is_far[start:end] = find_far(block.knots)",
         point_masses("knots_far_out_may_be_left_empty_but_no_atom_is"),
     ),
     "each part of a sample has the same identifiers": Fault(
