@@ -155,7 +155,8 @@ class Reader:
         if issubclass(cls, nn.Module):
             nn.Module.__init__(made)
             for name, parameter in content["parameters"].items():
-                made.register_parameter(name, self._as_parameter(parameter))
+                value = self.read(parameter)
+                made.register_parameter(name, value if value is None else nn.Parameter(value))
             for name, buffer in content["buffers"].items():
                 made.register_buffer(name, self.read(buffer), name not in content["passing"])
             for name, module in content["modules"].items():
@@ -166,10 +167,6 @@ class Reader:
         if is_certified(made):
             made._check_loaded()
         return made
-
-    def _as_parameter(self, node):
-        value = self.read(node)
-        return value if value is None else nn.Parameter(value)
 
     def take(self, i):
         """Return an array that was put aside."""
@@ -285,14 +282,6 @@ def _read_distribution(reader, content):
     return distribution(*reader.read(content[1]), **reader.read(content[2]))
 
 
-def _write_certificate(writer, certificate, where):
-    return [certificate.to_json(), certificate.sigma]
-
-
-def _read_certificate(reader, content):
-    return dataclasses.replace(Certificate.from_json(content[0]), sigma=content[1])
-
-
 # Members of a module in a file.
 _OF_MODULES = ("attributes", "parameters", "buffers", "passing", "modules", "training")
 # Types of other libraries: their class, how values are written, and how they are read.
@@ -353,5 +342,9 @@ _KINDS = {
         lambda writer, value, where: value.to_dict(),
         lambda reader, content: Schema(content),
     ),
-    "certificate": (Certificate, _write_certificate, _read_certificate),
+    "certificate": (
+        Certificate,
+        lambda writer, value, where: [value.to_json(), value.sigma],
+        lambda reader, of: dataclasses.replace(Certificate.from_json(of[0]), sigma=of[1]),
+    ),
 }

@@ -61,7 +61,9 @@ def find_unsupported(leaf: DpEvent, relation: str, supports_selection: bool) -> 
             return "sampled Laplace releases are not known"
     elif not isinstance(base, _GAUSSIANS):
         return f"events of type {type(base).__name__} are not known"
-    if not _is_multiplier(base.noise_multiplier):
+    s = base.noise_multiplier
+    # Multipliers closer to no noise, or to no information, would leave the range of a float.
+    if not (_is_number(s) and (1e-9 <= s <= 1e100 or s in (0, math.inf))):
         return "a noise multiplier must be 0, infinite, or from 1e-9 to 1e100"
     if not _is_rate(rate):
         return "a sampling rate must be in [0, 1]"
@@ -105,11 +107,6 @@ def _check_selection(leaf: DpEvent, relation: str, supports_selection: bool) -> 
         if reason := find_unsupported(part, relation, supports_selection):
             return reason
     return None
-
-
-def _is_multiplier(value: Any) -> bool:
-    # Multipliers closer to no noise, or to no information, would leave the range of a float.
-    return _is_number(value) and (1e-9 <= value <= 1e100 or value in (0, math.inf))
 
 
 def _is_rate(value: Any) -> bool:

@@ -6,6 +6,7 @@ independent outcomes as there are rows.
 """
 
 import math
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -119,8 +120,9 @@ class LabelsAudit(_LocalAudit):
             measured = self._mechanism._measure(source, self._base, self._relation, noise)
             sources.setdefault(int(measured.exact[0]), source)
         n_runs = -(-_ROWS_PER_RUN * self._n_runs // self._source.n_records)
+        run = partial(self._mechanism.run, event=self._base, relation=self._relation, noise=noise)
         answers = {
-            label: np.concatenate([self._answer(source, noise) for _ in range(n_runs)])
+            label: np.concatenate([run(source).codes for _ in range(n_runs)])
             for label, source in sources.items()
         }
         # Bonferroni over all ordered pairs of labels.
@@ -131,9 +133,6 @@ class LabelsAudit(_LocalAudit):
         ]
         n_answers = n_runs * self._source.n_records
         return self._report(max(bounds, default=0.0), {}, n_runs=n_answers)
-
-    def _answer(self, source, noise) -> np.ndarray:
-        return self._mechanism.run(source, self._base, relation=self._relation, noise=noise).codes
 
 
 def _bound_log_ratio(values: list[np.ndarray], threshold: float, alpha: float) -> float:

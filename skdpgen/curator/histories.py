@@ -15,7 +15,7 @@ import numpy as np
 from ..accounting.plan import Plan
 from .cells import CellReader, FrameCells, read_column
 from .dataset import Dataset
-from .persons import Persons, hash_names
+from .persons import Persons, hash_name
 from .texts import PLAIN, TextStyle
 
 # Rows that are read at once.
@@ -84,7 +84,7 @@ class HistoryCells(FrameCells):
         rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         # The one place that bounds the rows of a person.
         rows, rank = rows[rank <= max_rows], rank[rank <= max_rows]
-        hashes = np.array(hash_names(owners.names), dtype=np.uint64)
+        hashes = np.array(list(map(hash_name, owners.names)), dtype=np.uint64)
         used = np.clip(sizes, 1, max_rows).astype(np.uint64)
         # Codes number persons by their first rows, and that row counts.
         codes, first = np.unique(owners.codes, return_index=True)

@@ -389,15 +389,11 @@ def hash_persons(persons) -> list[int | None]:
     Each is hashed on its own.
     """
     names = map(_write_name, _list_cells(persons))
-    return [None if name is None else _hash_name(name) for name in names]
+    return [None if name is None else hash_name(name) for name in names]
 
 
-def hash_names(names: Iterable[str]) -> list[int]:
-    """Return a whole number for each canonical form of an identifier; see `hash_persons`."""
-    return list(map(_hash_name, names))
-
-
-def _hash_name(name):
+def hash_name(name: str) -> int:
+    """Return a whole number for the canonical form of an identifier; see `hash_persons`."""
     # The last bit is dropped: engines hold signed 64-bit integers.
     return _hash(b"", _to_bytes(name)) >> 1
 

@@ -157,8 +157,10 @@ class DPSinkhornGenerator(CentralGenerator):
         rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, seed, n_encoded)
         scale = input_scale(format)
         n_generated = release.count_generated(curator.n_records)
+        # Costs of rows that are no features in [0, 1] grow with the number of columns.
+        default_reg = 0.05 if scale == 1 else max(0.05, format.n_columns / 160)
         gradient = SinkhornGradient(
-            loss.reg or _default_reg(format, scale),
+            loss.reg or default_reg,
             loss.l1_weight,
             loss.label_weight if curator.n_classes > 1 else 0.0,
             scale,
@@ -167,6 +169,8 @@ class DPSinkhornGenerator(CentralGenerator):
         rows.set_components(self._find_components(curator, format, **release.scaling))
         self.class_probabilities_ = release.find_shares(curator)
         self.n_iter_ = release.count_steps(curator.n_records)
+        numerator = 0.25 if format.components is None else 0.125
+        default_rate = min(0.005, numerator / math.sqrt(self.n_iter_))
         self._network, self.loss_curve_ = fit_to_gradients(
             rows.to(curator.device),
             gradient,
@@ -178,17 +182,10 @@ class DPSinkhornGenerator(CentralGenerator):
             shares=self.class_probabilities_,
             perturb=release.perturb,
             optimizer=self.optimizer,
-            learning_rate=self.learning_rate or self._default_rate(format),
+            learning_rate=self.learning_rate or default_rate,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
 
-    def _default_rate(self, format):
-        return min(0.005, (0.25 if format.components is None else 0.125) / math.sqrt(self.n_iter_))
-
     def _generate(self, classes, generator):
         return self._network.sample(classes, generator)
-
-
-def _default_reg(format, scale):
-    return 0.05 if scale == 1 else max(0.05, format.n_columns / 160)

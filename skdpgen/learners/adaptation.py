@@ -336,12 +336,8 @@ def _class_gap(first, labels, second, predicted):
     """Return the mean squared distance of the classes' means; a class needs a row in both."""
     n_classes = predicted.shape[1]
     members = nn.functional.one_hot(labels, n_classes).to(first)
-    means, sizes = zip(*map(_class_means, (members, predicted), (first, second)), strict=True)
-    shared = (sizes[0] >= 1) & (sizes[1] >= 1)
+    pairs = ((members, first), (predicted, second))
+    means = [part.T @ rows / part.sum(0)[:, None].clamp(min=1) for part, rows in pairs]
+    shared = (members.sum(0) >= 1) & (predicted.sum(0) >= 1)
     gaps = (means[0] - means[1]).square().sum(1)
     return (gaps * shared).sum() / n_classes
-
-
-def _class_means(members, rows):
-    sizes = members.sum(0)
-    return members.T @ rows / sizes[:, None].clamp(min=1), sizes

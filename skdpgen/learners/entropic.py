@@ -6,6 +6,7 @@ the noised rows. No other rows are read.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -60,15 +61,7 @@ class LocalRowNetwork(RowNetwork):
         return rows / self._radius
 
 
-def _entropic(generated, noised, p, reg):
-    return entropic_wasserstein(generated, noised, reg=reg, p=p, tol=_TOL)
-
-
-def _debiased(generated, noised, p, reg):
-    return sinkhorn_divergence(generated, noised, reg=reg, p=p, tol=_TOL)
-
-
-def _unregularised(generated, noised, p, reg):
+def _unregularised(generated, noised, *, p, reg):
     """Return W_p^p between batches of equal size, by the best assignment."""
     costs = pairwise_cost(generated, noised, p=p)
     # Detached: by the envelope theorem the optimal plan is constant to first order.
@@ -78,9 +71,9 @@ def _unregularised(generated, noised, p, reg):
 
 
 # By the name of the loss.
-DISTANCES = {
-    "EntropicWasserstein": _entropic,
-    "SinkhornDivergence": _debiased,
+DISTANCES: dict[str, Callable] = {
+    "EntropicWasserstein": partial(entropic_wasserstein, tol=_TOL),
+    "SinkhornDivergence": partial(sinkhorn_divergence, tol=_TOL),
     "Wasserstein": _unregularised,
 }
 
@@ -130,7 +123,7 @@ def fit_to_noised_rows(
     codes: np.ndarray | None = None,
     *,
     probability: float = 0.0,
-    distance: Callable = _entropic,
+    distance: Callable = DISTANCES["EntropicWasserstein"],
     p: int,
     reg: float,
     n_steps: int,
@@ -206,7 +199,7 @@ def fit_to_noised_rows(
         )
         generated = rows(draw()).unflatten(0, groups)
         real = records[batch.to(device)].unflatten(0, groups)
-        return training.step((weights * distance(generated, real, p, reg)).sum(), rate)
+        return training.step((weights * distance(generated, real, p=p, reg=reg)).sum(), rate)
 
     losses = run_steps(take_step, n_steps, verbose=verbose)
     return training.finish(draw), shares, losses

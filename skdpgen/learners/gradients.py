@@ -104,7 +104,7 @@ def fit_to_gradients(
         Trained in place, on its device.
     loss : SinkhornGradient
     release : callable
-        Returns the `NoisyGradient` of a `ClippedGradientMechanism`.
+        Returns the `NoisySum` of a `ClippedGradientMechanism`.
     n_steps : int
         Number of releases.
     n_generated, n_debias : int

@@ -168,17 +168,13 @@ class Training(Descent):
 
     def step(self, loss: torch.Tensor, rate: float) -> torch.Tensor:
         """Descend and update the average; see `Descent.step`."""
-        loss = super().step(loss, rate)
-        self._update_average()
-        return loss
-
-    @torch.no_grad()
-    def _update_average(self):
+        n_before, loss = self._n_steps, super().step(loss, rate)
         # The first weights replace those before training.
-        n_before = self._n_steps - 1
         memory = min(self._memory, (1 + n_before) / (10 + n_before)) if n_before else 0.0
-        averaged = list(self._average.parameters())
-        torch._foreach_lerp_(averaged, self._parameters, 1 - memory)
+        with torch.no_grad():
+            averaged: list[torch.Tensor] = list(self._average.parameters())
+            torch._foreach_lerp_(averaged, self._parameters, 1 - memory)
+        return loss
 
     @torch.no_grad()
     def finish(self, draw: Callable[[], torch.Tensor]) -> Any:

@@ -8,36 +8,18 @@ transport plan for instance, so that bounds on single rows do not bound the infl
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
 import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
 from ..accounting.events import DiameterGaussianDpEvent
 from ..curator.record_functions import BatchFunction, check_function
 from ..exceptions import PlanError
-from .base import Measurement, check_radius, grid_scale, to_grid
+from .base import Measurement, NoisySum, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism
 
 # Finest grid, relative to the radius of the gradient; set by hand.
 _BITS = 18
-
-
-@dataclass(frozen=True)
-class NoisyGradient:
-    """A released gradient.
-
-    Attributes
-    ----------
-    value : ndarray
-        The clipped gradient with noise on every number.
-    std : float
-        Standard deviation of the noise.
-    """
-
-    value: np.ndarray
-    std: float
 
 
 class ClippedGradientMechanism(SampledMechanism):
@@ -146,7 +128,7 @@ class ClippedGradientMechanism(SampledMechanism):
         return Measurement(exact, scale, std)
 
     def _present(self, noisy, measured):
-        return NoisyGradient(noisy, measured.std)
+        return NoisySum(noisy, measured.std)
 
 
 def clip_whole(values: torch.Tensor, radius: float) -> torch.Tensor:

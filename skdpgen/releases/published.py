@@ -116,14 +116,10 @@ class ReplayedCurator:
             raise PlanError(f"{mechanism.name!r} is not the next published release.")
         return self._left.pop(0)[1]
 
-    def prepare(self, function, clip_norm) -> None:
+    def close(self, *args) -> None:
         """Do nothing: there are no rows."""
 
-    def encode_cells_by(self, function) -> None:
-        """Do nothing: there are no rows."""
-
-    def close(self) -> None:
-        """Do nothing: there are no rows."""
+    prepare = encode_cells_by = close
 
 
 def from_release(

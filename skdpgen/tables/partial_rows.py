@@ -80,7 +80,12 @@ def complete_rows(partial, n_samples, schema, blocks, pool, draw):
     parts = []
     for positions in _group(partial):
         row = {name: partial[name].iloc[positions[0]] for name in partial}
-        given = {n: _plain(known[n].kind, cell) for n, cell in row.items() if not _is_free(cell)}
+        # Cells that are no scalars are given, and refused with their row's label.
+        given = {
+            name: _plain(known[name].kind, cell)
+            for name, cell in row.items()
+            if not (pd.api.types.is_scalar(cell) and pd.isna(cell))
+        }
         pool.restart()
         try:
             conditions = {name: _make(known[name], value) for name, value in given.items()}
@@ -112,10 +117,6 @@ def _group(partial):
     for position, key in enumerate(keys):
         groups.setdefault(key, []).append(position)
     return groups.values()
-
-
-def _is_free(cell):
-    return cell is None or (pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
 def _plain(kind, cell):

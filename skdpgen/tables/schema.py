@@ -262,7 +262,8 @@ class Schema(ConvertibleSchema):
         return len(self.columns)
 
     def _repr_html_(self):
-        rows = ((n, type(kind).__name__, _show_parameters(kind)) for n, kind in self.columns)
+        types = ((name, type(kind).__name__, repr(kind)) for name, kind in self.columns)
+        rows = ((name, text, shown[len(text) + 1 : -1]) for name, text, shown in types)
         head = ["Column", "Kind", "Public facts"]
         return make_table("Schema", head, rows, map(repr, self.rules), "Rules")
 
@@ -270,11 +271,6 @@ class Schema(ConvertibleSchema):
         lines = "".join(f"    {name!r}: {kind!r},\n" for name, kind in self.columns)
         rules = "".join(f"    {rule!r},\n" for rule in self.rules)
         return f"Schema({{\n{lines}}}{f', rules=[{chr(10)}{rules}]' if rules else ''})"
-
-
-def _show_parameters(kind):
-    """Return the parameters in the repr of a column type."""
-    return repr(kind).removeprefix(type(kind).__name__)[1:-1]
 
 
 def _list_names(names):

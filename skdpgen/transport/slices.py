@@ -127,11 +127,6 @@ def _transport_cost(gaps, widths, p):
     return costs.mean(-1) if widths is None else (widths * costs).sum(-1)
 
 
-def _power_of_two(value):
-    """The power of 2 below a positive number: products with it are exact."""
-    return 2.0 ** (math.frexp(value)[1] - 1)
-
-
 def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
     """Wasserstein cost between one-dimensional samples, **to the p-th power**.
 
@@ -192,12 +187,6 @@ def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
             f"{str(dtype).removeprefix('torch.')}. Divide both by the same number."
         )
     return cost
-
-
-def _root(mean, p):
-    """``mean ** (1 / p)`` with gradient 0 instead of NaN where ``mean`` is 0."""
-    positive = mean > 0
-    return torch.where(positive, torch.where(positive, mean, 1).pow(1 / p), mean)
 
 
 def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
@@ -266,13 +255,16 @@ def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
     smallest = torch.finfo(dtype).tiny / torch.finfo(dtype).eps
     largest = max(X.detach().abs().max().item(), Y.detach().abs().max().item(), sigma)
     if not smallest <= mean < math.inf and largest > 0:
-        unit = _power_of_two(largest)
+        # The power of 2 below it: products with it are exact.
+        unit = 2.0 ** (math.frexp(largest)[1] - 1)
         with torch.no_grad():
             gaps = (find_gaps(*chunk, unit)[0] for chunk in zip(chunks, seeds, strict=True))
             scale = max(part.abs().max().item() for part in gaps)
         if scale > 0:
             mean = mean_cost(unit, scale)
-    distance = _root(mean, p) * scale * unit
+    # The root has an infinite slope at 0, where it gets the gradient 0.
+    root = torch.where(mean > 0, torch.where(mean > 0, mean, 1).pow(1 / p), mean)
+    distance = root * scale * unit
     return distance if as_tensor else distance.item()
 
 

@@ -201,7 +201,7 @@ def test_losses(p):
     made = torch.tensor([[[0.0, 0.0], [4.0, 0.0]]], requires_grad=True)
     noised = torch.tensor([[[4.0, 1.0], [0.0, 1.0]]])
     for name, distance in DISTANCES.items():
-        value = distance(made, noised, p, 0.05)
+        value = distance(made, noised, p=p, reg=0.05)
         assert value.shape == (1,)
         assert value.item() == pytest.approx(1.0, abs=0.01), name
         (gradient,) = torch.autograd.grad(value.sum(), made)

@@ -251,7 +251,13 @@ class Date(Column):
         """Return the cells of synthetic units since 1970, in the column's dtype."""
         dates = self.to_dates(numbers)
         dates[missing] = np.datetime64("NaT", "s")
-        return dates if self.zone is None else _put_in_zone(dates, self.zone)
+        if self.zone is None:
+            return dates
+        # Times that the clocks skip are moved on; of those that they show twice, the first counts.
+        is_summer = np.ones(len(dates), dtype=bool)
+        return pd.DatetimeIndex(dates).tz_localize(
+            self.zone, ambiguous=is_summer, nonexistent="shift_forward"
+        )
 
     def to_values(self, column):
         """Return cells as floats: units since 1970, NaN for missing values."""
@@ -299,14 +305,6 @@ def check_zone(zone):
         with contextlib.suppress(Exception):
             return pd.DatetimeTZDtype("s", zone)
     raise ValueError(f"zone must be the name of a time zone, such as 'UTC'; got {zone!r}.")
-
-
-def _put_in_zone(dates, zone):
-    """Return dates by the clocks of a zone; those that were skipped there are moved on."""
-    is_summer = np.ones(len(dates), dtype=bool)  # where the clocks show a time twice
-    return pd.DatetimeIndex(dates).tz_localize(
-        zone, ambiguous=is_summer, nonexistent="shift_forward"
-    )
 
 
 def _parse_dates(cells, style, zone):
