@@ -107,6 +107,18 @@ def one_of(*choices) -> Callable:
     return lambda name, value: check_choice(name, value, choices)
 
 
+def factory_of(names: Iterable) -> Callable:
+    """Declare one of several strings, or a callable that makes what they name."""
+
+    def check(name, value):
+        if isinstance(value, str):
+            check_choice(name, value, names)
+        elif not callable(value):
+            raise ValueError(f"{name} must be one of {list(names)} or a factory; got {value!r}.")
+
+    return check
+
+
 def budget_share(name: str, value: Any) -> None:
     """Declare a share of a budget, in (0, 1)."""
     check_number(name, value)

@@ -57,10 +57,6 @@ class PrivatePCA(Specification):
 
     name = CovarianceMechanism.name
 
-    def count_components(self, n_columns, default):
-        """Return the number of components."""
-        return min(self.n_components or default, n_columns)
-
     def min_samples(self, n_components, n_columns, multiplier, are_images=False):
         """Return the least number of records for which components exceed the noise.
 

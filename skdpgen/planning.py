@@ -13,7 +13,7 @@ from .accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from .arrays.box import BoxFormat
 from .arrays.inference import make_box
 from .arrays.kind import ArrayKind
-from .checks import check_choice, check_size, is_one_of
+from .checks import check_size, factory_of, is_one_of
 from .curator.dataset import Dataset, list_refusals
 from .curator.record_functions import clears_frames
 from .encoders import choose_components, split_encoder
@@ -29,6 +29,8 @@ from .tables.format import TableFormat, declare
 from .tables.kind import TableKind
 from .tables.schema import Schema
 
+# Check of generator networks, by their names, or factories of them.
+check_network = factory_of(GENERATORS)
 # Share of δ for the counts of undeclared categories, and of frequent values.
 _THRESHOLDS_DELTA = 0.1
 # Values of `schema` other than a Schema.
@@ -248,8 +250,8 @@ class Planning(TakesSpecifications):
         """Return the number of columns after the encoder."""
         if format.components is None:
             return format.n_columns
-        n_components = self._resolve_spec("release").n_components
-        return format.components.count_components(format.n_columns, n_components)
+        default = self._resolve_spec("release").n_components
+        return min(format.components.n_components or default, format.n_columns)
 
     def _min_samples_for_components(self, plan: Plan, format: Format) -> float:
         if format.components is None:
@@ -341,14 +343,6 @@ def refuse_given(estimator, *names: str) -> None:
             raise ValueError(
                 f"{name} belongs to the release here: give release={cls}({name}={value!r})."
             )
-
-
-def check_network(name: str, value: object) -> None:
-    """Declare the name of a generator network, or a factory."""
-    if isinstance(value, str):
-        check_choice(name, value, GENERATORS)
-    elif not callable(value):
-        raise ValueError(f"{name} must be one of {list(GENERATORS)} or a factory; got {value!r}.")
 
 
 def find_thresholds(shares, delta) -> dict[str, float]:

@@ -21,7 +21,6 @@ RepeatedRelease = tuple[str, Callable[[float], DpEvent], int]
 
 
 @savable
-@savable
 @dataclass(frozen=True)
 class Plan:
     """Planned releases of a fit, in order, whose cost is within the budget.

@@ -18,7 +18,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
-from ..checks import check_choice, in_range, one_of, positive, whole
+from ..checks import factory_of, in_range, one_of, positive, whole
 from ..curator.inputs import check_rows, read_rows
 from ..curator.record_functions import clears_frames
 from ..learners.adaptation import fit_adaptation
@@ -123,13 +123,6 @@ class _Input:
         return ((rows - mean) / scale).float()
 
 
-def _check_network(name, value):
-    if isinstance(value, str):
-        check_choice(name, value, ENCODERS)
-    elif not callable(value):
-        raise ValueError(f"{name} must be one of {list(ENCODERS)} or a factory; got {value!r}.")
-
-
 @parameters
 class BaseAdapter(
     Certified,
@@ -183,7 +176,7 @@ class BaseAdapter(
         "relation": one_of(*RELATIONS),
         "device": lambda name, value: choose_device(value),
         "verbose": in_range(),
-        "network": _check_network,
+        "network": factory_of(ENCODERS),
         "n_components": whole(optional=True),
         "n_projections": whole(),
         "align_weight": in_range(),

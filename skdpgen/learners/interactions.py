@@ -90,7 +90,7 @@ def fit_to_table(
     noise : NoiseSource
     """
     tables = release.run(curator, format)
-    has_subsets = release.has_multi_way(curator.plan)
+    has_subsets = release.multi_way in dict(curator.plan.releases)
     if not has_subsets:
         curator.close()
     marginals, report = read_tables(tables, format, curator.n_rows)
@@ -167,11 +167,8 @@ class InteractionSearch:
         signs = self._halve(self.marginals.counts, sizes[:n_columns], public)
         if by is not None:
             signs[by : by + 1] = [torch.eye(sizes[by]).double()]
-        released = release.run_interactions(
-            curator,
-            Refinement.none(sizes),
-            [[(c, signs[c]) for c in subset] for subset in candidates],
-        )
+        products = [[(c, signs[c]) for c in subset] for subset in candidates]
+        released = release.run_interactions(curator, Refinement.none(sizes), products)
         others = [[c for c in subset if c != by] for subset in candidates]
         predicted = predict_interactions(rows, sizes, by, signs, others, generator)
         found = find_subsets(
@@ -180,7 +177,7 @@ class InteractionSearch:
             np.atleast_1d(self.tables.count_records()[0]).clip(min=1),
             released.std,
             candidates,
-            release.multi_way_std(curator.plan),
+            release.noise_on(curator.plan, release.multi_way),
             is_stratified=by is not None,
         )
         # The spent budget must not depend on the records: all that is planned is released.

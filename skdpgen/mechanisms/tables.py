@@ -409,6 +409,6 @@ def one_way_weight(sizes: Sequence[int]) -> float:
     n_columns = len(sizes)
     if n_columns == 1:
         return 1.0
-    precisions = 2 / np.asarray(sizes)
+    precisions = _row_precisions(sizes)
     from_pairs = precisions.sum() - precisions.max()
     return math.sqrt(min(1.0, max(0.0, n_columns - 1 - 2 * from_pairs)))

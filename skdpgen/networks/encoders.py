@@ -42,11 +42,6 @@ def conv28(n_inputs, n_components=None):
     return nn.Sequential(*layers).to(memory_format=torch.channels_last)
 
 
-def make_head(n_components, n_classes):
-    """Make a classifier with one hidden layer of 100 units."""
-    return nn.Sequential(nn.Linear(n_components, 100), nn.ReLU(), nn.Linear(100, n_classes))
-
-
 # The network reads pixels in [0, 1] rather than standardised columns.
 conv28.unit_input = True  # type: ignore[attr-defined]
 ENCODERS = {"mlp": mlp, "conv28": conv28}
@@ -58,4 +53,5 @@ def build_encoder(factory, n_inputs, n_components, n_classes, seed):
         network, shape = make_and_try(factory, n_inputs, n_components)
         if len(shape) != 2 or shape[0] != 2:
             raise ValueError(f"The network maps {(2, n_inputs)} numbers to {shape}, not to rows.")
-        return network, make_head(shape[1], n_classes), shape[1]
+        head = nn.Sequential(nn.Linear(shape[1], 100), nn.ReLU(), nn.Linear(100, n_classes))
+        return network, head, shape[1]

@@ -2,7 +2,7 @@
 """Differentially private principal component analysis."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
-from ..accounting.plan import gaussian_plan
+from ..accounting.plan import Terms
 from ..accounting.rounding import plain_numbers
 from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
@@ -201,7 +201,7 @@ class DPPCA(
         format = self._make_format(n_samples, n_features, kind, max_rows)
         n_components = self._n_components(n_features)
         warn_of_delta(self.delta, n_samples, stacklevel=3)
-        plan = self._plan(format, max_rows)
+        plan = self._plan(format, n_samples, max_rows)
         with open_curator(
             dataset,
             format,
@@ -291,20 +291,21 @@ class DPPCA(
             kind=kind,
         )
 
-    def _plan(self, format, max_rows=None):
-        shares = {**count_rows_by(max_rows), **format.shares}
-        plan = gaussian_plan(
-            {**shares, CovarianceMechanism.name: 1 - sum(shares.values())},
+    def _plan(self, format, n_samples, max_rows):
+        terms = Terms(
             self.epsilon,
             self.delta,
-            relation=self.relation,
-            accountant=self.accountant,
+            self.relation,
+            self.accountant,
+            n_samples,
+            n_classes=1,
+            n_columns=format.n_columns,
+            shares={**count_rows_by(max_rows), **format.shares},
+            max_rows=max_rows,
         )
-        # The bound on rows per person changes the sensitivity, so it is set before that is
-        # computed.
-        plan = replace(plan, max_rows=max_rows)
-        sensitivity = plan.bound(CovarianceMechanism.sensitivity_of)
-        return replace(plan, sigma=plan.multiplier(CovarianceMechanism.name) * sensitivity)
+        # The moments get what the count of rows and the inference of bounds leave.
+        shares, sensitivity = {CovarianceMechanism.name: 1.0}, CovarianceMechanism.sensitivity_of
+        return terms.plan_once(shares, lambda plan, relation: sensitivity(relation))
 
     def _list_certified(self):
         yield from super()._list_certified()
@@ -323,7 +324,9 @@ class DPPCA(
         self._n_components(n_features)
         assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(
-            self._plan(format, max_rows), assumed, reproducible=self.random_state is not None
+            self._plan(format, n_samples, max_rows),
+            assumed,
+            reproducible=self.random_state is not None,
         ).made_by(self)
 
     def _n_components(self, n_features):

@@ -121,10 +121,6 @@ class TwoWayTables(Release):
         mechanism = TablesMechanism(format.code_sizes, format.by)
         return format.match_rows(_without_impossible(curator.release(mechanism), format))
 
-    def has_multi_way(self, plan: Plan) -> bool:
-        """Return whether a plan has multi-way tables."""
-        return self.multi_way in dict(plan.releases)
-
     def list_subsets(
         self, plan: Plan, n_records: float, n_columns: int, by: int | None
     ) -> list[tuple[int, ...]]:
@@ -150,7 +146,7 @@ class TwoWayTables(Release):
 
     def _count_orders(self, plan, n_records, n_columns, is_stratified):
         """Return the largest number of columns whose interactions show above noise, or 0."""
-        bound, found, n_subsets = _multi_way_std(plan, self.interactions), 0, 0
+        bound, found, n_subsets = self.noise_on(plan, self.interactions), 0, 0
         for order in range(DEFAULTS.least_order, min(self.max_order, n_columns) + 1):
             n_subsets += math.comb(n_columns - is_stratified, order - is_stratified)
             noise = DEFAULTS.clear * math.sqrt(n_subsets) * bound
@@ -165,9 +161,10 @@ class TwoWayTables(Release):
         """Release the sums of products of signs, as `MultiWayTables`."""
         return curator.release(MultiWayMechanism(self.interactions, refinement, products))
 
-    def multi_way_std(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on a single multi-way table."""
-        return _multi_way_std(plan, self.multi_way)
+    def noise_on(self, plan: Plan, name: str) -> float:
+        """Return the noise on a cell if `interactions`, or `multi_way`, were of one subset."""
+        bound = plan.bound(lambda relation: MultiWayMechanism.sensitivity_of(relation, True))
+        return plan.multiplier(name) * bound
 
     def run_multi_way(
         self, curator, format, refinement: Refinement, products: Sequence[Sequence[Factor]]
@@ -184,11 +181,6 @@ def _without_impossible(tables, format):
         return tables
     impossible = format.find_impossible()
     return tables.without_impossible(impossible if halves is None else halves.extend(impossible))
-
-
-def _multi_way_std(plan, name):
-    bound = plan.bound(lambda relation: MultiWayMechanism.sensitivity_of(relation, True))
-    return plan.multiplier(name) * bound
 
 
 def _check_size(plan, sizes):

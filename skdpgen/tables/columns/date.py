@@ -13,7 +13,7 @@ from ...checks import is_one_of
 from ...curator.texts import read_text
 from .base import CONVERT, Column, check_flag, check_heaps, check_list, get_dtype_code
 from .cells import read_dates
-from .heaps import DATE_STEPS, DAYS_OF, snap_dates
+from .heaps import DATE_STEPS, DAYS_OF, expect_dates, snap_dates
 from .number import N_KNOTS, Number
 from .values import FINEST
 
@@ -215,6 +215,10 @@ class Date(Column):
         """Return the units of the multiples of a step that are next to those of dates."""
         dates = snap_dates(self.to_dates(units), step)
         return dates.astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(np.float64)
+
+    def expect_heaps(self):
+        """Return steps, and the shares of levels among the multiples of each; see `find_heaps`."""
+        return expect_dates(self.unit)
 
     def with_even_knots(self):
         """Return the column with evenly spaced knots."""

@@ -44,7 +44,7 @@ def _is_rough(kind):
 def list_counted(schema):
     """Return the names of open numbers and dates, whose levels are counted."""
     opened = {*schema.undeclared, *schema.dates}
-    return tuple(n for n in schema if n in opened and isinstance(schema[n], Number | Date))
+    return tuple(n for n in schema if n in opened and schema[n].has_knots)
 
 
 def encode_decimals(table, schema):

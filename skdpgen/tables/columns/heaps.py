@@ -118,10 +118,8 @@ def find_heaps(kind, counts, std, clear):
     list of tuple
         As the column type has them; none where it may be noise, or few steps are in the range.
     """
-    positions = kind.positions
-    spread = float(np.subtract(*np.quantile(positions, [0.75, 0.25])))
-    is_date = hasattr(kind, "zone")
-    heaps, expected = _expect_dates(kind.unit) if is_date else _expect_numbers(kind.decimals)
+    spread = float(np.subtract(*np.quantile(kind.positions, [0.75, 0.25])))
+    heaps, expected = kind.expect_heaps()
     n_levels = len(expected)
     counts = counts[:n_levels]
     total = max(counts.sum(), 1.0)
@@ -140,7 +138,7 @@ def find_heaps(kind, counts, std, clear):
     return [(*heaps[i], share) for i, share in zip(found, shares, strict=True) if i < len(heaps)]
 
 
-def _expect_numbers(decimals):
+def expect_numbers(decimals):
     """Return heaps, and the shares of levels among the multiples of each, and among all values."""
     last = len(STEPS) if decimals is None else STEPS.index(10.0**-decimals)
     heaps, columns = [], []
@@ -164,8 +162,8 @@ def _expect_numbers(decimals):
     return heaps, np.stack(columns, axis=1)
 
 
-def _expect_dates(unit):
-    """Return heaps of dates in a unit, and shares of levels as of `_expect_numbers`."""
+def expect_dates(unit):
+    """Return heaps of dates in a unit, and shares of levels as of `expect_numbers`."""
     names = DATE_STEPS[: DATE_STEPS.index(unit) + 1]
     columns = np.eye(len(names))
     columns[:2, names.index("month")] = 1 / 12, 11 / 12

@@ -23,7 +23,7 @@ from .base import (
     mask,
 )
 from .cells import read_numbers
-from .heaps import snap_numbers
+from .heaps import expect_numbers, snap_numbers
 from .values import MAX_UNITS, Values, place_knots, wide_knots
 
 # Default number of knots.
@@ -227,6 +227,10 @@ class Number(Column):
     def snap(self, numbers, step, gap):
         """Return the multiples of a step, less a gap, that are next to numbers."""
         return snap_numbers(numbers, step, gap)
+
+    def expect_heaps(self):
+        """Return steps, and the shares of levels among the multiples of each; see `find_heaps`."""
+        return expect_numbers(self.decimals)
 
     def _check_decimals(self, values):
         for value in values:

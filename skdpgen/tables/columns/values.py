@@ -190,7 +190,9 @@ def place_knots(lower, upper, n_knots, scale, decimals):
         knots = lower + np.expm1(np.linspace(0, np.log1p(float(upper) - lower), n_knots))
     else:
         knots = np.linspace(lower, upper, n_knots)
-    return normalize_knots(knots, lower, upper, decimals)
+    # Exactly, whatever rounding did to the outer ones.
+    knots[[0, -1]] = lower, upper
+    return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)
 
 
 def _place_symlog_knots(lower, upper, n_knots, decimals):
@@ -204,12 +206,6 @@ def _place_symlog_knots(lower, upper, n_knots, decimals):
         zero = np.clip(round((n_knots - 1) * first / (first - last)), 1, n_knots - 2)
         logs = np.interp(np.arange(n_knots), [0, zero, n_knots - 1], [first, 0, last])
     return np.sign(logs) * linear * np.expm1(np.abs(logs))
-
-
-def normalize_knots(knots, lower, upper, decimals):
-    """Set the outer knots to the bounds, round all knots, and remove duplicates."""
-    knots[[0, -1]] = lower, upper
-    return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
