@@ -142,6 +142,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             resolved, format = format, self._learn(curator, format, noise) or format
             certificate = curator.certificate(self._list_assumptions(format))
         self.release_ = fit_plan.release
+        # Sums do not depend on the learner: another one can be fitted to them at no cost.
         if fit_plan.release.is_sum and curator.released is not None:
             self.release_.published = PublishedRelease(
                 type(self).__name__,

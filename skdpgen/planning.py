@@ -219,6 +219,7 @@ class Planning(TakesSpecifications):
         thresholds = find_thresholds(shares, self.delta)
         is_open_table = format.has_blocks and format.shares
         if format.components is not None:
+            # Second moments are a square matrix.
             check_size("X", format.n_columns, format.n_columns)
             rest = 1 - sum(shares.values())
             shares[format.components.name] = format.components.share * rest
@@ -240,6 +241,7 @@ class Planning(TakesSpecifications):
             release.min_samples(plan, terms, format) or 0,
             self._min_samples_for_components(plan, format),
         )
+        # Two digits: more would suggest a precision that rules of thumb do not have.
         return FitPlan(plan, release.resolved(plan, terms), int(float(f"{min_samples:.2g}")))
 
     def _find_release(self, format: Format) -> Release:

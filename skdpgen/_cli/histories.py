@@ -83,6 +83,7 @@ class HistoryTask:
                 raise ValueError(
                     f"--key must be a column of both tables; {name} has {table.names}."
                 )
+        # In memory: persons are joined with their rows, in their order.
         self.frames = {
             name: pd.concat(list(table.file()), ignore_index=True)
             for name, table in self.tables.items()

@@ -155,6 +155,7 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
     add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
     add("--anyway", action="store_true", help="go on where the command would stop (exit code 3)")
     add("--seed", type=int, help="seed of the noise, for experiments: it protects nobody")
+    # Programs read one of these two forms, and not both.
     said = command.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     _add_json(said)
@@ -183,6 +184,7 @@ def _add_describe(command: argparse.ArgumentParser) -> None:
 
 
 def _add_audit(command: argparse.ArgumentParser) -> None:
+    # Records of the audit are generated as single rows, or as persons with rows.
     size = command.add_mutually_exclusive_group()
     size.add_argument("--n-rows", type=int, help="number of rows to generate; default: 1000")
     size.add_argument("--n-persons", type=int, help="number of persons to generate")
@@ -204,6 +206,7 @@ def _add_report(command: argparse.ArgumentParser) -> None:
         nargs="+",
         help="synthetic rows that synthesize wrote; with --key, both tables, as NAME=FILE",
     )
+    # Of public and private rows at once nobody could say which numbers are covered.
     compared = command.add_mutually_exclusive_group()
     compared.add_argument(
         "--reference",

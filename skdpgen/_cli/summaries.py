@@ -234,6 +234,7 @@ def summarize_fit(
     verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
     report = report.assign(verdict=[verdicts.get(str(name), "") for name in report.index])
     pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
+    # The worst columns come first: noise, and then those that lose most of their cells.
     lost = report["share_other"].fillna(0) + report["share_missing"].fillna(0)
     order = pd.DataFrame({"verdict": report["verdict"].map(_ORDER), "lost": -lost})
     worst = report.loc[order.sort_values(["verdict", "lost"], kind="stable").index]

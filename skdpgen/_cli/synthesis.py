@@ -157,6 +157,7 @@ class Task:
         """
         counts = None
         generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
+        # Columns whose types were inferred are written as their texts were.
         form = self.make_form(generator._format.texts or {}).with_units(generator.schema_)
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
         first = next(pieces)
@@ -173,6 +174,7 @@ class Task:
                 title=f"Synthetic rows: {names['rows']}",
             )
             texts["report.html"], counts = page.to_html(), page.results["counts"]
+        # The rows were paid for: they are written even if they cannot be described.
         except ValueError as error:
             messages.append(f"There is no report: {error}")
         texts["schema.json"] = write_schema(

@@ -106,6 +106,8 @@ class TableOptions:
             for name, column in self.schema.items()
             if isinstance(column, Number) and column.decimals != 0 and name not in self._styles
         ]
+        # Separated by semicolons, files of half of Europe have decimal commas, and both readings
+        # parse.
         if self.file.sep != ";" or not declared:
             return []
         return [

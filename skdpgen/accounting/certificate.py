@@ -323,6 +323,7 @@ class Certificate:
                 digest=data.get("digest"),
                 engine=data.get("engine"),
             )
+            # A text could claim persons, and assume that each has one record.
             check_unit(certificate.assumptions, max_rows)
             costs = {name: getattr(certificate, name) for name in _COSTS}
         except _MALFORMED as error:

@@ -59,6 +59,7 @@ class Provenance:
         Nothing is checked for another version, whose defaults may differ, or for another class,
         such as a search, which states its own parameters.
         """
+        # Other versions may have other parameters, or show them otherwise.
         if (self.estimator, self.version) != (type(estimator).__name__, __version__):
             return
         fitted, given = dict(self.parameters), dict(_list_parameters(estimator))

@@ -228,6 +228,7 @@ class DPSWDDomainAdapter(BaseAdapter):
         self.sampler._check_params()
         given = self.sampler.get_params(deep=False)
         for name in given.keys() & set(_SET_BY_ADAPTER) - _list_defaults(self.sampler):
+            # A sampler that asks for something else would be overruled without a word.
             if not _is_same(given[name], own := getattr(self, name)):
                 raise ValueError(
                     f"sampler has {name}={given[name]!r}, but the adapter has {own!r}. Set {name} "

@@ -46,6 +46,7 @@ class ArrayKind:
         )
         if not isinstance(categories, pd.CategoricalDtype):
             categories = None
+        # Declared classes are the categories; those of the dtype may be private.
         elif has_classes:
             categories = pd.CategoricalDtype(ordered=categories.ordered)
         if isinstance(target_dtype, pd.CategoricalDtype):
@@ -70,6 +71,7 @@ class ArrayKind:
             X = cast_numbers(X, self.dtypes[0], lower, upper)
             X = X if self.columns is None else pd.DataFrame(X, columns=self.columns)
         else:
+            # Column by column, as their dtypes differ.
             ends = (np.broadcast_to(end, X.shape[1]) for end in (lower, upper))
             columns = zip(X.T, self.dtypes, *ends, strict=True)
             X = pd.DataFrame({i: cast_numbers(*column) for i, column in enumerate(columns)})

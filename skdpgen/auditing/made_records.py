@@ -148,6 +148,7 @@ def _make_histories(estimator, n_persons, generator):
             f"schemas={given!r} must declare both tables to make records of, that of persons first."
         )
     (name, own), (rows_name, of_rows) = given.items()
+    # Bounds on persons show at M rows, alike or not; more rows must not count.
     counts = np.resize([M, M, 3 * M, 1, 0], n_persons)
     persons = _make_table("schemas", own, n_persons, generator)
     rows = _make_table("schemas", of_rows, counts.sum(), generator)

@@ -233,6 +233,7 @@ class TableFile:
             if not cells:
                 raise pd.errors.EmptyDataError
         else:
+            # Zeros are usual in these encodings; in others they show that a file is no text.
             if not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32")):
                 self._check_encoding(path)
             first = pd.read_csv(path, header=None, nrows=1, sep=self.sep, **self._options)

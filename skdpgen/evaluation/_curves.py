@@ -91,6 +91,7 @@ class PrivacyProfileDisplay(Display):
         if not np.isfinite(stated):
             raise ValueError("The certificate has no privacy profile, since its ε is infinite.")
         if epsilon is None:
+            # Up to twice the stated ε, and never an empty range.
             epsilon = np.linspace(0, 2 * stated or 1.0, 25)
         epsilon = np.asarray(epsilon, dtype=float)
         delta = np.array([certificate.delta_at(value) for value in epsilon])

@@ -387,6 +387,7 @@ class PairwiseDisplay(_ColumnsDisplay):
         """
         n = len(self.names)
         ax = self._take_axes(ax, size=(max(5, 0.4 * n + 2),) * 2)
+        # Associations are symmetric: half of the matrix shows them all.
         shown = np.triu(self.synthetic, 1)
         shown += np.tril(self.synthetic if self.reference is None else self.reference, -1)
         # A column's association with itself is 1, and would dominate the picture.

@@ -52,6 +52,7 @@ def _list_alarms(results: dict) -> list[str]:
             "This report was computed from PRIVATE rows. No ε covers it: it is as secret as the "
             "rows themselves. Do not publish it."
         )
+    # Both may hold: rows without a certificate can be compared with private ones.
     if certificate is None:
         alarms.append("No certificate was given: nothing here shows that these rows are private.")
     elif certificate["reproducible"]:
@@ -59,6 +60,7 @@ def _list_alarms(results: dict) -> list[str]:
             "The noise of this fit follows from a seed. Whoever knows or guesses it can remove "
             "the noise: this is an experiment, not a private release."
         )
+    # JSON has no infinity: the certificate writes it as a text.
     if certificate is not None and certificate["epsilon"] == "inf":
         alarms.append("ε is infinite: no noise was added, and there is no privacy.")
     if audit.get("verdict") == "violation found":
@@ -81,6 +83,7 @@ def _tell_protection(results: dict) -> str:
     tiles = {"ε": show(epsilon), "δ": show(certificate["delta"])}
     tiles |= {"each is protected": unit, "protection": protection["verdict"]}
     shown = "".join(f"<div><dt>{a}</dt><dd>{escape(b)}</dd></div>" for a, b in tiles.items())
+    # Rounded up: the page must not promise more than the certificate.
     right = math.ceil(1000 * protection["best_attack"]) / 10
     whose = "one record" if max_rows is None else f"a person (with up to {max_rows:,} rows)"
     guess = f"whether {whose} was among the private rows"
@@ -132,6 +135,7 @@ def _tell_signers(results: dict) -> str:
     texts = []
     if made:
         n_units = certificate.get("n_persons", certificate.get("n_records"))
+        # Certificates that were composed of several data sets state no number of records.
         of = "" if n_units is None else f" to {n_units:,} private "
         of += "" if n_units is None else "persons" if "n_persons" in certificate else "records"
         texts.append(

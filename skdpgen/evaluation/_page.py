@@ -57,6 +57,7 @@ def _write_columns(results: dict) -> str:
         shown = ["" if share is None else f"{share:.0%}" for share in shares]
         rows.append((column["column"], column["kind"], *shown_counts, *shown, bounds))
     head = ["Column", "Type", *_JUDGED, "Merged", "Missing", "Range"]
+    # Readers look for what they must not rely on.
     worst = sorted(counts["pairs"], key=lambda table: -table["error"])
     pairs = ""
     if worst:
@@ -110,6 +111,7 @@ def _explain_epsilon(certificate: dict) -> str:
 
 
 def _show_certificate(given: dict) -> str:
+    # Read again, so that the page shows what the events cost and not what a file says.
     certificate = Certificate.from_json(json.dumps(given))
     rows = _label("Statement", certificate._list_statements())
     rows += [
@@ -271,6 +273,7 @@ def _write_correlations(correlations: dict) -> str:
         (f"{names[i]}, {names[j]}", *(_show_number(table[i][j]) for table in tables))
         for i, j in combinations(range(len(names)), 2)
     ]
+    # By the reference, if there is one: it is the real table.
     rows.sort(key=lambda row: -abs(float(row[-1])) if row[-1] != "none" else 0)
     text = "Pearson's correlations of numbers: blue if positive, red if negative"
     if correlations["mean_difference"] is not None:

@@ -209,6 +209,7 @@ def report(
         compared = compared[list(synthetic)]
     if target is not None and target not in synthetic:
         raise ValueError(f"target must be one of the columns {list(synthetic)}; got {target!r}.")
+    # Only certificates whose ε follows from their events: `from_json` recomputes it.
     given = _read_certificate(certificate)
     certificate = None if given is None else json.loads(given.to_json())
     audit = _read_audit(audit, certificate)
@@ -324,6 +325,7 @@ def _read_audit(given, certificate: dict | None) -> dict | None:
     is_of_certificate = None
     if certificate is not None and "certificate" in written:
         audited = written["certificate"]
+        # By these the noise is the same; parameters and dates may differ.
         names = "releases", "relation", "delta", "unit", "max_rows"
         is_of_certificate = all(audited.get(name) == certificate.get(name) for name in names)
     return written | {"is_of_certificate": is_of_certificate}

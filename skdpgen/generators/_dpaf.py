@@ -267,6 +267,8 @@ class DPAFGenerator(CentralGenerator):
                 generator=generator,
                 verbose=self.verbose,
             )
+            # The classifier has learnt the first layers with a share of the budget; they stay as
+            # they are.
             network.frozen.load_state_dict(classifier.trained[:n_frozen].state_dict())
         self.n_iter_ = release.count_steps(curator.n_records)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_aggregates(
@@ -292,8 +294,10 @@ class DPAFGenerator(CentralGenerator):
 
 def _input_map(format):
     """Return the scale and shift by which the entries of rows have a size of about 1."""
+    # Weights of a block are at most 1 over the root of the number of blocks.
     if format.has_blocks:
         return math.sqrt(len(format.block_sizes)), 0.0
+    # Features in [0, 1] become numbers in [-1, 1].
     if format.feature_scale is not None:
         return 2 * input_scale(format), -1.0
     return math.sqrt(format.n_columns), 0.0

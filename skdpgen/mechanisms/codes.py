@@ -81,6 +81,7 @@ class HatBasis:
         floor, fraction = self.levels[:, column], self.fraction[:, column, None]
         groups = groups.to(fraction)
         joined = groups[floor] * (1 - fraction)
+        # Codes of levels are whole: then the next level has no weight, and the product is saved.
         if fraction.any():
             joined += groups[(floor + 1).clamp(max=len(groups) - 1)] * fraction
         return joined
@@ -179,6 +180,7 @@ class Refinement:
             for numbers in (self.n_parts, self.n_knots, self.n_bins)
         )
         bins = (codes * n_parts).floor().minimum(n_bins - 1)
+        # Beyond the knots are point masses and missing values, which keep levels of their own.
         bins = torch.where(codes <= n_knots - 1, bins, codes - n_knots + n_bins)
         return torch.where(n_bins > 0, bins, codes)
 

@@ -65,6 +65,7 @@ class HistorySizes:
     def split(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of persons, their numbers of rows, and codes of rows, (n, M, n_columns)."""
         n, M = len(self.persons), self.max_rows
+        # The last column of persons is their number of rows, which may be above M.
         n_rows = codes[:, n - 1].round().clamp(0, M).long()
         return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, len(self.rows))
 
@@ -178,6 +179,7 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
         total = np.zeros((sum(self.left), sum(self.right)), dtype=np.int64)
         n_rows = CONSTANTS.batch_size(sum(self.left) + sum(self.right))
         scale = half / math.sqrt(self.records)
+        # A person has up to M rows, all of which are in memory at once.
         size = max(1, n_rows // self._history.max_rows)
         for codes, membership in source.codes(self.name, size):
             left, right, shares = self._list_pairs(codes[membership.sum(1) > 0])

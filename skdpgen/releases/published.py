@@ -161,6 +161,7 @@ def from_release(
     fitted = clone(estimator).set_params(
         epsilon=plan.epsilon, delta=plan.delta, relation=plan.relation, accountant=plan.accountant
     )
+    # The released sums are of so many rows per person, whatever the new estimator would take.
     if plan.max_rows is not None:
         fitted.set_params(max_rows_per_person=plan.max_rows)
     return fitted._fit_published(published, format)
@@ -211,8 +212,10 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
             )
     certificates = [part.certificate for part in parts]
     n_samples = sum(part.n_samples for part in parts)
+    # Records that are in several data sets are in several releases: these compose.
     if overlap:
         certificate = replace(compose(*certificates), n_records=n_samples)
+    # Parallel composition: each record is in one release, and all of them have the same price.
     elif len({certificate.events for certificate in certificates}) > 1:
         raise ValueError(
             "Releases with different events can be merged with overlap=True only, by composition."
@@ -231,11 +234,13 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
         values=(*first.values[: first.n_inferred], _add_tables(tables)),
         n_samples=n_samples,
         n_rows=sum(part.n_rows for part in parts),
+        # The sum is in no ledger: it has neither the digest nor the noise of one of the releases.
         certificate=replace(certificate, digest=None, sigma=None),
     )
 
 
 def _describe_sums(part):
+    # Sums of other columns, strata or units would add up numbers of different meaning.
     label = part.format.kind.label if part.format.kind else None
     return part.format.schema, label, part.plan.relation, part.plan.max_rows
 

@@ -152,6 +152,8 @@ class KnotBlock(Block):
         masses = np.column_stack([from_left + from_right, others])
         drawn = draw_levels(masses, random_state)
         n_intervals = len(self.knots) - 1
+        # Rows that drew a point mass or a missing value get any interval; `make_cells` overwrites
+        # it.
         left = np.where(drawn < n_intervals, drawn, 0)
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
@@ -200,6 +202,7 @@ class KnotBlock(Block):
         knots = self.scale.decode(np.arange(n_knots) / n_parts)
         if self.decimals is not None:
             knots = np.round(knots, self.decimals)
+        # Evenly spaced knots follow from other parameters; and rounded ones may coincide.
         if self.number.knots is None or (np.diff(knots) <= 0).any():
             return None
         cuts = [cut for cut in self.number.cuts or () if cut not in knots]

@@ -235,6 +235,7 @@ class ConvertibleSchema(Mapping):
         -------
         str
         """
+        # A line for each column, so that people can edit the file and see what changed.
         columns = [f"{_dump(n)}: {_dump(kind.to_dict())}" for n, kind in self.columns]
         if not self.rules:
             text = "{" + _write_lines(columns, "  ") + "\n}\n"

@@ -96,6 +96,7 @@ class TableEncoder:
         codes = self.encode_cells(table)
         is_bad = np.isnan(codes).any(axis=1)
         rows = self._to_dense(np.where(is_bad[:, None], 0, codes))
+        # NaN, which the curator counts as an absent record.
         rows[is_bad] = np.nan
         return rows
 
@@ -118,6 +119,7 @@ class TableEncoder:
 
     def _to_dense(self, codes):
         sizes = [block.where.stop - block.where.start for block in self.make_blocks()]
+        # By the root of the number of columns, so that each row has norm 1 at most.
         return HatBasis(torch.from_numpy(codes), sizes).to_dense().numpy() / np.sqrt(len(sizes))
 
     def find_conditions(self, where):
@@ -133,6 +135,7 @@ class TableEncoder:
                 f"where must be a dict of column names to levels or ranges; got {where!r}."
             )
         blocks = {block.name: block for block in self.make_blocks()}
+        # They are computed after all others, so that a condition on one could not be drawn.
         derived = [name for name in where if name in self.schema.derived_names]
         if derived:
             raise ValueError(f"where names {derived}, which are derived; use their operands.")
@@ -233,6 +236,7 @@ def check_columns(table, schema):
             f"The table lacks columns {lacking}; drop them from the schema with "
             "schema.drop(...) if there are none."
         )
+    # Left out without a word, they would be missing from the synthetic rows.
     extra = [name for name in table.columns if name not in schema]
     if extra:
         raise TableError(

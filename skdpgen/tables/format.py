@@ -267,6 +267,7 @@ class TableFormat(Format):
         kind = kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
+        # Warnings name what to declare: only what was inferred can be wrong.
         inferred = {name: self.schema[name].open_parameters for name in self.schema.undeclared}
         resolved = TableFormat(
             schema,

@@ -170,6 +170,7 @@ class Schema(ConvertibleSchema):
         -------
         Schema
         """
+        # A difference has no column: its type is that of the rule.
         names = {rule: name for name, rule in self.differences.items() if name in kinds}
         rules = [
             replace(rule, difference=kinds[names[rule]]) if rule in names else rule

@@ -60,6 +60,7 @@ def make_quick(estimator, y=None, **params):
     params = {**quickly, **({} if y is None else {"classes": LABELS}), **params}
     released = quick._resolve_spec("release").get_params() if "release" in known else {}
     for name, value in params.items():
+        # A number of steps may be that of the release; 1 is a release of a single step.
         if released.get(name, 1) != 1:
             quick.set_params(**{f"release__{name}": value})
         elif name in known:

@@ -39,6 +39,7 @@ def check_sample_shapes(estimator):
             assert labels is None or labels.shape == (n,), f"sample({n}) has {labels.shape} labels."
         sampled, _ = sample_with_labels(fitted, target)
         assert sampled.shape == X.shape, "sample() does not return as many rows as were fitted."
+        # As if so many rows had been fitted: only the number is read.
         fitted.n_samples_ = 10**6 + 1
         error = assert_raises(ValueError, fitted.sample)
         assert "n_samples" in str(error), "sample() does not require n_samples above a million."

@@ -96,6 +96,7 @@ class _Spy:
         is_projection = isinstance(directions, torch.Tensor)
         self.stretch = torch.linalg.matrix_norm(directions, 2).item() if is_projection else 1.0
         result = self._run(self._watch(first), source, relation, noise)
+        # Without noise, what is left are the exact values as the mechanism presents them.
         silence = _SilentSource(0)
 
         def run(noise):
@@ -130,6 +131,7 @@ class _Spy:
 
     def _run(self, measured, source, relation, noise, **changes):
         """Run the mechanism from a measurement on."""
+        # A copy, since the spied mechanism may release again at the next step.
         mechanism = copy(self.mechanism)
         mechanism._measure = lambda *args: measured
         vars(mechanism).update(changes)
@@ -163,6 +165,8 @@ def spying(
         if others is None:
             spies.append(_Spy(mechanism, repeat))
         else:
+            # The values that the other fit released are kept, so that later mechanisms are the
+            # same.
             other = others[len(spies)]
             spies.append(_Spy(other.mechanism, repeat, other.released, other.result))
         result = release(spies[-1])

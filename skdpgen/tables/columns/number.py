@@ -160,6 +160,7 @@ class Number(Column):
         lower, upper = self.lower, self.upper
         if not lower < upper:
             raise ValueError(f"lower must be below upper; got {lower!r} and {upper!r}.")
+        # Differences of values, such as gaps between knots, must be finite, too.
         if not math.isfinite(float(upper) - float(lower)):
             raise ValueError(f"bounds are too far apart; got {lower!r} and {upper!r}.")
         if self.scale == "log" and lower < 0 < upper:

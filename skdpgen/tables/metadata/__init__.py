@@ -108,6 +108,7 @@ def _make_schema(make_schema, format_name, description, declared, rules):
 def _make_column(make_schema, format_name, field):
     try:
         column = make_column(field)
+        # Alone, so that an error is of this column.
         make_schema({field.name: column})
         return column
     except ValueError as error:
@@ -133,6 +134,7 @@ def _find_rules(make_schema, description, schema):
     known = []
     for rule, names, keyword in rules:
         try:
+            # Rules of a document may contradict its columns, or each other.
             make_schema(dict(schema), [*known, rule])
         except ValueError:
             description.drop_of(names[:1], f"{keyword} ({', '.join(names)})")
@@ -170,6 +172,7 @@ def write_metadata(make_schema, schema, format: str) -> dict:
     check_choice("format", format, WRITABLE)
     module = FORMATS[format]
     document = module.write(schema)
+    # What is lost on the way is found by reading the document again; one warning names it all.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         again = read_metadata(make_schema, document, {}, (), None)

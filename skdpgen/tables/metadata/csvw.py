@@ -45,6 +45,7 @@ def recognizes(document) -> bool:
 
 def read(document: dict, table: str | None) -> Description:
     """Return the description of a table in a document."""
+    # Properties are inherited from the group of tables to the table, its schema and its columns.
     above: dict[str, Any] = _pick(document)
     if "tables" in document:
         tables = {str(t.get("url", i)): t for i, t in enumerate(document["tables"])}
@@ -57,6 +58,7 @@ def read(document: dict, table: str | None) -> Description:
         )
     above |= _pick(schema)
     columns = [column for column in schema["columns"] if not column.get("virtual", False)]
+    # Keys refer to names, and the file has titles.
     names = {}
     fields = []
     for number, column in enumerate(columns, 1):

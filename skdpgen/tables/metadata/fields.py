@@ -101,6 +101,7 @@ class Field:
                 bound = self._exclude(bound, name)
             known = getattr(self, name)
             if known is not None:
+                # Of bounds that do not compare, as texts of no number, the last one counts.
                 with contextlib.suppress(TypeError, InvalidOperation):
                     bound = choose(known, bound, key=_sort_key)
             setattr(self, name, bound)
@@ -153,6 +154,7 @@ class Field:
 
     def mark_missing(self, texts: list) -> None:
         """Read what stands for missing values; note texts that would be read as values."""
+        # Others are read as missing anyway, if they are no value of the type.
         codes = [text for text in map(str, texts) if text.strip() not in MISSING_TEXTS]
         if self.type in (Type.INTEGER, Type.NUMBER):
             codes = [code for code in codes if _is_number(code)]
@@ -288,6 +290,7 @@ def _make_identifier(field):
 def _make_category(field):
     levels = [level for level in field.categories if level is not None]
     missing = field.missing or len(levels) < len(field.categories)
+    # True equals 1 in Python, so that booleans among categories become texts.
     if any(isinstance(level, bool) for level in levels):
         levels = [str(level) if isinstance(level, bool) else level for level in levels]
     if field.type in (Type.INTEGER, Type.NUMBER) and all(
@@ -296,6 +299,7 @@ def _make_category(field):
         levels = [_plain(level) for level in levels]
     if field.type == Type.TEXT:
         levels = [level if isinstance(level, str) else str(level) for level in levels]
+    # In a file an empty text is a missing cell.
     if "" in levels and len(levels) > 1:
         levels, missing = [level for level in levels if level != ""], True
     _drop_bounds(field)
@@ -328,12 +332,14 @@ def _round_bound(field, name, decimals, to):
     if bound is None:
         return None
     number = _as_number(bound)
+    # An infinite bound bounds nothing.
     if math.isinf(number):
         return None
     if abs(number) * 10.0 ** (decimals or 0) > MAX_UNITS:
         field.drop(f"its {name} bound", bound)
         return None
     if decimals is not None:
+        # Inwards: a value with so many decimals cannot be nearer to the bound.
         exact = Decimal(str(bound)) if not isinstance(bound, Decimal) else bound
         number = _plain(Decimal(to(exact.scaleb(decimals))).scaleb(-decimals))
     return int(number) if number == int(number) else float(number)
@@ -350,6 +356,7 @@ def _read_date(field, name):
     bound = getattr(field, name)
     if bound is None:
         return None
+    # Python 3.10 reads neither the Z of UTC nor more than six digits of a second.
     text = re.sub(r"[zZ]$", "+00:00", str(bound).strip())
     text = re.sub(r"(\.\d{6})\d+", r"\1", text)
     try:

@@ -84,6 +84,7 @@ def _read(spec, missing):
         field.match(rules.pop("pattern"))
     for keyword, value in rules.items():
         field.drop(keyword, value)
+    # A field overrides what the schema says of all.
     codes = spec.get("missingValues", missing)
     field.mark_missing([code["value"] if isinstance(code, dict) else code for code in codes])
     return field
@@ -102,6 +103,7 @@ def _read_categories(field, spec, rules):
         else:
             field.categories = [level for level in field.categories if level in allowed]
     is_text = field.categories and all(isinstance(level, str) for level in field.categories)
+    # Dates have no list of levels here: listed ones are categories.
     if field.type in (Type.DATE, Type.DATETIME) and is_text:
         field.type = Type.TEXT
 
@@ -135,6 +137,7 @@ def write(schema) -> dict:
     document: dict = {"$schema": "https://datapackage.org/profiles/2.0/tableschema.json"}
     document["fields"] = [_write(name, column) for name, column in schema.items()]
     keys = [name for name, column in schema.items() if isinstance(column, Identifier)]
+    # Of several identifiers a schema does not say which one is the key.
     if len(keys) == 1:
         document["primaryKey"] = keys
     unique = [list(rule.columns) for rule in schema.rules if isinstance(rule, Unique)]

@@ -57,6 +57,7 @@ def read(document: dict, table: str | None) -> Description:
 
 def _resolve(spec, document):
     """Return a schema with its references into the same document resolved."""
+    # A limit, as references can form a circle.
     for _ in range(20):
         reference = spec.get("$ref")
         if reference is None:
@@ -83,6 +84,7 @@ def _read(name, spec, is_required, document):
     types = [text for text in as_list(spec.get("type")) if text != "null"]
     may_be_null |= "null" in as_list(spec.get("type")) or spec.get("nullable", False)
     field.missing = may_be_null or not is_required
+    # Integers are numbers, too.
     if set(types) == {"integer", "number"}:
         types = ["number"]
     if len(types) == 1 and types[0] in _TYPES:
@@ -95,6 +97,7 @@ def _read(name, spec, is_required, document):
         field.categories = list(spec.get("enum", [spec.get("const")]))
         if field.type is None and set(map(type, field.categories)) <= {bool, type(None)}:
             field.type = Type.BOOLEAN
+        # Both values: then the list says no more than the type.
         if field.type == Type.BOOLEAN and {True, False} <= set(field.categories):
             field.missing |= None in field.categories
             field.categories = None

@@ -64,6 +64,7 @@ def _read(name, spec):
     elif sdtype == "categorical":
         field.type = Type.TEXT
         if isinstance(spec.get("order"), list):
+            # The levels may be numbers: their own type says more than "categorical".
             field.categories, field.is_ordered, field.type = spec["order"], True, None
     elif sdtype == "boolean":
         field.type = Type.BOOLEAN

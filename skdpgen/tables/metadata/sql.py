@@ -86,6 +86,7 @@ def _parse(text):
             with _silent(logging.getLogger("sqlglot")):
                 statements = [s for s in sqlglot.parse(text, dialect=dialect) if s is not None]
         except sqlglot.errors.SqlglotError as error:
+            # The first error is that of the likeliest dialect.
             reason = reason or str(error).splitlines()[0]
             continue
         if any(isinstance(s, exp.Create) and isinstance(s.this, exp.Schema) for s in statements):

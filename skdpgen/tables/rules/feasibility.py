@@ -102,6 +102,7 @@ def _check_pair(first, second, kinds):
     if any(case is None for case in cases.values()):
         return
     shared = [name for name in first.names if name in second.names]
+    # A merge could have as many rows.
     if math.prod(map(len, cases.values())) > _MOST_CASES:
         return
     both = cases[first].merge(cases[second], on=shared)
@@ -160,6 +161,7 @@ def _list_values(name, rules, kinds):
     conditions = [c for rule in rules for c in _list_conditions(rule, name, kinds)]
     if hasattr(kind, "levels"):
         codes = np.arange(float(len(kind.levels)))
+        # One level for each pattern of the conditions that hold: rules treat the others like it.
         if not any(isinstance(rule, Combinations) and name in rule.names for rule in rules):
             patterns = np.array([codes * 0, *(c.holds(codes) for c in conditions)])
             codes = codes[np.unique(patterns, axis=1, return_index=True)[1]]

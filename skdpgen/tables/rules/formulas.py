@@ -80,6 +80,7 @@ class Formula:
             name = self._quoted.get(node.id, node.id)
             names[name] = None
             return name
+        # By type: True is an int.
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             if abs(node.value) < 1e300:
                 return float(node.value)
