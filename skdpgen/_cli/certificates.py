@@ -2,7 +2,6 @@
 """Commands on budgets and certificates, which need no networks, and so start soon."""
 
 import json
-import warnings
 from argparse import Namespace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from ..accounting.verification import read_certificate
 from ..accounting.verification import sign as sign_text
 from ..accounting.verification import verify as verify_text
 from ..checks import read_file
-from .outputs import check_outputs, print_warning
+from .outputs import check_outputs, collected_warnings, print_warning
 
 # With the four lines of the verdict, a certificate fits a terminal of 25 lines.
 _N_LINES = 21
@@ -23,9 +22,7 @@ def budget(options: Namespace) -> int:
     """Create, show or close the file of a budget."""
     if options.action == "init" and Path(options.path).exists():
         raise ValueError(f"{options.path} exists already; name a new file for the budget.")
-    # Collected, so that they are printed as this command prints, without file names and lines.
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected_warnings() as caught:
         if options.action == "init":
             threshold_delta = options.threshold_delta
             total = PrivacyBudget(
@@ -37,8 +34,8 @@ def budget(options: Namespace) -> int:
             )
         else:
             total = PrivacyBudget.from_file(options.path)
-    for warning in caught:
-        print_warning(warning.message)
+    for message in caught:
+        print_warning(message)
     if options.action == "close":
         total.close()
     state = "closed" if total.is_closed else "open"
@@ -52,8 +49,7 @@ def budget(options: Namespace) -> int:
 def verify(options: Namespace) -> int:
     """Recompute the ε of a certificate, and print both."""
     text = read_file(options.certificate)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected_warnings() as caught:
         key = options.public_key
         epsilon = verify_text(text, None if key is None else Path(key).read_bytes())
     certificate = read_certificate(text)
@@ -62,7 +58,7 @@ def verify(options: Namespace) -> int:
             "exit_code": 0,
             "epsilon": epsilon,
             "is_signed": key is not None,
-            "warnings": [str(warning.message) for warning in caught],
+            "warnings": [str(message) for message in caught],
             "certificate": json.loads(certificate.to_json()),
         }
         # Nothing else goes to standard output: programs read it.
@@ -77,8 +73,8 @@ def verify(options: Namespace) -> int:
     if key is not None:
         print(f"It is signed by the key of {key}, and unchanged since.")
     print(f"The events cost ε = {show(epsilon)}, as stated.")
-    for warning in caught:
-        print_warning(warning.message)
+    for message in caught:
+        print_warning(message)
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output files and folders: checked before anything is read, and complete or not there."""
+"""Output of commands: files checked before anything is read, complete or absent; warnings."""
 
 import contextlib
 import os
@@ -9,8 +9,12 @@ import stat
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from ..exceptions import FitQualityWarning
 
 # How names of temporary files and folders begin.
 _PREFIX = ".skdpgen-"
@@ -70,6 +74,33 @@ def is_excel(path: str) -> bool:
 def print_warning(message) -> None:
     """Print a warning on one line."""
     print(f"skdpgen: warning: {message}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def collected_warnings() -> Iterator[list[Warning]]:
+    """Yield the list of warnings, each once, those of privacy first; print them before an error."""
+    found: dict[str, Warning] = {}
+    listed: list[Warning] = []
+
+    def collect(message: Any, category, *args, **kwargs):
+        if issubclass(category, UserWarning):
+            found.setdefault(str(message), message)
+        else:  # of libraries, to their users
+            show_other(message, category, *args, **kwargs)
+
+    show_other = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = collect
+        try:
+            yield listed
+        # Warnings say why a run failed; they must not get lost with it.
+        except BaseException:
+            for message in found:
+                print_warning(message)
+            raise
+    # Warnings of a weaker guarantee come before those of bad rows.
+    listed += sorted(found.values(), key=lambda message: isinstance(message, FitQualityWarning))
 
 
 def _check_output(option: str, path: str) -> None:

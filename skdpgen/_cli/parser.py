@@ -206,7 +206,7 @@ def _add_report(command: argparse.ArgumentParser) -> None:
         nargs="+",
         help="synthetic rows that synthesize wrote; with --key, both tables, as NAME=FILE",
     )
-    # Of public and private rows at once nobody could say which numbers are covered.
+    # With public and private rows at once, nobody could say which numbers are covered.
     compared = command.add_mutually_exclusive_group()
     compared.add_argument(
         "--reference",

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs of commands that plan or make releases: their terms, doubts, warnings and output."""
 
-import contextlib
 import json
 import signal
 import sys
-import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
@@ -15,7 +13,7 @@ from ..accounting.rounding import show
 from ..exceptions import FitQualityWarning, SpentError
 from ..tables.schema import Schema
 from .exits import BAD_RESULT, StoppedError
-from .outputs import Interrupted, interruptible, new_folder, print_warning
+from .outputs import Interrupted, collected_warnings, interruptible, new_folder, print_warning
 from .summaries import Summary
 
 _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
@@ -92,33 +90,6 @@ def shows_progress(options: Namespace) -> bool:
     return sys.stderr.isatty() and not (options.quiet or options.as_json)
 
 
-@contextlib.contextmanager
-def collected_warnings() -> Iterator[list[Warning]]:
-    """Yield the list of warnings, each once, those of privacy first; print them before an error."""
-    found: dict[str, Warning] = {}
-    listed: list[Warning] = []
-
-    def collect(message: Any, category, *args, **kwargs):
-        if issubclass(category, UserWarning):
-            found.setdefault(str(message), message)
-        else:  # of libraries, to their users
-            show_other(message, category, *args, **kwargs)
-
-    show_other = warnings.showwarning
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = collect
-        try:
-            yield listed
-        # Warnings say why a run failed; they must not get lost with it.
-        except BaseException:
-            for message in found:
-                print_warning(message)
-            raise
-    # Warnings of a weaker guarantee come before those of bad rows.
-    listed += sorted(found.values(), key=lambda message: isinstance(message, FitQualityWarning))
-
-
 def fit_and_write(task: Any, options: Namespace) -> tuple[Any, list[str], int]:
     """Fit, and write all files of --output or none; say what was spent if either fails.
 
@@ -130,7 +101,7 @@ def fit_and_write(task: Any, options: Namespace) -> tuple[Any, list[str], int]:
     Returns
     -------
     written : object
-        What ``task.write`` returns.
+        The value of ``task.write``.
     messages : list of str
         Warnings, to which ``task.write`` may add some.
     code : int

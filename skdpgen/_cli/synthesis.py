@@ -29,12 +29,11 @@ from ..tables.report import describe
 from ..tables.schema import Schema
 from .exits import STOPPED
 from .forms import Form
-from .outputs import check_folder, check_outputs, interruptible, replaced
+from .outputs import check_folder, check_outputs, collected_warnings, interruptible, replaced
 from .runs import (
     MOST_DELTA,
     check_options,
     choose_delta,
-    collected_warnings,
     describe_few,
     end,
     find_unit,

@@ -4,7 +4,6 @@
 import codecs
 import contextlib
 import sys
-import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
@@ -24,7 +23,14 @@ from ..tables.encoder import check_columns, check_dtypes
 from ..tables.metadata import find_format, load
 from ..tables.schema import Schema
 from .forms import Form
-from .outputs import check_input, check_suffix, is_excel, is_parquet, print_warning
+from .outputs import (
+    check_input,
+    check_suffix,
+    collected_warnings,
+    is_excel,
+    is_parquet,
+    print_warning,
+)
 
 # Values of --types that noisy counts check.
 _EXPECTED = ("number", "integer", "boolean", "date")
@@ -277,14 +283,13 @@ def read_declared(options: Namespace) -> Mapping:
 
 def read_schema(path: str) -> Schema:
     """Return the schema in a file of any format of `Schema.from_metadata`."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected_warnings() as caught:
         document = load(Path(path))
         if find_format(document) is None:
             return Schema.from_json(Path(path))
         schema = Schema.from_metadata(document)
-    for warning in caught:
-        print_warning(warning.message)
+    for message in caught:
+        print_warning(message)
     return schema
 
 

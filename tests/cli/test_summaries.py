@@ -9,8 +9,8 @@ import pytest
 
 from skdpgen.__main__ import main
 from skdpgen._cli.exits import DESCRIPTION
+from skdpgen._cli.outputs import collected_warnings
 from skdpgen._cli.parser import make_parser
-from skdpgen._cli.runs import collected_warnings
 from skdpgen._cli.summaries import Summary
 from skdpgen.privacy import FitQualityWarning, PrivacyLeakWarning
 

@@ -98,7 +98,7 @@ FUNCTION = {
         previews("a_look_and_the_synthesis_after_it"),
     ),
     "warnings come as they were raised": Fault(
-        "_cli.runs:collected_warnings",
+        "_cli.outputs:collected_warnings",
         "sorted(found.values(), key=lambda message: isinstance(message, FitQualityWarning))",
         "found.values()",
         summaries("warnings_are_listed_once_and_those_of_privacy_first"),
