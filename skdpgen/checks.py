@@ -132,6 +132,23 @@ def radius(name: str, value: object) -> None:
         check_number(name, value, most=math.inf)
 
 
+def shape_of_images(*others) -> Callable:
+    """Declare (height, width) or (channels, height, width), or one of other values."""
+
+    def check(name, value):
+        if is_one_of(value, others):
+            return
+        if not isinstance(value, Iterable) or len(sides := list(value)) not in (2, 3):
+            shapes = [*map(repr, others), "(height, width)", "(channels, height, width)"]
+            raise ValueError(
+                f"{name} must be {', '.join(shapes[:-1])} or {shapes[-1]}; got {value!r}."
+            )
+        for side in sides:
+            check_number(name, side, whole=True)
+
+    return check
+
+
 def flag(name: str, value: object) -> None:
     """Declare True or False."""
     if not isinstance(value, bool | np.bool_):

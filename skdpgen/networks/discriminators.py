@@ -11,6 +11,8 @@ import math
 import torch
 from torch import nn
 
+from ..arrays.frequencies import find_shape
+
 # Channels of convolutions, and of the last one before the aggregation; units of the head.
 _WIDTH, _N_MAPS, _N_UNITS = 32, 64, 256
 # Units of dense layers before the aggregation, for rows that are no images.
@@ -21,11 +23,8 @@ _LEAST_SIZE = 4
 
 def infer_square_shape(n_features: int) -> tuple[int, int, int] | None:
     """Return the shape of square grey or RGB images of at least 8×8 pixels, or None."""
-    for n_channels in (1, 3):
-        side = math.isqrt(n_features // n_channels)
-        if n_channels * side**2 == n_features and side >= 8:
-            return n_channels, side, side
-    return None
+    shape = find_shape(n_features, (1, 3))
+    return shape if shape[1] >= 8 else None
 
 
 def default_layers(image_shape: tuple | None) -> tuple[int, int, int]:

@@ -9,20 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays.frequencies import cosine_matrices, find_shape
-from ..checks import check_number, is_one_of, whole
+from ..checks import shape_of_images, whole
 from ..params import Checked, DocumentedEstimator, parameters
 from ..serialization import Saves
-
-
-def _check_shape(name, value):
-    if not is_one_of(value, ("auto", None)):
-        if not isinstance(value, list | tuple) or len(value) not in (2, 3):
-            raise ValueError(
-                f"{name} must be 'auto', None, (height, width) or (channels, height, width); got "
-                f"{value!r}."
-            )
-        for size in value:
-            check_number(name, size, whole=True)
 
 
 @parameters
@@ -65,7 +54,7 @@ class LowFrequencies(
     _: KW_ONLY
     image_shape: object = "auto"
 
-    _checks = {"n_frequencies": whole(), "image_shape": _check_shape}
+    _checks = {"n_frequencies": whole(), "image_shape": shape_of_images("auto", None)}
 
     def fit(self, X, y=None) -> "LowFrequencies":
         """Learn the number of columns.
@@ -85,7 +74,7 @@ class LowFrequencies(
         shape = self.image_shape
         if isinstance(shape, str) and shape == "auto":
             shape = find_shape(X.shape[1])
-        shape = (1, X.shape[1]) if shape is None else tuple(shape)
+        shape = (1, X.shape[1]) if shape is None else tuple(map(int, shape))
         if math.prod(shape) != X.shape[1]:
             raise ValueError(
                 f"Images of shape {shape} have {math.prod(shape)} pixels, X has {X.shape[1]} "

@@ -2,15 +2,14 @@
 """Local differential privacy: noise on each row, added by its client."""
 
 import math
-import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..arrays.ball import BallFormat
-from ..checks import budget_share, one_of, positive
+from ..checks import budget_share, one_of, positive, shape_of_images
 from ..exceptions import FitQualityWarning
 from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
 from ..params import parameters
@@ -49,7 +48,7 @@ class LocalNoise(Release):
         "mechanism": one_of(*_NORMS),
         "basis": one_of(None, "dct"),
         "keep": positive(optional=True, most=1),
-        "image_shape": lambda name, value: _check_image_shape(name, value),
+        "image_shape": shape_of_images(None),
         "label_share": budget_share,
     }
 
@@ -113,14 +112,3 @@ def find_local_sigma(certificate: Certificate, format: BallFormat) -> float:
     mechanism = LocalRowsMechanism(format.p)
     scale = certificate.find_sigma(mechanism.name, mechanism.sensitivity)
     return scale * DEVIATIONS[format.p] * format.radius
-
-
-def _check_image_shape(name, value):
-    if value is None:
-        return
-    sides = list(value) if isinstance(value, Iterable) else []
-    whole = all(isinstance(side, numbers.Integral) and side > 0 for side in sides)
-    if len(sides) not in (2, 3) or not whole:
-        raise ValueError(
-            f"{name} must be (height, width) or (channels, height, width); got {value!r}."
-        )
