@@ -172,7 +172,7 @@ def write_metadata(make_schema, schema, format: str) -> dict:
     check_choice("format", format, WRITABLE)
     module = FORMATS[format]
     document = module.write(schema)
-    # What is lost on the way is found by reading the document again; one warning names it all.
+    # Reading the document again finds all that is lost on the way; one warning names it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         again = read_metadata(make_schema, document, {}, (), None)

@@ -101,7 +101,7 @@ class Field:
                 bound = self._exclude(bound, name)
             known = getattr(self, name)
             if known is not None:
-                # Of bounds that do not compare, as texts of no number, the last one counts.
+                # The last one counts if bounds do not compare, as texts of no number.
                 with contextlib.suppress(TypeError, InvalidOperation):
                     bound = choose(known, bound, key=_sort_key)
             setattr(self, name, bound)

@@ -137,7 +137,7 @@ def write(schema) -> dict:
     document: dict = {"$schema": "https://datapackage.org/profiles/2.0/tableschema.json"}
     document["fields"] = [_write(name, column) for name, column in schema.items()]
     keys = [name for name, column in schema.items() if isinstance(column, Identifier)]
-    # Of several identifiers a schema does not say which one is the key.
+    # A schema does not say which of several identifiers is the key.
     if len(keys) == 1:
         document["primaryKey"] = keys
     unique = [list(rule.columns) for rule in schema.rules if isinstance(rule, Unique)]
