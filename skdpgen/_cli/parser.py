@@ -283,6 +283,14 @@ def _add_format(command: argparse.ArgumentParser) -> None:
     add("--thousands", help="separator of groups of three digits")
     add("--date-format", help="such as %%m/%%d/%%Y; default: ISO 8601")
     add(
+        "--na-values",
+        action="append",
+        default=[],
+        metavar="TEXTS",
+        help="texts that mean a missing value, as --na-values=-999,? or, in one column, "
+        "--na-values income=9999; can be repeated",
+    )
+    add(
         "--header",
         choices=["auto", "yes"],
         default="auto",

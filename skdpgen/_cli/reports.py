@@ -18,7 +18,7 @@ from .outputs import check_outputs, check_suffix, replaced
 from .tables import list_rules, read_beside, read_pairs, read_public, read_rules, read_schema
 
 # Options by which synthetic rows differ from those that they are compared with.
-_MADE: dict = {"sep": None, "sheet": None, "header": "yes", "drop": []}
+_MADE: dict = {"sep": None, "sheet": None, "header": "yes", "drop": [], "na_values": []}
 
 
 def report(options: Namespace) -> int:

@@ -195,6 +195,7 @@ def open_table(options: Namespace, parse: Callable) -> TableFile:
         drop=list_dropped(options),
         person_column=getattr(options, "person_column", None),
         sheet=options.sheet,
+        na_values=read_markers(options),
     )
 
 
@@ -212,7 +213,7 @@ def check_table(options: Namespace) -> None:
     of_csv: dict = {"sep": None, "encoding": "utf-8"}
     if is_parquet(first):
         _check_pyarrow()
-        of_texts = dict.fromkeys(_fields_of(PLAIN))
+        of_texts = {**dict.fromkeys(_fields_of(PLAIN)), "na_values": []}
         _refuse_options(options, "a Parquet file", of_csv | of_texts)
     elif is_excel(first):
         _refuse_options(options, "an Excel file", of_csv)
@@ -267,6 +268,16 @@ def list_dropped(options: Namespace) -> list[str]:
     """Return the names of columns to leave out."""
     names = [name.strip() for given in options.drop for name in given.split(",")]
     return [name for name in names if name]
+
+
+def read_markers(options: Namespace) -> dict:
+    """Return the texts that mean a missing value, as `TableFile` takes them."""
+    markers: dict = {}
+    for given in options.na_values:
+        name, separator, texts = given.rpartition("=")
+        listed = markers.setdefault(name if separator else None, [])
+        listed += [text.strip() for text in texts.split(",")]
+    return markers
 
 
 def read_declared(options: Namespace) -> Mapping:

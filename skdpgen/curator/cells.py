@@ -26,7 +26,7 @@ import pandas as pd
 from .._muting import muted
 from ..registry import savable
 from .record_functions import call_quietly
-from .texts import BOOLEANS, PLAIN, TextStyle, read_iso_date
+from .texts import BOOLEANS, MISSING_TEXTS, PLAIN, TextStyle, read_iso_date
 
 # Cells that are read as texts.
 _WRITTEN = (str, enum.Enum, uuid.UUID, datetime.time, datetime.timedelta, np.timedelta64)
@@ -42,13 +42,6 @@ _YEARS = (1000, 9999)
 # Most digits of the numbers that people write; of floats of 32 bits, fewer than they hold.
 _DIGITS, _SINGLE_DIGITS = 9, 6
 _MIDNIGHT = re.compile(r"00:00(:00(\.0+)?)?")
-# Texts that `pandas.read_csv` reads as missing by default, but not among 64-bit integers.
-MISSING = frozenset(
-    {
-        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
-        *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-    }
-)
 
 
 class FrameCells:
@@ -118,7 +111,7 @@ class CellReader:
         read = {}
         for j, style in enumerate(self.styles):
             if style is not None:
-                read[j] = read_column(cells[:, j], style, MISSING.difference(self.levels[j]))
+                read[j] = read_column(cells[:, j], style, MISSING_TEXTS.difference(self.levels[j]))
         # Only columns that a reader changes are copied.
         cells = cells.copy() if read else cells
         for j, column in read.items():

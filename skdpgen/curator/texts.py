@@ -11,9 +11,21 @@ from functools import lru_cache
 from ..checks import is_one_of
 from ..registry import savable
 
-# Texts that mean a missing value, unless they are declared as categories: the common ones of R,
-# SQL, Python and pandas.
-MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
+# Texts that mean a missing value, unless they are declared as categories: those that
+# `pandas.read_csv` reads as missing by default.
+MISSING_TEXTS = frozenset(
+    {
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+        *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    }
+)
+# Texts that people write in place of a number or date: dashes, dots and the like, the errors of
+# spreadsheets, and words. In a column of texts each is a text like others.
+_PLACEHOLDER = re.compile(
+    r"[-–—.?*_/~]+|#[A-Z0-9/]+[!?]?|n\.?/?a\.?|nan|nil|null|none|missing|unknown|undefined|"
+    r"no data|not (?:available|applicable|known|recorded)",
+    re.IGNORECASE,
+)
 
 # Types of a cell. Digits after a leading zero are a code rather than a number. Numbers with commas
 # have a decimal comma, or groups of three digits, or may have either; "limit" is a bound that a
@@ -157,6 +169,17 @@ def read_iso_date(text: str) -> datetime.datetime | None:
             f"{day}T{part['hour']}:{part['minute']}:{part['second']}.{fraction}{zone}"
         )
     return None
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is what people write in place of a number or date.
+
+    Examples
+    --------
+    >>> is_placeholder(" - "), is_placeholder("unknown"), is_placeholder("+")
+    (True, True, False)
+    """
+    return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
 def is_writable(value) -> bool:

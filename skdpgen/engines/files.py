@@ -6,19 +6,20 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from ..curator.cells import name_cell
+from ..curator.cells import name_cell, read_column
 from ..curator.dtypes import find_pandas_dtype, read_frame
 from ..curator.partitions import PartitionedTable
 from ..curator.tables import iter_quietly
-from ..curator.texts import read_text
+from ..curator.texts import PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows
 
@@ -61,6 +62,10 @@ class TableFile:
         CSV file hold it as texts.
     sheet : str, default=None
         The sheet of an Excel file that holds the table. None: the only one that is visible.
+    na_values : sequence, or dict of str to sequence, default=()
+        Texts and numbers that mean a missing value, beside those of `pandas.read_csv`: in all
+        columns but that of persons, or by column, where None stands for all of these. -999 is
+        -999.0, too.
 
     Examples
     --------
@@ -86,6 +91,7 @@ class TableFile:
         drop: Sequence[str] = (),
         person_column: str | None = None,
         sheet: str | None = None,
+        na_values: Sequence | Mapping[str, Sequence] = (),
     ):
         self._given = path
         self._path = _list_paths(path)[0]
@@ -102,6 +108,12 @@ class TableFile:
             "encoding": "utf-8-sig" if is_utf8 else encoding,
         }
         self._person_column, self._drop = person_column, list(drop)
+        self._na_values = _read_markers(na_values)
+        if self._na_values and self._is_parquet:
+            raise ValueError(
+                "na_values are for CSV and Excel files; a Parquet file states which cells are "
+                "missing."
+            )
 
     @property
     def _is_parquet(self):
@@ -113,7 +125,7 @@ class TableFile:
 
     def __call__(self) -> Iterator[pd.DataFrame]:
         read = self._read_parquet if self._is_parquet else self._read_texts
-        chunks = (chunk.drop(columns=self._drop) for chunk in read())
+        chunks = (self._mark_missing(chunk.drop(columns=self._drop)) for chunk in read())
         parse = None if self._is_parquet else self._parse
         return self._withhold(lambda: chunks if parse is None else map(parse, chunks))
 
@@ -158,7 +170,24 @@ class TableFile:
         lacking = [name for name in self._drop if name not in names]
         if lacking:
             raise TableError(f"There are no columns {lacking} to drop, among {names}.")
+        unknown = [name for name in self._na_values if name not in (None, *names)]
+        if unknown:
+            raise TableError(f"na_values names {unknown}, which are no columns; there are {names}.")
         return [name for name in names if name not in (*self._drop, self._person_column)]
+
+    def _mark_missing(self, chunk):
+        """Return a chunk without the cells that mean missing values, decided for each on its own.
+
+        Such texts become empty, and such cells of spreadsheets None.
+        """
+        everywhere = self._na_values.get(None, frozenset())
+        for name in list(chunk) if self._na_values else ():
+            of_column = self._na_values.get(name, frozenset())
+            markers = of_column | (everywhere if name != self._person_column else frozenset())
+            is_missing = [key in markers for key in _name_cells(chunk[name])]
+            if any(is_missing):
+                chunk[name] = chunk[name].mask(is_missing, None if self._is_excel else "")
+        return chunk
 
     def _read_dtypes(self):
         from pyarrow.parquet import read_schema
@@ -292,6 +321,27 @@ class TableFile:
             )
         harmless = (ImportError, OSError, TableError)
         return iter_quietly(make, harmless, lambda error: f"{self._path} is no {form}.")
+
+
+def _read_markers(na_values):
+    """Return the keys of cells that mean missing values, by column; None stands for all."""
+    by_column = na_values if isinstance(na_values, Mapping) else {None: na_values}
+    for values in by_column.values():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ValueError(f"na_values must be a list, or a dict of lists; got {na_values!r}.")
+    markers = {
+        name: frozenset(_name_cells(pd.Series([*values], dtype=object)))
+        for name, values in by_column.items()
+    }
+    return {name: keys for name, keys in markers.items() if keys}
+
+
+def _name_cells(column):
+    """Return a key of each cell, equal for all spellings of a number."""
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.tolist()]
+    read = read_column(np.fromiter(cells, dtype=object), PLAIN).tolist()
+    # Numbers equal booleans.
+    return [(type(cell) is bool, cell) for cell in read]
 
 
 def _find_separator(path: Path, encoding: str) -> str:

@@ -186,6 +186,7 @@ def test_separators_are_found_in_the_first_line(folder, synthesize):
         (["--decimal", ",", "--thousands", ","], "must be different"),
         (["--date-format", "%d"], "date_format must contain"),
         (["--drop", "town"], "no columns ['town'] to drop"),
+        (["--na-values", "town=-"], "na_values names ['town']"),
         (["--types", "town=date"], "--types names ['town']"),
         (["--types", "age=float"], "a type must be one of ['integer', 'number'"),
         (["--types", "age=integer"], "--types and --schema both have ['age']"),
@@ -208,6 +209,25 @@ def test_columns_are_left_out(folder, synthesize, infer):
     frame.to_csv("private.csv", index=False)
     assert synthesize("--drop", "x, y", "--drop", "z") == 0
     assert list(pd.read_csv("made/synthetic.csv")) == ["age", "ward"]
+
+
+def test_placeholders_do_not_hide_numbers_and_codes_are_missing_if_said(folder, infer):
+    """Dashes and words stand among numbers; -999 is a number until it is declared missing."""
+    rng = np.random.default_rng(0)
+    for name, placeholders in (("age", ["-", "?", "unknown", "#DIV/0!"]), ("code", [-999])):
+        cells = rng.integers(20, 80, 900).astype(object)
+        cells[:270] = rng.choice(placeholders, 270)
+        frame = pd.DataFrame({name: cells, "ward": rng.choice(["-", "A"], 900)})
+        frame.to_csv("private.csv", index=False)
+        assert infer(*(["--na-values=-998,-999"] if name == "code" else [])) == 0
+        assert read_json(folder / "made/schema.json")["schema"][name]["type"] == "number"
+        made = pd.read_csv("made/synthetic.csv", keep_default_na=False)
+        ages = pd.to_numeric(made[name])
+        assert 0.2 < ages.isna().mean() < 0.4
+        assert ages.min() > 0
+        assert 35 < ages.median() < 65
+        # Among texts, a dash is a category.
+        assert 0.3 < (made["ward"] == "-").mean() < 0.7
 
 
 def test_rules_of_a_schema_are_obeyed(folder, synthesize, capsys):

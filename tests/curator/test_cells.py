@@ -19,7 +19,6 @@ from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Schema, Un
 from skdpgen._cli.parser import make_parser
 from skdpgen._cli.tables import TableOptions
 from skdpgen.curator.cells import (
-    MISSING,
     FrameCells,
     encode_levels,
     find_ambiguous,
@@ -32,7 +31,7 @@ from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.inputs import check_labels
 from skdpgen.curator.partitions import PartitionedTable
 from skdpgen.curator.tables import TableChunks
-from skdpgen.curator.texts import PLAIN, TextStyle
+from skdpgen.curator.texts import MISSING_TEXTS, PLAIN, TextStyle
 from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.kind import TableKind
 
@@ -375,9 +374,9 @@ def test_a_cell_is_read_as_it_is_alone(cells):
 
 
 def test_missing_texts_are_those_of_pandas():
-    for text in [*MISSING, "?", "na", "-", "NA."]:
+    for text in [*MISSING_TEXTS, "?", "na", "-", "NA."]:
         found = pd.read_csv(io.StringIO(f'a\n"{text}"\nx'))["a"][0]
-        assert pd.isna(found) == (text in MISSING), text
+        assert pd.isna(found) == (text in MISSING_TEXTS), text
 
 
 def test_categories_may_look_missing():

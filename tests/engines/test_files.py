@@ -1,6 +1,7 @@
 """Private files in chunks; errors that quote nothing."""
 
 import datetime
+import re
 import sys
 
 import numpy as np
@@ -289,6 +290,35 @@ def test_excel_comes_in_chunks_of_cells_that_depend_on_themselves_alone(tmp_path
         # Beside any other cell, a cell is read as it is alone.
         write_excel(path, [["a"], [cells[i]], ["?"]])
         assert next(TableFile(path)())["a"].tolist() == [read[i], "?"]
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_texts_that_are_said_to_be_missing(tmp_path, form):
+    cells = ["-999", " ? ", "-999.00", "999", "True", "1", "x"]
+    rows = [["person", "a", "b"], *([cell] * 3 for cell in cells)]
+    path = tmp_path / f"table.{form}"
+    if form == "csv":
+        path.write_text("\n".join(map(",".join, rows)))
+    else:
+        write_excel(path, rows)
+
+    def find(na_values):
+        table = TableFile(path, person_column="person", na_values=na_values)
+        assert table.names() == ["a", "b"]
+        (chunk,) = table()
+        is_missing = chunk.isna() | (chunk == "")
+        return {name: np.flatnonzero(is_missing[name]).tolist() for name in chunk}
+
+    assert find([]) == {"person": [], "a": [], "b": []}
+    # Numbers in any spelling, and texts beside spaces; persons have identifiers like any others.
+    assert find(["?", -999, "1"]) == {"person": [], "a": [0, 1, 2, 5], "b": [0, 1, 2, 5]}
+    of_columns = {"b": ["x"], None: [999.0], "person": ["?"]}
+    assert find(of_columns) == {"person": [1], "a": [3], "b": [3, 6]}
+    for na_values, match in (({"c": ["x"]}, "names ['c'], which are no columns"), ("?", "a list")):
+        with pytest.raises(ValueError, match=re.escape(match)):
+            TableFile(path, na_values=na_values).names()
+    with pytest.raises(ValueError, match="Parquet file states which cells"):
+        TableFile(tmp_path / "table.parquet", na_values=["?"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...checks import list_names
 from ...curator.cells import map_cells
-from ...curator.texts import COMMA_STYLES, TEXT_KINDS
+from ...curator.texts import COMMA_STYLES, TEXT_KINDS, is_placeholder
 from ...quality import warn_of_columns, warn_of_fit
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
@@ -59,7 +59,11 @@ def encode_kinds(table, styles):
 
 def _find_kind(cell, style):
     kind, value = read_cell(cell, style)
-    return "code" if kind == "text" and _CODE.fullmatch(value.strip()) else kind
+    if kind != "text":
+        return kind
+    # Placeholders say nothing about the type of the others.
+    is_missing = is_placeholder(value)
+    return "missing" if is_missing else "code" if _CODE.fullmatch(value.strip()) else kind
 
 
 def find_kinds(unknown, noisy, n_rows):

@@ -71,8 +71,8 @@ PRIVACY = {
     ),
     "categories that look missing are": Fault(
         "curator.cells:CellReader.__call__",
-        "MISSING.difference(self.levels[j])",
-        "MISSING",
+        "MISSING_TEXTS.difference(self.levels[j])",
+        "MISSING_TEXTS",
         cells("categories_may_look_missing"),
     ),
     "texts that stand for missing cells are categories": Fault(
@@ -649,5 +649,17 @@ FUNCTION = {
         "start.startswith(_COMPRESSED)",
         "False",
         files("compressed_files_are_named_as_such[gzip]"),
+    ),
+    "markers of missing values are for persons, too": Fault(
+        "engines.files:TableFile._mark_missing",
+        "name != self._person_column",
+        "True",
+        files("texts_that_are_said_to_be_missing[csv]"),
+    ),
+    "markers of missing values confuse 1 and True": Fault(
+        "engines.files:_name_cells",
+        "type(cell) is bool",
+        "None",
+        files("texts_that_are_said_to_be_missing[xlsx]"),
     ),
 }

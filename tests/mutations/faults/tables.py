@@ -345,6 +345,12 @@ FUNCTION = {
         "True",
         conditions("messages_list_no_knots[knots]"),
     ),
+    "placeholders are texts beside numbers": Fault(
+        "tables.columns.cell_kinds:_find_kind",
+        "is_placeholder(value)",
+        "False",
+        options("placeholders_do_not_hide_numbers_and_codes_are_missing_if_said"),
+    ),
     "codes have two digits": Fault(
         "tables.columns.cell_kinds",
         '"0[0-9]+"',
