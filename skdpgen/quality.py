@@ -47,8 +47,8 @@ CAUSES = {
     "Unknown(thousands=' ') or Unknown(date_format='%d/%m/%Y'), or drop columns whose values are "
     "distinct, as Identifier().",
     "beyond": "Columns {} have infinities, or values beyond those among which inference looks "
-    "for ranges, and these are clipped. Declare the bounds, as Number(lower, upper), or give the "
-    "columns in larger units.",
+    "for ranges, and these are clipped. Drop identifiers, or declare them as Identifier(); of "
+    "others declare the bounds, as Number(lower, upper), or give them in larger units.",
     "range unresolved": "The ranges of columns {} do not show above the noise, with so few records "
     "for this epsilon and so many open columns: what was found may be mere noise. Declare their "
     "bounds, as Number(lower, upper).",
@@ -58,6 +58,9 @@ CAUSES = {
     "other": "Columns {} lose their rare categories, whose counts do not show above the noise. "
     "Declare the categories, or numbers beside texts as Number(missing=True), shorten codes to a "
     "prefix, as with X[name].str[:3], or drop columns whose values are distinct.",
+    "identifiers": "By released counts, columns {} hold whole numbers that are nearly all "
+    "different and evenly spread, or longer than floats hold, as identifiers are. If they identify "
+    "records, drop them or declare Identifier(), which costs nothing.",
     "values unresolved": "The values of columns {} are closer to each other than inference "
     "resolves, or constant. Subtract a public level, or declare bounds that are near to them, as "
     "Number(lower, upper).",

@@ -178,3 +178,44 @@ def test_it_is_suggested_where_no_text_is_frequent():
     table = make_table(ids=[f"{SECRET}-{i}" for i in range(400)])
     with pytest.warns(FitQualityWarning, match=r"Identifier\(\)"):
         make(Schema({**OTHERS, "id": Category()}), epsilon=2.0).fit(table)
+
+
+def make_numbers(n):
+    rng = np.random.default_rng(0)
+    keys = {
+        "running": np.arange(1, n + 1),
+        "shuffled": 100_000 + rng.permutation(n),
+        "random": rng.integers(10**7, 10**8, n),
+        "beyond floats": np.char.mod("%d", rng.integers(10**18, 9 * 10**18, n)).astype(object),
+    }
+    others = {
+        "ages": rng.integers(0, 90, n),
+        "normal": rng.normal(1e6, 1e5, n).astype(int),
+        "triangular": rng.triangular(0, 5e5, 1e6, n).astype(int),
+        "lognormal": rng.lognormal(10, 1, n).astype(int),
+        "fractions": rng.uniform(0, 1e6, n),
+        "many zeros": np.where(rng.random(n) < 0.5, 0, rng.integers(0, 10**6, n)),
+        "days": pd.Timestamp("1990") + pd.to_timedelta(rng.integers(0, 9000, n), unit="D"),
+    }
+    return keys, others
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("epsilon", [2.0, 10.0])
+def test_numbers_that_may_identify_records_are_named(epsilon):
+    keys, others = make_numbers(3000)
+    sampler = DPSWFlowSampler(epsilon, 1e-6, n_steps=2, random_state=0)
+    report = sampler.fit(pd.DataFrame({**keys, **others})).schema_report_
+    found = [name for name, cause in report["finding"].items() if cause == "identifiers"]
+    assert found == list(keys)
+
+
+def test_bounds_that_no_float_equals_may_be_declared():
+    """The fit found this out after it had spent most of the budget."""
+    lower, upper = 10**18 + 1, 10**18 + 10**6
+    ids = np.random.default_rng(0).integers(lower, upper, 400)
+    assert Number(lower, upper).lower == 1e18
+    sampler = make(Schema({"id": Number(lower, upper)}), epsilon=2.0)
+    made = sampler.fit(pd.DataFrame({"id": ids})).sample()["id"]
+    assert made.dtype == ids.dtype
+    assert made.between(lower - 128, upper + 128).all()

@@ -170,7 +170,8 @@ def check_number(name, value):
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not abs(value) <= sys.float_info.max:
         raise ValueError(f"{name} must be a finite number; got {value!r}.")
-    return value
+    # Values are floats: a whole number that none of them equals becomes the nearest one.
+    return value if float(value) == value else float(value)
 
 
 def check_numbers(name, values):

@@ -45,6 +45,7 @@ from .grids import (
     with_knots,
     write_near,
 )
+from .identifiers import may_identify
 from .location import N_LEVELS, SIZE, encode_clusters, release_nothing
 from .orders import reconcile_orders
 from .point_masses import ValueCounts, with_atoms, with_candidates
@@ -313,7 +314,7 @@ class SchemaInference:
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
         unclear = {name: ranged.pop(name) for name in list(ranged) if ranged[name].is_wide}
         found, unresolved, lost, apart, tails, masses = {}, [], {}, {}, {}, {}
-        hidden = []
+        hidden, keys = [], []
         for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
@@ -350,6 +351,7 @@ class SchemaInference:
             density = estimate_density(parts, *knots[[0, -1]], unit)
             if name in ranged and not isinstance(self.schema[name], Date):
                 tails[name] = describe_loss(kind, finest, Histogram(*wide), density, lower, upper)
+                keys += [name] * may_identify(kind, density, n_values, atoms, name in self.texts)
             if is_unresolved(knots, counts, noise, n_values, unit):
                 unresolved.append(name)
             if len(knots) > n_knots:
@@ -368,6 +370,7 @@ class SchemaInference:
                 found[name] = replace(found[name], cuts=cuts)
                 self.counted[name] = parts
         warn_of_columns("range unresolved", hidden)
+        warn_of_columns("identifiers", keys)
         warn_of_columns("values unresolved", unresolved)
         warn_of_columns("cut", lost)
         warn_of_columns("apart", apart)

@@ -12,6 +12,7 @@ from ..ids import (
     heaps,
     history_fits,
     history_rules,
+    identifiers,
     inference,
     interactions,
     location,
@@ -350,6 +351,30 @@ FUNCTION = {
         "is_placeholder(value)",
         "False",
         options("placeholders_do_not_hide_numbers_and_codes_are_missing_if_said"),
+    ),
+    "even numbers with fractions identify records": Fault(
+        "tables.inference.identifiers:may_identify",
+        "kind.decimals != 0",
+        "False",
+        identifiers("numbers_that_may_identify_records_are_named[10.0]"),
+    ),
+    "skewed numbers identify records": Fault(
+        "tables.inference.identifiers",
+        "0.06",
+        "0.6",
+        identifiers("numbers_that_may_identify_records_are_named[10.0]"),
+    ),
+    "numbers that floats do not hold are as others": Fault(
+        "tables.inference.identifiers",
+        "1e15",
+        "1e25",
+        identifiers("numbers_that_may_identify_records_are_named[10.0]"),
+    ),
+    "bounds may be whole numbers that no float equals": Fault(
+        "tables.columns.base:check_number",
+        "value if float(value) == value else float(value)",
+        "value",
+        identifiers("bounds_that_no_float_equals_may_be_declared"),
     ),
     "codes have two digits": Fault(
         "tables.columns.cell_kinds",
