@@ -63,7 +63,7 @@ CAUSES = {
     "records, drop them or declare Identifier(), which costs nothing.",
     "values unresolved": "The values of columns {} are closer to each other than inference "
     "resolves, or constant. Subtract a public level, or declare bounds that are near to them, as "
-    "Number(lower, upper).",
+    "Number(lower, upper) or Date(lower, upper, atoms=['9999-12-31']).",
     "apart": "Columns {} have values apart from the others that are not located: a code would be "
     "spread among numbers. Declare codes, as Number(atoms=[7777]) or Date(atoms=['2100-06-30']).",
     "constant": "Columns {} are constant up to noise. Drop them, or use a larger epsilon if they "

@@ -122,6 +122,10 @@ DECLARED = {
         lambda u: np.where(u < 0.3, LAST, FIRST + (u * 9e7).astype(int)),
         Date("2020-01-01", "2022-12-31", atoms=["9999-12-31"]),
     ),
+    "far bound": (
+        lambda u: np.where(u < 0.2, LAST, FIRST + (u * 7e6).astype(int)),
+        Date("2020-01-01", "9999-12-31"),
+    ),
     "nearly constant": (lambda u: u < 0.98, Boolean()),
 }
 

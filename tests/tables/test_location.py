@@ -317,6 +317,18 @@ def test_special_dates_are_point_masses(special):
     assert found.upper <= "2025-01-01"
 
 
+@pytest.mark.parametrize("start", ["2020-01-01", "9999-10-31"])
+def test_dates_beside_a_far_bound_are_resolved(start):
+    rng = np.random.default_rng(0)
+    dates = np.datetime64(start, "s") + np.timedelta64(1, "D") * rng.integers(0, 60, 3000)
+    schema = Schema({"t": Date("2020-01-01", "9999-12-31")})
+    with warnings.catch_warnings(record=True) as caught:
+        knots = infer(pd.DataFrame({"t": dates}), schema, epsilon=4.0)["t"].positions
+    assert not caught
+    days = dates.astype("M8[D]").astype(float)
+    assert np.sum((days.min() < knots) & (knots < days.max())) >= 3
+
+
 @pytest.mark.parametrize("values", [[0, 1], [1, 2], [-1, 1], [0, 1, 2]])
 def test_a_target_of_few_integers_is_one_of_classes(values):
     rng = np.random.default_rng(0)

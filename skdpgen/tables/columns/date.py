@@ -3,6 +3,7 @@
 
 import contextlib
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -171,7 +172,12 @@ class Date(Column):
         return replace(self, unit=self._known_unit, n_knots=n_knots, **dates)
 
     def wide_knots(self, n_per_octave):
-        """Return the knots, in units, of the grid for private inference of a range."""
+        """Return the knots, in units, of the grid for private inference of a range, or of knots.
+
+        Declared bounds may be far from all values, as 9999-12-31: knots are then dense in inner
+        years, and next to both bounds, as those of numbers are next to zero.
+        """
+        n_per_octave, near = (n_per_octave, []) if self.is_open else (FINEST, self._list_near())
         # Three grids, as a uniform one over all years would be too coarse where dates are.
         parts = (
             np.linspace(*map(float, self._to_units((first, last))), n_cells + 1)
@@ -181,7 +187,14 @@ class Date(Column):
                 (_INNER[1], str(_LAST), _N_OUTER * 4 // 5),
             )
         )
-        return np.unique(np.round(np.concatenate([*parts])))
+        return np.unique(np.round(np.concatenate([*parts, near])))
+
+    def _list_near(self):
+        """Return units at one day, two, four and so on from declared bounds."""
+        lower, upper = self._to_units((self.lower, self.upper))
+        days = (upper - lower) / self.units_per_day
+        steps = self.units_per_day * 2.0 ** np.arange(max(math.ceil(math.log2(max(days, 1))), 0))
+        return np.r_[lower + steps, upper - steps]
 
     @property
     def candidates(self):

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-# Identifiers are spread evenly over their range. Of uniform values, the middle half is 0.556 of
-# what is between the quantiles 0.05 and 0.95; of normal ones 0.41, and of exponential ones 0.37.
+# Identifiers are spread evenly over their range: the middle half of uniform values is 0.556 of the
+# distance between the quantiles 0.05 and 0.95, that of normal ones 0.41, of exponential ones 0.37.
 # Noise moves it by less than this in fits to a few thousand rows.
 _QUANTILES, _MIDDLE, _TOLERANCE = (0.05, 0.25, 0.5, 0.75, 0.95), 0.5556, 0.06
 # Least number of values for each row: noise and outer knots widen ranges.

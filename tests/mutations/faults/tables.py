@@ -376,6 +376,12 @@ FUNCTION = {
         "value",
         identifiers("bounds_that_no_float_equals_may_be_declared"),
     ),
+    "knots are as far from declared bounds of dates as from others": Fault(
+        "tables.columns.date:Date.wide_knots",
+        "self._list_near()",
+        "[]",
+        location("dates_beside_a_far_bound_are_resolved"),
+    ),
     "codes have two digits": Fault(
         "tables.columns.cell_kinds",
         '"0[0-9]+"',
