@@ -52,6 +52,17 @@ def warn_of_search():
         )
 
 
+def warn_of_other_persons(n_first: int, n_later: int):
+    """Warn if chunks have another number of persons than at first; it is public."""
+    if n_later != n_first:
+        warnings.warn(
+            f"The function of chunks gave {n_first:,} persons at first and {n_later:,} in a later "
+            "reading; rows of new persons count as absent. Let it give the same rows at each call.",
+            FitQualityWarning,
+            stacklevel=3,
+        )
+
+
 def _list_callers():
     """Return the names of the modules on the stack, the innermost first."""
     frame, names = sys._getframe(1), []

@@ -2,7 +2,6 @@
 """Private records as mechanisms read them: all of them in blocks, or a few by their positions."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -10,12 +9,12 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..exceptions import FitQualityWarning, PlanError
+from ..exceptions import PlanError, warn_of_other_persons
 from ..mechanisms.base import clip_rows
 from .blocks import cut_blocks, slice_arrays
 from .cells import FrameCells
 from .inputs import encode_labels, parse_rows
-from .partitions import PartitionedTable
+from .partitions import Partitions
 from .persons import Persons, RowLimit
 from .record_functions import RecordFunction, check_function
 
@@ -89,13 +88,14 @@ class RecordSource:
             raise ValueError("null must be a 1-dimensional array of bool.")
         self._persons, self._key = persons, key
         self._limit: RowLimit | None = None
-        self._partitions = X if isinstance(X, PartitionedTable) else None
-        self._arrays = None if callable(X) else self._check_arrays(X, y)
+        self._partitions = X if isinstance(X, Partitions) else None
+        is_held = not callable(X) and self._partitions is None
+        self._arrays = self._check_arrays(X, y) if is_held else None
         self._chunks = X if callable(X) else self._slice_arrays
         self._n_persons_read: set[int] = set()
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         # Two readings may give the rows of persons in different orders.
-        if null is not None and callable(X) and has_persons:
+        if null is not None and self._arrays is None and has_persons:
             raise ValueError("null is by position, which rows of persons in chunks have not.")
         if self._arrays is not None:
             self._check_count(len(self._arrays[0]))
@@ -288,15 +288,8 @@ class RecordSource:
 
     def warn_of_changes(self) -> None:
         """Warn if a reading had another number of persons than the first; it is public."""
-        others = self._n_persons_read - {self.n_units}
-        if others:
-            warnings.warn(
-                f"The function of chunks gave {self.n_units:,} persons at first and "
-                f"{others.pop():,} in a later reading; rows of new persons count as "
-                "absent. Let it give the same rows at each call.",
-                FitQualityWarning,
-                stacklevel=2,
-            )
+        for n_persons in list(self._n_persons_read - {self.n_units})[:1]:
+            warn_of_other_persons(self.n_units, n_persons)
 
     def take(self, positions: np.ndarray) -> Block:
         """Return the records at some positions, in memory.

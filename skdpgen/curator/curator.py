@@ -21,7 +21,7 @@ from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
 from .dataset import Dataset
 from .histories import HistoryCells
-from .partitions import PartitionedTable
+from .partitions import Partitions
 from .persons import Persons
 from .record_functions import RecordFunction
 
@@ -122,7 +122,7 @@ class Curator:
     ----------
     X : array of shape (n_samples, n_features), or callable
         Rows in memory or memory-mapped; or a function that returns a fresh iterator over chunks,
-        each ``X``, ``(X, y)`` or ``(X, y, persons)``; or a `PartitionedTable`.
+        each ``X``, ``(X, y)`` or ``(X, y, persons)``; or `Partitions`.
     y : array of shape (n_samples,), default=None
         Labels, or numbers if `classes` is None. Not with chunks, which contain their own.
     plan : Plan
@@ -141,8 +141,8 @@ class Curator:
     null : array of bool of shape (n_samples,), default=None
         Rows that count as absent.
     persons : array-like of shape (n_samples,) or Persons, default=None
-        For a plan for persons: the identifier of each row's person, which a `PartitionedTable`
-        holds itself. With chunks, `Persons` of the identifiers that these contain. At most
+        For a plan for persons: the identifier of each row's person, which `Partitions`
+        hold themselves. With chunks, `Persons` of the identifiers that these contain. At most
         ``plan.max_rows`` rows of a person count.
     refuse : callable, default=None
         ``refuse(X, y)`` raises an error if a block is invalid. If it is given, bad records are
@@ -199,7 +199,7 @@ class Curator:
         verbose: int = 0,
     ):
         self.plan = plan
-        self._engine = X.engine if isinstance(X, PartitionedTable) else None
+        self._engine = X.engine if isinstance(X, Partitions) else None
         # Workers of an engine need no GPUs.
         self.device = device = device if self._engine is None else "cpu"
         self._noise = noise

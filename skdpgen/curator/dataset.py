@@ -318,7 +318,11 @@ class Dataset:
         """
         X, y, persons = self._held.pop()
         self.reader = CellReader((), ())
-        self._hold(FrameCells(X), y, persons, len(X))
+        if isinstance(X, TableInParts):
+            cells, n_rows, persons = X.map_parts(lambda part: FrameCells(part)[:])
+            self._hold(cells, y, persons, n_rows)
+        else:
+            self._hold(FrameCells(X), y, persons, len(X))
         return self
 
     def _hold(self, X, y, persons, n_rows):

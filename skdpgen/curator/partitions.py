@@ -9,7 +9,7 @@ to the sum of all partitions.
 import copy
 import operator
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial, reduce
 from uuid import uuid4
@@ -27,10 +27,78 @@ _LOCK = threading.Lock()
 in_forked_children(lambda: globals().update(_LOCK=threading.Lock()))
 
 
-class PartitionedTable(TableInParts):
-    """A partitioned table of an engine, whose workers sum their partitions.
+class Partitions(ABC):
+    """Private records of an engine, whose workers sum their partitions.
 
-    An engine is a subclass in a module of `skdpgen.engines`, which implements the four abstract
+    Attributes
+    ----------
+    engine : str or None
+        Name of the engine on certificates.
+    person_column : str or None
+        The column that identifies the person of each row.
+    """
+
+    engine: str | None
+    person_column: str | None = None
+
+    @property
+    @abstractmethod
+    def n_units(self) -> int:
+        """Number of rows or, with a person column, of persons."""
+
+    def add_up(self, function: Callable):
+        """Return the sum of a function over non-empty partitions.
+
+        Messages of workers' errors are withheld, as they may quote rows.
+
+        Parameters
+        ----------
+        function : callable
+            Its arguments are the records of a partition and, if these are rows with a person
+            column, their identifiers.
+
+        Raises
+        ------
+        RuntimeError
+            If the function fails for a partition.
+        """
+        failure, sums = "a partition could not be added up", None
+        # Workers give None for a failed partition, so both ways to fail end in one message.
+        try:
+            sums = self._sum_parts(function)
+        except Exception as error:
+            failure = type(error).__name__
+        if sums is None:
+            raise RuntimeError(
+                f"The engine's workers failed ({failure}). Their messages are withheld, as they "
+                "may quote rows: read the workers' own logs."
+            )
+        return sums[0] if sums else 0
+
+    def run(self, mechanism, source, event, *, relation, noise):
+        """Run a mechanism on a source of these records.
+
+        A subclass may withhold the rows, or add a share of the noise only.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+        source : RecordSource
+        event : DpEvent
+        relation : str
+        noise : NoiseSource
+        """
+        return mechanism.run(source, event, relation=relation, noise=noise)
+
+    @abstractmethod
+    def _sum_parts(self, function: Callable) -> list | None:
+        """Return `merge_sums` of a function over all partitions, as in `add_up`."""
+
+
+class PartitionedTable(TableInParts, Partitions):
+    """A partitioned table of an engine.
+
+    An engine is a subclass in a module of `skdpgen.engines`, which implements the five abstract
     methods, and a function ``read_parquet(paths, drop)`` for files. `register_engine` registers
     it, and ``skdpgen.ENGINES`` lists it.
 
@@ -41,8 +109,6 @@ class PartitionedTable(TableInParts):
 
     Attributes
     ----------
-    engine : str or None
-        Name of the engine on certificates.
     sharing : object or None
         Protocol of several clients that hold the rows and share the noise: ``cover(plan)`` returns
         the plan with its noise in shares, and certificates state its `assumptions`.
@@ -92,48 +158,23 @@ class PartitionedTable(TableInParts):
         """Number of rows or, with a person column, of persons."""
         return self.add_up(_count_units)
 
-    def add_up(self, function: Callable):
-        """Return the sum of a function over non-empty partitions.
-
-        Messages of workers' errors are withheld, as they may quote rows.
+    def add_up_pairs(self, other: "PartitionedTable", function: Callable) -> list | None:
+        """Return `merge_sums` of a function over pairs of partitions of two tables of persons.
 
         Parameters
         ----------
+        other : PartitionedTable
+            Of the same engine.
         function : callable
-            Its arguments are the rows of a partition and, with a person column, their identifiers.
-
-        Raises
-        ------
-        RuntimeError
-            If the function fails for a partition.
+            Its arguments are the rows of a partition of this table and their identifiers, and those
+            of the other one. All rows of a person are in one pair.
         """
-        failure, sums = "a partition could not be added up", None
-        # Workers give None for a failed partition, so both ways to fail end in one message.
-        try:
-            sums = self._add_up(partial(_add_up_part, self._read, self.person_column, function))
-        except Exception as error:
-            failure = type(error).__name__
-        if sums is None:
-            raise RuntimeError(
-                f"The engine's workers failed ({failure}). Their messages are withheld, as they "
-                "may quote rows: read the workers' own logs."
-            )
-        return sums[0] if sums else 0
+        columns = self.person_column, other.person_column
+        pair = partial(_add_up_pair, (self._read, other._read), columns, function)
+        return self._add_up_pairs(other, draw_name(), pair)
 
-    def run(self, mechanism, source, event, *, relation, noise):
-        """Run a mechanism on a source of these rows.
-
-        A subclass may withhold the rows, or add a share of the noise only.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-        source : RecordSource
-        event : DpEvent
-        relation : str
-        noise : NoiseSource
-        """
-        return mechanism.run(source, event, relation=relation, noise=noise)
+    def _sum_parts(self, function):
+        return self._add_up(partial(_add_up_part, self._read, self.person_column, function))
 
     def _drop_persons(self, part):
         return part if self.person_column is None else part.drop(columns=self.person_column)
@@ -157,6 +198,13 @@ class PartitionedTable(TableInParts):
     @abstractmethod
     def _add_up(self, function: Callable) -> list | None:
         """Return `merge_sums` of ``function(partition)`` over all partitions."""
+
+    @abstractmethod
+    def _add_up_pairs(self, other, name: str, function: Callable) -> list | None:
+        """Return `merge_sums` of ``function(partition, partition of the other table)``.
+
+        Both are repartitioned by `name`, as in `_group_by_person`, into as many partitions.
+        """
 
 
 def draw_name() -> str:
@@ -216,15 +264,28 @@ def _add_up_part(read, column, function, part):
     # Engines call functions on empty partitions, too, whose dtypes may differ.
     if not len(part):
         return []
+    return _call(lambda: function(*_split(read, column, part)))
 
-    def add_up():
-        rows, persons = part, ()
-        if column is not None:
-            rows, persons = part.drop(columns=column), (part[column],)
-        return [function(rows if read is None else read(rows), *persons)]
 
+def _add_up_pair(reads, columns, function, *parts):
+    """Return a list of the value for a pair of partitions, empty without rows in the first."""
+    if not len(parts[0]):
+        return []
+    split = zip(reads, columns, parts, strict=True)
+    return _call(lambda: function(*(piece for one in split for piece in _split(*one))))
+
+
+def _split(read, column, part):
+    """Return the rows of a partition and, with a person column, their identifiers."""
+    rows, persons = part, ()
+    if column is not None:
+        rows, persons = part.drop(columns=column), (part[column],)
+    return rows if read is None else read(rows), *persons
+
+
+def _call(make):
     with _LOCK:
-        return call_quietly(add_up)
+        return call_quietly(lambda: [make()])
 
 
 def _count_units(rows, persons=None):

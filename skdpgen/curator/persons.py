@@ -392,6 +392,11 @@ def hash_persons(persons) -> list[int | None]:
     return [None if name is None else hash_name(name) for name in names]
 
 
+def hash_rows(cells: np.ndarray) -> np.ndarray:
+    """Return a whole number for each row of cells, equal for equal ones, each on its own."""
+    return _to_uint64(map(partial(_hash, b""), _write_rows(cells, None)))
+
+
 def hash_name(name: str) -> int:
     """Return a whole number for the canonical form of an identifier; see `hash_persons`."""
     # The last bit is dropped: engines hold signed 64-bit integers.

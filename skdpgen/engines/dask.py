@@ -20,21 +20,26 @@ class DaskTable(PartitionedTable):
     def _empty_frame(self):
         return self._frame._meta
 
-    def _group_by_person(self, name):
+    def _group_by_person(self, name, n_parts=None):
         meta = self._empty_frame.assign(**{name: np.zeros(0, dtype=np.int64)})
         marked = self._frame.map_partitions(mark_persons, self.person_column, name, meta=meta)
-        return marked.shuffle(on=name, ignore_index=True).drop(columns=name)
+        return marked.shuffle(on=name, ignore_index=True, npartitions=n_parts).drop(columns=name)
 
     def _iter_partitions(self):
         for part in self._frame.to_delayed():
             yield part.compute(scheduler=_find_scheduler())
 
     def _add_up(self, function):
-        sums = self._plan_sum(function)
-        return [] if sums is None else sums.compute(scheduler=_find_scheduler())
+        return _compute(self._plan_sum(function))
 
-    def _plan_sum(self, function):
-        """Return the task graph of `_add_up`; None if there is no partition."""
+    def _add_up_pairs(self, other, name, function):
+        n_parts = max(table._frame.npartitions for table in (self, other))
+        # As Dask joins tables: equal hashes are in equal places of as many partitions.
+        grouped = [table._group_by_person(name, n_parts) for table in (self, other)]
+        return _compute(self._plan_sum(function, grouped))
+
+    def _plan_sum(self, function, frames=None):
+        """Return the task graph of a sum over partitions of frames; None if there are none."""
         from dask import delayed
 
         # Keys are random: Dask's own are digests of the data.
@@ -42,7 +47,8 @@ class DaskTable(PartitionedTable):
             return delayed(function, pure=False)(*args, dask_key_name=draw_name())
 
         function = delayed(_Constant(function), name=draw_name(), traverse=False)
-        sums = [call(_call_constant, function, part) for part in self._grouped.to_delayed()]
+        parts = zip(*(frame.to_delayed() for frame in frames or [self._grouped]), strict=True)
+        sums = [call(_call_constant, function, *part) for part in parts]
         while len(sums) > 1:
             sums = [call(merge_sums, sums[i : i + _FAN_IN]) for i in range(0, len(sums), _FAN_IN)]
         return sums[0] if sums else None
@@ -69,8 +75,12 @@ class _Constant:
         self.function = function
 
 
-def _call_constant(constant, part):
-    return constant.function(part)
+def _call_constant(constant, *parts):
+    return constant.function(*parts)
+
+
+def _compute(sums):
+    return [] if sums is None else sums.compute(scheduler=_find_scheduler())
 
 
 def _find_scheduler():

@@ -29,6 +29,12 @@ class SparkTable(PartitionedTable):
         return self._frame.limit(0).toPandas()
 
     def _group_by_person(self, name):
+        # With a number given, Spark neither splits nor joins partitions later.
+        n_parts = self._frame.rdd.getNumPartitions()
+        return self._mark_persons(name).repartition(n_parts, name).drop(name)
+
+    def _mark_persons(self, name):
+        """Return the rows with a valid identifier, with its hash in a new column."""
         from pyspark.sql.functions import pandas_udf
 
         @pandas_udf("long")
@@ -38,9 +44,7 @@ class SparkTable(PartitionedTable):
         # Beside a missing identifier, Spark passes whole numbers as floats, which rounds them.
         present = self._frame.where(self._frame[self.person_column].isNotNull())
         marked = present.withColumn(name, hash_all(self.person_column))
-        n_parts = self._frame.rdd.getNumPartitions()
-        # With a number given, Spark neither splits nor joins partitions later.
-        return marked.where(marked[name].isNotNull()).repartition(n_parts, name).drop(name)
+        return marked.where(marked[name].isNotNull())
 
     def _iter_partitions(self):
         from pyspark.sql.functions import spark_partition_id
@@ -52,10 +56,22 @@ class SparkTable(PartitionedTable):
         is_whole = self.person_column is not None
         # One row for each partition, and no accumulators: a task that runs twice counts once.
         sums = self._grouped.mapInPandas(partial(_add_up_chunks, function, is_whole), _SUMS)
-        n_parts = self._grouped.rdd.getNumPartitions()
-        if n_parts > _FAN_IN:
-            sums = sums.repartition(math.isqrt(n_parts)).mapInPandas(_merge_chunks, _SUMS)
-        return merge_sums(pickle.loads(row.sums) for row in sums.collect())
+        return _collect(sums, self._grouped.rdd.getNumPartitions())
+
+    def _add_up_pairs(self, other, name, function):
+        n_parts = max(table._frame.rdd.getNumPartitions() for table in (self, other))
+        # Groups of persons, as many as partitions.
+        grouped = [
+            marked.withColumn(name, marked[name] % n_parts).groupBy(name)
+            for marked in (table._mark_persons(name) for table in (self, other))
+        ]
+
+        # Spark counts the arguments of a function.
+        def add_up(first, second):
+            parts = (part.drop(columns=name) for part in (first, second))
+            return pd.DataFrame({"sums": [pickle.dumps(function(*parts))]})
+
+        return _collect(grouped[0].cogroup(grouped[1]).applyInPandas(add_up, _SUMS), n_parts)
 
 
 def read_parquet(paths, drop):
@@ -71,6 +87,13 @@ def _add_up_chunks(function, is_whole, chunks):
         chunks = list(chunks)
         chunks = [pd.concat(chunks)] if chunks else []
     yield pd.DataFrame({"sums": [pickle.dumps(merge_sums(map(function, chunks)))]})
+
+
+def _collect(sums, n_parts):
+    """Return `merge_sums` of as many rows of pickled sums; of many, some are merged beforehand."""
+    if n_parts > _FAN_IN:
+        sums = sums.repartition(math.isqrt(n_parts)).mapInPandas(_merge_chunks, _SUMS)
+    return merge_sums(pickle.loads(row.sums) for row in sums.collect())
 
 
 def _merge_chunks(chunks):

@@ -155,6 +155,9 @@ class _FederatedTable(PartitionedTable):
             "for records."
         )
 
+    def _add_up_pairs(self, other, name, function):
+        self._group_by_person(name)
+
 
 class _ClientTable(_FederatedTable):
     """The rows of one client; a release of it would be its share."""

@@ -12,7 +12,14 @@ from skdpgen import Category, DPSWFlowSampler, Number, Schema
 from skdpgen.__main__ import main
 from skdpgen.curator.tables import adapt_table
 
-from .conftest import SECRET, check_same, make_table, make_visits
+from .conftest import (
+    SECRET,
+    check_same,
+    check_same_histories,
+    make_histories,
+    make_table,
+    make_visits,
+)
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -129,6 +136,22 @@ def test_persons_in_several_partitions_are_those_of_one_machine(client, flow, st
     flow.set_params(max_rows_per_person=max_rows)
     check_same(flow, make_visits(), cut(make_visits(), *stops), persons="patient")
     assert (flow.privacy_.max_rows, flow.n_samples_) == (max_rows, 60)
+
+
+@pytest.mark.parametrize(
+    "stops", [([], []), ([0, 1, 30], [0, 1, 1, 200]), (range(0, 60, 20), range(0, 240, 5))]
+)
+def test_histories_in_several_partitions_are_those_of_one_machine(client, stops):
+    tables = make_histories()
+    parts = {name: cut(table, *at) for (name, table), at in zip(tables.items(), stops, strict=True)}
+    check_same_histories(tables, parts, "dask")
+
+
+def test_histories_without_a_cluster():
+    tables = make_histories()
+    parts = {name: cut(table, 7, 30) for name, table in tables.items()}
+    with dask.config.set(scheduler=None):
+        check_same_histories(tables, parts, "dask", None)
 
 
 def test_persons_in_files_without_a_cluster(flow, tmp_path):

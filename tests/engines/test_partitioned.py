@@ -1,10 +1,8 @@
 """Tables in partitions: sums are those of a table in one piece; nothing private leaves."""
 
-import pickle
 import traceback
 import warnings
 
-import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,15 +10,16 @@ from dp_accounting import GaussianDpEvent
 
 from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.accounting.plan import Plan, gaussian_plan
-from skdpgen.curator.partitions import PartitionedTable, mark_persons, merge_sums
+from skdpgen.curator.partitions import merge_sums
 from skdpgen.curator.tables import adapt_table
 from skdpgen.exceptions import TableError
 from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
 from skdpgen.releases import SliceSketch
 
+from .conftest import SECRET, Parts, cut
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-SECRET = "Smith-31415"
 SCHEMA = Schema({"age": Number(0, 99, decimals=0), "job": Category(["nurse", "cook"])})
 
 WIDER = Schema({**SCHEMA, "ill": Number(0, 1)})
@@ -35,36 +34,6 @@ def make_table(n=400):
             "income": rng.lognormal(7, 1, n).round(2),
         }
     )
-
-
-class Parts(PartitionedTable):
-    """Partitions in this process, to which functions are sent as to another one."""
-
-    engine = "parts"
-
-    @property
-    def _empty_frame(self):
-        return self._frame[0].iloc[:0]
-
-    def _group_by_person(self, name):
-        rows = pd.concat([mark_persons(part, self.person_column, name) for part in self._frame])
-        rows = rows.sample(frac=1, random_state=1)
-        return [rows[rows[name] % 3 == i].drop(columns=name) for i in range(3)]
-
-    def _iter_partitions(self):
-        return iter(self._frame)
-
-    def _add_up(self, function):
-        sent = cloudpickle.dumps(function)
-        return merge_sums(
-            pickle.loads(pickle.dumps(cloudpickle.loads(sent)(p))) for p in self._grouped
-        )
-
-
-def cut(table, *stops):
-    """Return partitions that end at these rows."""
-    starts = (0, *stops)
-    return Parts([table[a:b] for a, b in zip(starts, (*stops, len(table)), strict=True)])
 
 
 @pytest.mark.parametrize("cls", [DPSlicedWassersteinGenerator, DPSWFlowSampler])

@@ -9,7 +9,14 @@ import pytest
 from skdpgen import Category, DPSWFlowSampler, Number, Schema
 from skdpgen.curator.tables import adapt_table
 
-from .conftest import SECRET, check_same, make_table, make_visits
+from .conftest import (
+    SECRET,
+    check_same,
+    check_same_histories,
+    make_histories,
+    make_table,
+    make_visits,
+)
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -58,6 +65,16 @@ def test_persons_in_partitions_of_no_row_and_of_one(session, flow):
     visits = make_visits(20)
     parts = session.createDataFrame(visits).repartition(12)
     check_same(flow, visits, parts, persons="patient")
+
+
+@pytest.mark.parametrize("n_parts", [(1, 1), (3, 12)])
+def test_histories_in_several_partitions_are_those_of_one_machine(session, n_parts):
+    tables = make_histories()
+    parts = {
+        name: session.createDataFrame(table).repartition(n)
+        for (name, table), n in zip(tables.items(), n_parts, strict=True)
+    }
+    check_same_histories(tables, parts, "spark")
 
 
 def test_large_numbers_are_different_persons_beside_missing_ones(session, flow):

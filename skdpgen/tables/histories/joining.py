@@ -9,7 +9,8 @@ from typing import Any
 from ...checks import list_names
 from ...curator.cells import CellReader
 from ...curator.dataset import Dataset
-from ...curator.histories import HistoryDataset
+from ...curator.histories import HistoryDataset, HistoryLayout
+from ...curator.tables import adapt_table
 from ..columns import Date, Number
 from ..format import TableFormat, declare
 from ..kind import TableKind
@@ -98,7 +99,7 @@ class JoinedTables:
         ValueError
             If their public facts contradict each other.
         """
-        names, schemas = _check_tables(tables), schemas or {}
+        names, schemas = _check_tables(tables, keys.order), schemas or {}
         unknown = [name for name in schemas if name not in names]
         if unknown:
             raise ValueError(f"schemas names {unknown}, but the tables are {list(names)}.")
@@ -139,9 +140,12 @@ class JoinedTables:
                 rows.dataset,
                 CellReader(before.styles + styles, before.levels + levels),
                 _PERSON.format(*names, max_rows, order, keys.persons),
-                columns=columns,
-                order=(columns[0], styles[0]) if has_order else None,
-                max_rows=max_rows,
+                HistoryLayout(
+                    tuple(columns),
+                    (columns[0], styles[0]) if has_order else None,
+                    max_rows,
+                    (before, given),
+                ),
             ),
         )
 
@@ -158,11 +162,6 @@ class _OpenTable:
     @classmethod
     def of(cls, name, table, schema, key):
         dataset = Dataset.of(table)
-        if dataset.is_in_parts:
-            raise ValueError(
-                f"{name!r} must be a table in memory: chunks and tables of engines are not joined "
-                "by person. Collect it, as with table.compute() of Dask or .toPandas() of Spark."
-            )
         columns = list(dataset.head)
         if not isinstance(key, str) or key not in columns:
             raise ValueError(
@@ -181,7 +180,7 @@ class _OpenTable:
         return cls(name, dataset, schema, kind)
 
 
-def _check_tables(tables):
+def _check_tables(tables, order):
     """Return the names of two tables."""
     if not isinstance(tables, Mapping) or len(tables) != 2:
         given = f"{len(tables)} tables" if isinstance(tables, Mapping) else type(tables).__name__
@@ -191,6 +190,18 @@ def _check_tables(tables):
         )
     if not all(isinstance(name, str) for name in tables):
         raise ValueError(f"The names of tables must be texts; got {list(tables)}.")
+    engines = {name: getattr(adapt_table(table), "engine", None) for name, table in tables.items()}
+    if len({*engines.values()}) > 1:
+        given = ", ".join(f"{name!r}: {engine or 'none'}" for name, engine in engines.items())
+        raise ValueError(
+            f"Both tables must be of one engine, which joins them by person, or of none; engines "
+            f"are {given}. Convert one of them, as with dask.dataframe.from_pandas(table)."
+        )
+    if order is None and None not in engines.values():
+        raise ValueError(
+            "Rows of an engine have no order: name the column of numbers or dates that orders the "
+            "rows of a person, as order='date'."
+        )
     return tuple(tables)
 
 
