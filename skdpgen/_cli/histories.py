@@ -40,7 +40,7 @@ class HistoryTask:
     ----------
     tables : dict of str to TableOptions
         That of persons and that of their rows.
-    frames : dict of str to DataFrame
+    frames : dict of str to (DataFrame or table of an engine)
         Their private cells.
     generator : DPHistorySampler
         Unfitted.
@@ -69,7 +69,7 @@ class HistoryTask:
                         **vars(options),
                         "table": [file],
                         "schema": schemas.pop(name, None),
-                        **dict.fromkeys(("person_column", "engine", "target")),
+                        **dict.fromkeys(("person_column", "target")),
                         "types": [],
                     }
                 )
@@ -83,11 +83,7 @@ class HistoryTask:
                 raise ValueError(
                     f"--key must be a column of both tables; {name} has {table.names}."
                 )
-        # In memory: persons are joined with their rows, in their order.
-        self.frames = {
-            name: pd.concat(list(table.file()), ignore_index=True)
-            for name, table in self.tables.items()
-        }
+        self.frames = {name: _open(table) for name, table in self.tables.items()}
         columns = {
             name: table.schema.drop(options.key)
             for name, table in self.tables.items()
@@ -186,6 +182,13 @@ class HistoryTask:
         heading = [f"Read {read}. Spent {tell_cost(certificate, read)}."]
         steps = [f"Wrote {', '.join(files.values())}."]
         return Summary(heading, pd.DataFrame(), [], messages, steps, data)
+
+
+def _open(table):
+    """Return the table of an engine, or the rows in memory."""
+    if table.rows is not table.file:
+        return table.rows
+    return pd.concat(list(table.file()), ignore_index=True)
 
 
 def histories(options: Namespace) -> int:

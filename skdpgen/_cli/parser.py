@@ -83,6 +83,7 @@ def _add_histories(command: argparse.ArgumentParser) -> None:
     )
     add("--delta", type=float, help="default: a power of ten, at most 1e-5 and 0.1 / persons")
     _add_relation(command)
+    _add_engine(command)
     _add_limits(command)
     _add_fail_on_warning(command)
     _add_format(command)
@@ -136,17 +137,21 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         help="column of identifiers of persons, which is not synthesized; protects each person "
         "with all rows",
     )
-    add(
-        "--engine",
-        choices=["dask", "spark"],
-        help="engine whose workers read Parquet files and compute sums; default: this process",
-    )
+    _add_engine(command)
     add(
         "--strict",
         action="store_true",
         help="refuse invalid records, which otherwise count as absent; ε does not cover a refusal",
     )
     _add_limits(command)
+
+
+def _add_engine(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--engine",
+        choices=["dask", "spark"],
+        help="engine whose workers read Parquet files and compute sums; default: this process",
+    )
 
 
 def _add_limits(command: argparse.ArgumentParser) -> None:

@@ -109,6 +109,7 @@ def test_undeclared_columns_are_inferred_and_a_budget_is_charged(folder):
         (["--epsilon", "0.01"], 3, "400 persons are too few"),
         (["--delta", "0.1"], 3, "is not below 1 / 400"),
         (["--output", "."], 1, "holds files already"),
+        (["--engine", "dask"], 1, "--engine is for Parquet files"),
     ],
 )
 def test_refusals_cost_nothing(folder, options, code, message, capsys):

@@ -245,3 +245,18 @@ def test_the_command_line(client, tmp_path, monkeypatch, whose):
         assert main(["synthesize", "*.parquet", *given]) == 0
         made.append(pd.read_parquet(Path(folder, "synthetic.parquet")))
     assert_frame_equal(*(frame.astype(str) for frame in made))
+
+
+def test_the_command_line_of_histories(client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, table in make_histories().items():
+        for i in range(3):
+            table[i::3].to_parquet(f"{name}-{i}.parquet")
+    made = []
+    for folder, engine in (("memory", []), ("dask", ["--engine", "dask"])):
+        given = ["--table", "patients=patients-*.parquet", "--table", "visits=visits-*.parquet"]
+        given += ["--key", "patient", "--epsilon", "9", "--delta", "1e-6", "--anyway", "--quiet"]
+        given += ["--order", "day", "--output", folder, "--seed", "0", *engine]
+        assert main(["histories", *given]) == 0
+        made.append(pd.read_parquet(Path(folder, "visits.parquet")))
+    assert_frame_equal(*(frame.astype(str) for frame in made))

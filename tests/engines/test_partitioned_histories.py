@@ -134,10 +134,17 @@ def test_chunks_are_held_up_to_the_rows_that_count(monkeypatch):
     assert max(held) <= 2 * 10 + 6
 
 
+def test_the_first_row_of_a_person_in_chunks_counts():
+    rows = pd.DataFrame({"id": [7], "code": 1, "day": 1.0})
+    given = {"a": lambda: iter([PERSONS, PERSONS.assign(sex="m")]), "b": rows}
+    cells = JoinedTables.of(given, SCHEMAS, Keys("id", "day"), 2).dataset.release_ownership()[0]
+    assert cells[:][:, 0].tolist() == ["f", "m", "x"]
+
+
 def test_a_later_reading_cannot_add_persons_or_rows():
     persons = [PERSONS]
     rows = pd.DataFrame({"id": [7, 99, 9], "code": 1, "day": 1.0})
-    given = {"a": lambda: iter(persons), "b": rows}
+    given = {"a": lambda: iter(persons), "b": lambda: iter([rows])}
     cells = JoinedTables.of(given, SCHEMAS, Keys("id", "day"), 2).dataset.release_ownership()[0]
     persons[:] = [PERSONS.assign(id=[7, 99, 99])]
     with pytest.warns(FitQualityWarning, match="3 persons at first and 2") as caught:

@@ -444,7 +444,6 @@ SECRET = "Smith-271828"
         (lambda t: {**t, "visits": t["visits"].drop(columns="id")}, "'visits' has no column 'id'"),
         (lambda t: {**t, "visits": t["visits"][["id"]]}, "'visits' has no column to learn"),
         (lambda t: {**t, "visits": t["visits"].drop(columns="day")}, "order must be a column of"),
-        (lambda t: {**t, "visits": lambda: iter([t["visits"]])}, "'visits' must be a table in mem"),
     ],
 )
 def test_tables_that_do_not_belong_together_are_refused_for_nothing(change, message):

@@ -15,6 +15,7 @@ from ..ids import (
     files,
     fuzz,
     history_cells,
+    history_parts,
     ldp_entropic_gan,
     of_persons,
     persons,
@@ -28,22 +29,58 @@ from ..ids import (
 
 PRIVACY = {
     "rows without a person are the first person's": Fault(
-        "curator.histories:HistoryCells._joined",
+        "curator.histories:HistoryRows.of",
         "known.get(name, -1)",
         "known.get(name, 0)",
         history_cells("rows_are_those_of_the_person_in_order"),
     ),
     "rows without an identifier are the first person's": Fault(
-        "curator.histories:HistoryCells._joined",
-        "np.array([*(known.get(name, -1) for name in self._members.names), -1])",
-        "np.array([*(known.get(name, -1) for name in self._members.names), 0])",
+        "curator.histories:HistoryRows.of",
+        "np.array([*(known.get(name, -1) for name in members.names), -1])",
+        "np.array([*(known.get(name, -1) for name in members.names), 0])",
         history_cells("identifiers_have_one_form_and_the_first_row_of_a_person_counts"),
     ),
     "more rows of a person count": Fault(
-        "curator.histories:HistoryCells._joined",
-        "rows, rank = (rows[rank <= max_rows], rank[rank <= max_rows])",
-        "rows, rank = (rows, rank)",
+        "curator.histories:_find_first",
+        "is_first = rank < limit",
+        "is_first = rank >= 0",
         history_cells("one_row_more_than_count_is_given_and_no_others"),
+    ),
+    "more rows of a person in several partitions count": Fault(
+        "curator.histories:_find_first",
+        "is_first = rank < limit",
+        "is_first = rank >= 0",
+        history_parts("no_more_rows_of_a_person_count_however_many_partitions_hold_them"),
+    ),
+    "rows of one order follow from where they are": Fault(
+        "curator.histories:_sort_by_content",
+        "np.lexsort([content, *keys[::-1]])",
+        "np.lexsort(keys[::-1])",
+        history_parts("rows_of_one_order_do_not_depend_on_partitions"),
+    ),
+    "rows of one order follow from the dtypes of their partition": Fault(
+        "curator.histories:_sort_by_content",
+        "hash_rows(reader(cells[is_equal.to_numpy()]))",
+        "hash_rows(cells[is_equal.to_numpy()])",
+        history_parts("one_cell_changes_nothing_for_others_of_its_partition[?]"),
+    ),
+    "rows of persons of a later reading are the first person's": Fault(
+        "curator.histories:_hold_events",
+        "codes = owners.find_codes(identifiers, set())",
+        "codes = np.maximum(owners.find_codes(identifiers, set()), 0)",
+        history_parts("a_later_reading_cannot_add_persons_or_rows"),
+    ),
+    "a person has a row of each chunk": Fault(
+        "curator.histories:_hold_persons",
+        "codes[first[codes] > 0] = -1",
+        "pass",
+        history_parts("the_first_row_of_a_person_in_chunks_counts"),
+    ),
+    "chunks of histories are held whole": Fault(
+        "curator.histories:_hold_events",
+        "max(len(kept[0]), _SLICE)",
+        "np.inf",
+        history_parts("chunks_are_held_up_to_the_rows_that_count"),
     ),
     "which row is shown follows from the persons before": Fault(
         "curator.histories:HistoryCells._joined",
