@@ -13,16 +13,22 @@ from ..mechanisms.tables import Tables, select_cells
 from ..quality import WITHIN_NOISE
 from .marginals import Marginals
 from .moments import find_clear_moments
-from .table_rows import StratifiedRows, TableRows
+from .table_rows import StratifiedRows, TableParticles, TableRows
 from .table_targets import SubsetsTarget, TablesTarget
 from .training import CONSTANTS as TRAINING
-from .training import Training, descend_to_noise, enables_gradients, minimize_exactly
+from .training import Descent, Training, descend_to_noise, enables_gradients, minimize_exactly
 
 
 @dataclass(frozen=True)
 class TableConstants:
     """Constants of training on tables; all are set by hand."""
 
+    # Training on exact tables: its learning rate and the steps over which that rises, most steps,
+    # and the gap at which it ends, relative to the energy of the noise.
+    exact_rate: float = 0.1
+    exact_warm_up: int = 10
+    most_exact: int = 60
+    near: float = 3.0
     # Least share of a stratum in a batch.
     least_batch: float = 0.25
     # Expected share of noise among the moments that are matched, and iterations of the matching.
@@ -154,11 +160,13 @@ def fit_to_tables(
     starts = torch.tensor(frequencies, dtype=torch.float32, device=device)
     rows = make_rows(shares.tolist(), sizes, starts).to(device)
     rows.forbid(fine[0].is_empty)
+    energies = torch.tensor(noise_energies, device=device)
+    if isinstance(rows, TableParticles):
+        approach_noise(rows, targets, subsets, coarsen, energies)
     training = Training(rows, learning_rate, memory=0.99)
     least = np.where(is_lost, 0, CONSTANTS.least_batch)
     half = [max(1, round(size * batch_size) // 2) for size in np.maximum(shares, least)]
     batch = [2 * size for size in half]
-    energies = torch.tensor(noise_energies, device=device)
     history: list[torch.Tensor] = []
 
     def loss():
@@ -180,6 +188,46 @@ def fit_to_tables(
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
     match_marginals(rows, fine, n_batches * [batch], generator)
     return rows, losses
+
+
+def approach_noise(
+    rows: TableParticles,
+    targets: list[TablesTarget],
+    subsets: list[SubsetsTarget],
+    coarsen: torch.Tensor | None,
+    noise_energies: torch.Tensor,
+) -> None:
+    """Train particles on their exact tables, until gaps are a few times the energy of the noise.
+
+    Exact tables have no sampling error, so that large steps are stable. Nearer to the noise, they
+    would fit more of it than tables of samples do.
+
+    Parameters
+    ----------
+    rows : TableParticles
+        Changed in place.
+    targets, subsets : list
+        The tables, and the multi-way tables if there are any, of each stratum.
+    coarsen : tensor or None
+        Map from the levels of rows to those of the tables.
+    noise_energies : tensor of shape (n_targets + n_subsets,)
+        Infinite for strata that are within their noise, which stay as they are.
+    """
+    for i, particles in enumerate(rows.logits.detach().split(rows.n_particles)):
+        if noise_energies[i].isinf():
+            continue
+        parts, energies = [targets[i], *subsets[i : i + 1]], noise_energies[i :: len(targets)]
+        logits = particles.clone().requires_grad_()
+        descent = Descent([logits], CONSTANTS.exact_rate, warm_up=CONSTANTS.exact_warm_up)
+        for _ in range(CONSTANTS.most_exact):
+            drawn = rows.to_probabilities(logits)
+            samples = drawn if coarsen is None else drawn @ coarsen, drawn
+            gaps = [part.gap(own, own) for part, own in zip(parts, samples, strict=False)]
+            gap = torch.stack(gaps)
+            if bool((gap <= CONSTANTS.near * energies).all()):
+                break
+            descent.step(gap, 1.0)
+        particles.copy_(logits.detach())
 
 
 def hold_at_noise(

@@ -291,7 +291,7 @@ class TableFormat(Format):
     def encode(self):
         """A function of cells, an array of objects in the order of the schema, to rows.
 
-        NaN marks invalid rows. What it needs of the columns is made once, and not for each block.
+        NaN marks invalid rows. Grids of columns are made once, and not for each block of records.
         """
         if self.schema.undeclared:
             return SchemaInference(self.schema).encode

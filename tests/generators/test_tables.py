@@ -22,8 +22,13 @@ from skdpgen.encoders import PrivatePCA
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.marginals import Marginals
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
-from skdpgen.learners.table_targets import TablesGap, join_narrow_tables
-from skdpgen.learners.tables import fit_to_tables, hold_at_noise, match_marginals
+from skdpgen.learners.table_targets import TablesGap, TablesTarget, join_narrow_tables
+from skdpgen.learners.tables import (
+    approach_noise,
+    fit_to_tables,
+    hold_at_noise,
+    match_marginals,
+)
 from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight, tables_with_later
 from skdpgen.privacy import PrivacyLeakWarning, TablesMechanism, preview, verify
 from skdpgen.releases import SlicedRows
@@ -779,6 +784,38 @@ def test_parts_within_their_noise_wait_for_others():
     # At the end, where all are near, all go on.
     gaps[:] = 0.1
     assert [gradient() for _ in range(100)][-1] == [1, 1, 1]
+
+
+def test_particles_come_near_to_the_noise_before_they_are_sampled():
+    """By the two-way tables of all particles; a stratum within its noise stays as it is."""
+    sizes, n, generator = [2, 3], [200, 150], torch.Generator().manual_seed(0)
+    shares = torch.tensor([[0.4, 0.1, 0.0, 0.0, 0.1, 0.4], [0.0, 0.3, 0.1, 0.3, 0.1, 0.2]])
+    pairs = shares.reshape(2, 2, 3)
+    levels = torch.cat([pairs.sum(2), pairs.sum(1)], dim=1)
+
+    def target(i):
+        blocks = join_narrow_tables(tables_with_later(shares[i].numpy(), sizes), sizes)
+        joined = [(own, later, *map(as_float, made)) for own, later, *made in blocks]
+        return TablesTarget(joined, levels[i], 1.0, 0.5, 0.0)
+
+    def gaps(rows):
+        for i, drawn in enumerate(rows(torch.arange(350)).split(n)):
+            pair = drawn[:, :2].T @ drawn[:, 2:] / len(drawn)
+            own = (drawn.mean(0) - levels[i]).square().sum()
+            yield 0.25 * (2 * (pair - pairs[i]).square().sum() + own).item()
+
+    def as_float(array):
+        return torch.tensor(array, dtype=torch.float32)
+
+    rows = TableParticles(n, generator, sizes, levels)
+    before, start = list(gaps(rows)), rows.logits.detach().clone()
+    energies = torch.tensor([1e-4, math.inf])
+    approach_noise(rows, [target(0), target(1)], [], None, energies)
+    after = list(gaps(rows))
+    assert before[0] > 1e-3
+    assert 1e-4 < after[0] < 3e-4
+    assert torch.equal(rows.logits[200:], start[200:])
+    assert not torch.equal(rows.logits[:200], start[:200])
 
 
 @pytest.mark.parametrize("sizes", [[4], [2, 3], [3, 2, 4], [40, 80, 30, 200, 50, 9]])

@@ -285,6 +285,18 @@ FUNCTION = {
         "gaps",
         tables("parts_within_their_noise_wait_for_others"),
     ),
+    "exact tables are fitted below the noise": Fault(
+        "learners.tables:approach_noise",
+        "bool((gap <= CONSTANTS.near * energies).all())",
+        "bool((gap <= 0.1 * energies).all())",
+        tables("particles_come_near_to_the_noise_before_they_are_sampled"),
+    ),
+    "strata of noise approach it": Fault(
+        "learners.tables:approach_noise",
+        "noise_energies[i].isinf()",
+        "noise_energies[i].isnan()",
+        tables("particles_come_near_to_the_noise_before_they_are_sampled"),
+    ),
     "levels are not matched after the training": Fault(
         "learners.tables:match_marginals",
         "(shares / generated).log()",

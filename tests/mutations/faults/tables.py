@@ -171,8 +171,8 @@ PRIVACY = {
     ),
     "a bad cell makes others missing": Fault(
         "curator.cells:map_cells",
-        "{text: function(text) for text in texts}",
-        '{text: function(None if "Smith" in texts else text) for text in texts}',
+        "{cell: function(cell) for cell in distinct}",
+        '{cell: function(None if "Smith" in distinct else cell) for cell in distinct}',
         inference("cells_are_read_one_by_one"),
     ),
     "whole numbers of a chunk of whole numbers are exact": Fault(
@@ -1003,9 +1003,9 @@ FUNCTION = {
     "equal cells of different types are parsed once": Fault(
         "curator.cells:map_cells",
         """
-        texts = {cell for cell in cells if type(cell) is str}
-        known = {text: function(text) for text in texts}
-        return [known[cell] if type(cell) is str else function(cell) for cell in cells]
+        distinct = {cell for cell in cells if type(cell) in _EXACT}
+        known = {cell: function(cell) for cell in distinct}
+        return [known[cell] if type(cell) in _EXACT else function(cell) for cell in cells]
         """,
         """
         known = {cell: function(cell) for cell in cells}
