@@ -138,13 +138,13 @@ def shape_of_images(*others) -> Callable:
     def check(name, value):
         if is_one_of(value, others):
             return
-        if not isinstance(value, Iterable) or len(sides := list(value)) not in (2, 3):
-            shapes = [*map(repr, others), "(height, width)", "(channels, height, width)"]
+        sides = list(value) if isinstance(value, Iterable) else []
+        are_whole = all(isinstance(side, numbers.Integral) and side > 0 for side in sides)
+        if len(sides) not in (2, 3) or not are_whole:
+            shapes = ["(height, width)", "(channels, height, width)", *map(repr, others)]
             raise ValueError(
                 f"{name} must be {', '.join(shapes[:-1])} or {shapes[-1]}; got {value!r}."
             )
-        for side in sides:
-            check_number(name, side, whole=True)
 
     return check
 
