@@ -44,9 +44,11 @@ def read_column(column: pd.Series) -> pd.Series:
     """Return a column in a dtype of pandas or NumPy that says what its cells are.
 
     Each cell is read on its own. Sparse columns become dense, as do categories of booleans and
-    dates, which have column types of their own. Dates of Arrow, and what no column type holds, keep
-    their dtypes.
+    dates, which have column types of their own, and dictionaries of Arrow with other cells than
+    texts and numbers. Dates of Arrow, and what no column type holds, keep their dtypes.
     """
+    if (decoded := _decode(column.dtype)) is not column.dtype:
+        column = column.astype(decoded)
     if isinstance(column.dtype, pd.SparseDtype):
         return column.sparse.to_dense()
     plain = _find_plain(column.dtype)
@@ -65,6 +67,14 @@ def read_column(column: pd.Series) -> pd.Series:
     # Arrow infers no type from an empty column, so it is stated.
     read = pa.chunked_array([], arrow_type) if not len(column) else pa.array(column)
     return read.to_pandas(types_mapper=find_pandas_dtype).set_axis(column.index).rename(column.name)
+
+
+def _decode(dtype):
+    """Return the dtype of the cells of a dictionary of Arrow that pandas has no categories for."""
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
+        if isinstance(find_pandas_dtype(dtype.pyarrow_dtype), pd.ArrowDtype):
+            return pd.ArrowDtype(dtype.pyarrow_dtype.value_type)
+    return dtype
 
 
 def _find_plain(dtype):
@@ -113,8 +123,11 @@ def find_pandas_dtype(arrow_type):
         return pd.StringDtype()
     if match := _INTEGER.fullmatch(name):
         return pd.api.types.pandas_dtype(f"{match[1].upper()}Int{match[2]}")
-    is_known = name in ("halffloat", "float", "double")
-    if is_known or name.startswith(("timestamp", "dictionary")):
+    is_number = name in ("halffloat", "float", "double")
+    if name.startswith("dictionary"):
+        held = str(arrow_type.value_type)
+        is_number = held in (*_TEXTS, "halffloat", "float", "double") or _INTEGER.fullmatch(held)
+    if is_number or name.startswith("timestamp"):
         return None
     return pd.ArrowDtype(arrow_type)
 
@@ -149,7 +162,7 @@ def check_dtype(dtype, what: str, column: str) -> None:
     TableError
         It says how to convert the column.
     """
-    held = dtype
+    held = dtype = _decode(dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         held, column = getattr(dtype.categories, "dtype", None), f"{column}.cat"
     code = getattr(held, "kind", "O")
@@ -203,12 +216,17 @@ def _to_arrow(column, dtype):
     import pyarrow as pa
 
     arrow_type = dtype.pyarrow_dtype
-    if pa.types.is_decimal(arrow_type):
-        places = max(arrow_type.scale, 0)
-        # Decimal takes the text of a float; its exact binary value would have too many digits.
-        written = [None if pd.isna(cell) else Decimal(f"{cell:.{places}f}") for cell in column]
-        return pd.Series(pa.array(written, arrow_type), column.index, dtype, column.name)
-    # Arrow casts dictionaries to few types.
-    column = column.astype("category" if pa.types.is_dictionary(arrow_type) else object)
-    cells = pa.array(column, from_pandas=True).cast(arrow_type)
+    if pa.types.is_dictionary(arrow_type):
+        # Arrow casts dictionaries to few types. Categories keep their order.
+        coded = column.astype("category").cat
+        listed = _to_arrow(pd.Series(coded.categories), pd.ArrowDtype(arrow_type.value_type))
+        codes = pa.array(coded.codes, arrow_type.index_type, mask=(coded.codes < 0).to_numpy())
+        cells = pa.DictionaryArray.from_arrays(codes, pa.array(listed), ordered=arrow_type.ordered)
+    else:
+        column = column.astype(object)
+        if pa.types.is_decimal(arrow_type):
+            places = max(arrow_type.scale, 0)
+            # Decimal takes the text of a float; its exact binary value would have too many digits.
+            column = column.map(lambda c: None if pd.isna(c) else Decimal(f"{c:.{places}f}"))
+        cells = pa.array(column, from_pandas=True).cast(arrow_type)
     return pd.Series(pd.arrays.ArrowExtensionArray(cells), column.index, name=column.name)

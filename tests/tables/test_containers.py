@@ -433,6 +433,10 @@ HELD_BY_NONE = {
     "struct": (lambda: pa.array([{"a": 1}] * 9), "struct.*column for each part, or drop it"),
     "bytes": (lambda: pa.array([b"a"] * 9), "binary.*to texts or numbers.*, or drop it"),
     "null": (lambda: pa.nulls(9), "null.*drop it"),
+    "dictionary of bytes": (
+        lambda: pa.array([b"a"] * 9).dictionary_encode(),
+        "binary.*to texts or numbers.*, or drop it",
+    ),
 }
 
 
@@ -445,6 +449,8 @@ def test_dtypes_that_no_column_type_holds_are_refused_for_nothing(name, tmp_path
         parquet.write_table(arrow, tmp_path / "x.parquet")
         frame = arrow.to_pandas(types_mapper=pd.ArrowDtype)
         tables = [arrow, frame, TableFile(tmp_path / "x.parquet")]
+    # No reader chooses such a dtype by cells of a chunk.
+    tables.append(lambda: iter(tables[:1]))
     declared = Schema({"x": Number(0, 1, missing=True), "a": Number(0, 1)})
     for X in tables:
         for schema in ("auto", declared):
@@ -489,6 +495,32 @@ def test_names_of_several_levels_come_back():
     names = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")], names=["first", "second"])
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=names)
     pd.testing.assert_index_equal(make().fit(X).sample(3).columns, names)
+
+
+DICTIONARIES = {
+    "dates": (pa.date32(), [datetime.date(2020, 1, 1), datetime.date(2020, 3, 1)]),
+    "times": (pa.timestamp("us"), [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 3, 1)]),
+    "decimals": (pa.decimal128(5, 2), [decimal.Decimal("1.50"), decimal.Decimal("2.25")]),
+    "booleans": (pa.bool_(), [True, False]),
+    "integers": (pa.int16(), [3, 5]),
+    "floats": (pa.float32(), [0.5, 1.5]),
+    "texts": (pa.string(), ["a", "b"]),
+}
+
+
+@pytest.mark.parametrize("name", DICTIONARIES)
+@pytest.mark.parametrize("is_frame", [False, True])
+def test_dictionaries_of_arrow_keep_the_type_of_their_cells(name, is_frame):
+    held, values = DICTIONARIES[name]
+    codes = np.random.default_rng(0).integers(0, 2, 400)
+    cells = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), pa.array(values, held))
+    table = pa.table({"x": cells, "y": codes / 2})
+    table = table.to_pandas(types_mapper=pd.ArrowDtype) if is_frame else table
+    made = make(epsilon=10.0).fit(table).sample(50)
+    made = pa.Table.from_pandas(made, preserve_index=False) if is_frame else made
+    assert made.schema.field("x").type == cells.type
+    found = made["x"].combine_chunks().dictionary_decode().to_pylist()
+    assert min(values) <= min(found) < max(found) <= max(values)
 
 
 @pytest.mark.parametrize("type", ["string", "large_string", "string_view"])

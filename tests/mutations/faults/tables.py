@@ -382,6 +382,12 @@ FUNCTION = {
         "[]",
         location("dates_beside_a_far_bound_are_resolved"),
     ),
+    "dictionaries of dates are categories of texts": Fault(
+        "curator.dtypes:find_pandas_dtype",
+        'held in (*_TEXTS, "halffloat", "float", "double") or _INTEGER.fullmatch(held)',
+        "True",
+        containers("dictionaries_of_arrow_keep_the_type_of_their_cells[False-dates]"),
+    ),
     "codes have two digits": Fault(
         "tables.columns.cell_kinds",
         '"0[0-9]+"',
