@@ -227,9 +227,7 @@ def check_columns(table, schema):
     """Raise an error if a table lacks columns of a schema or has others; read no cell."""
     if not isinstance(table, pd.DataFrame):
         raise TableError(f"A table must be a pandas DataFrame; got {type(table).__name__}.")
-    if not table.columns.is_unique:
-        repeated = table.columns[table.columns.duplicated()].unique().tolist()
-        raise TableError(f"The table has several columns of the same name: {repeated}.")
+    check_names(table)
     lacking = [name for name in schema if name not in table.columns]
     if lacking:
         raise TableError(
@@ -244,6 +242,13 @@ def check_columns(table, schema):
             "drop them from the table, or have a generator infer them, at a cost, by "
             "Schema.from_dtypes(table.dtypes, declared=schema)."
         )
+
+
+def check_names(table):
+    """Raise an error for a table in which several columns have the same name."""
+    if not table.columns.is_unique:
+        repeated = table.columns[table.columns.duplicated()].unique().tolist()
+        raise TableError(f"The table has several columns of the same name: {repeated}.")
 
 
 def check_held(table, schema):

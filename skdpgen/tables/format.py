@@ -19,7 +19,7 @@ from ..registry import savable
 from .columns import Category, Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_found
-from .encoder import TableEncoder, check_columns, check_dtypes, check_held
+from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
 from .inference.columns import SchemaInference
 from .inference.grids import Histograms
 from .inference.ranges import find_far, is_beyond
@@ -379,6 +379,7 @@ def declare(schema, dataset):
     declared = schema if isinstance(schema, Schema) else None
     if declared:
         return declared
+    check_names(dataset.head)
     if not dataset.has_public_dtypes:
         # Readers infer the dtypes of a chunk from its private cells.
         return Schema(dict.fromkeys(dataset.head, Unknown()), getattr(declared, "rules", ()))

@@ -491,6 +491,17 @@ def test_objects_without_rows_are_refused_with_what_to_do(name):
         make().fit(given)
 
 
+@pytest.mark.parametrize("container", ["frame", "chunks", "texts"])
+def test_repeated_names_are_refused_for_nothing(container):
+    table = pd.DataFrame([[1.0, 2.0, 3.0]] * 9, columns=["a", "b", "a"])
+    table = table.astype(str) if container == "texts" else table
+    X = (lambda: iter([table])) if container == "chunks" else table
+    with PrivacyBudget(1.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=re.escape("same name: ['a']")):
+            make(schema="private", epsilon=0.5).fit(X)
+    assert budget.spent == 0
+
+
 def test_names_of_several_levels_come_back():
     names = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")], names=["first", "second"])
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=names)
