@@ -164,7 +164,7 @@ class PartitionedTable(TableInParts, Partitions):
         Parameters
         ----------
         other : PartitionedTable
-            Of the same engine.
+            A table of the same engine.
         function : callable
             Its arguments are the rows of a partition of this table and their identifiers, and those
             of the other one. All rows of a person are in one pair.
