@@ -216,15 +216,16 @@ def approach_noise(
     for i, particles in enumerate(rows.logits.detach().split(rows.n_particles)):
         if noise_energies[i].isinf():
             continue
-        parts, energies = [targets[i], *subsets[i : i + 1]], noise_energies[i :: len(targets)]
+        limits = CONSTANTS.near * noise_energies[i :: len(targets)]
         logits = particles.clone().requires_grad_()
         descent = Descent([logits], CONSTANTS.exact_rate, warm_up=CONSTANTS.exact_warm_up)
         for _ in range(CONSTANTS.most_exact):
             drawn = rows.to_probabilities(logits)
-            samples = drawn if coarsen is None else drawn @ coarsen, drawn
-            gaps = [part.gap(own, own) for part, own in zip(parts, samples, strict=False)]
+            levels = drawn if coarsen is None else drawn @ coarsen
+            gaps = [targets[i].gap(levels, levels)]
+            gaps += [part.gap(drawn, drawn) for part in subsets[i : i + 1]]
             gap = torch.stack(gaps)
-            if bool((gap <= CONSTANTS.near * energies).all()):
+            if bool((gap <= limits).all()):
                 break
             descent.step(gap, 1.0)
         particles.copy_(logits.detach())

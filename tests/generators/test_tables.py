@@ -6,6 +6,7 @@ import decimal
 import math
 import pickle
 import warnings
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -809,8 +810,9 @@ def test_particles_come_near_to_the_noise_before_they_are_sampled():
 
     rows = TableParticles(n, generator, sizes, levels)
     before, start = list(gaps(rows)), rows.logits.detach().clone()
-    energies = torch.tensor([1e-4, math.inf])
-    approach_noise(rows, [target(0), target(1)], [], None, energies)
+    subset = SimpleNamespace(gap=lambda first, second: 1e-9 * (first * second).mean())
+    energies = torch.tensor([1e-4, math.inf, 1.0, 0.0])
+    approach_noise(rows, [target(0), target(1)], 2 * [subset], None, energies)
     after = list(gaps(rows))
     assert before[0] > 1e-3
     assert 1e-4 < after[0] < 3e-4

@@ -11,13 +11,13 @@ PRIVACY = {
         engines("rows_of_a_person_are_bounded_across_partitions[stops1-1]"),
     ),
     "what a worker raises is quoted": Fault(
-        "curator.partitions:PartitionedTable.add_up",
+        "curator.partitions:Partitions.add_up",
         "type(error).__name__",
         "str(error)",
         engines("output_of_a_worker_is_dropped"),
     ),
     "what a worker raises is the cause": Fault(
-        "curator.partitions:PartitionedTable.add_up",
+        "curator.partitions:Partitions.add_up",
         "failure = type(error).__name__",
         'raise RuntimeError("workers failed (KeyError)") from error',
         engines("output_of_a_worker_is_dropped"),

@@ -285,10 +285,10 @@ FUNCTION = {
         "gaps",
         tables("parts_within_their_noise_wait_for_others"),
     ),
-    "exact tables are fitted below the noise": Fault(
+    "exact tables are left far from the noise": Fault(
         "learners.tables:approach_noise",
-        "bool((gap <= CONSTANTS.near * energies).all())",
-        "bool((gap <= 0.1 * energies).all())",
+        "CONSTANTS.near * noise_energies[i :: len(targets)]",
+        "100 * noise_energies[i :: len(targets)]",
         tables("particles_come_near_to_the_noise_before_they_are_sampled"),
     ),
     "strata of noise approach it": Fault(
