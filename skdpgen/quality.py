@@ -47,7 +47,7 @@ CAUSES = {
     "Unknown(thousands=' ') or Unknown(date_format='%d/%m/%Y'), or drop columns whose values are "
     "distinct, as Identifier().",
     "beyond": "Columns {} have infinities, or values beyond those among which inference looks "
-    "for ranges, and these are clipped. Drop identifiers, or declare them as Identifier(); of "
+    "for ranges, and these do not come back. Drop identifiers, or declare them as Identifier(); of "
     "others declare the bounds, as Number(lower, upper), or give them in larger units.",
     "range unresolved": "The ranges of columns {} do not show above the noise, with so few records "
     "for this epsilon and so many open columns: what was found may be mere noise. Declare their "
