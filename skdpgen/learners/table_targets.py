@@ -123,22 +123,24 @@ class TablesGap(torch.autograd.Function):
         Parameters
         ----------
         first, second : tensor of shape (n_rows, n_levels)
-            Independent rows, the same number in both.
+            Independent rows, the same number in both; or the same rows, for their exact tables.
         tables : list of tuple
             From `join_narrow_tables`.
         """
-        parts = first / len(first), second / len(second)
+        # Exact tables are those of the same rows twice: what is equal is computed once.
+        samples = (first,) if second is first else (first, second)
+        parts = [rows / len(rows) for rows in samples]
         gap, gradients = first.new_zeros(()), [torch.zeros_like(part) for part in parts]
         for own, later, table, is_pair in tables:
             differences = [
                 torch.addmm(table, rows[:, own].T, part[:, later], beta=-1).mul_(is_pair)
-                for rows, part in zip((first, second), parts, strict=True)
+                for rows, part in zip(samples, parts, strict=True)
             ]
-            gap += (differences[0] * differences[1]).sum()
+            gap += (differences[0] * differences[-1]).sum()
             for part, gradient, other in zip(parts, gradients, differences[::-1], strict=True):
                 gradient[:, own].addmm_(part[:, later], other.T)
                 gradient[:, later].addmm_(part[:, own], other)
-        ctx.save_for_backward(*gradients)
+        ctx.save_for_backward(gradients[0], gradients[-1])
         return gap
 
     @staticmethod

@@ -285,6 +285,18 @@ FUNCTION = {
         "gaps",
         tables("parts_within_their_noise_wait_for_others"),
     ),
+    "samples that differ are taken for the same rows": Fault(
+        "learners.table_targets:TablesGap.forward",
+        "second is first",
+        "len(second) == len(first)",
+        tables("gap_of_tables_and_its_gradient"),
+    ),
+    "the gradient of exact tables is halved": Fault(
+        "learners.table_targets:TablesGap.forward",
+        "ctx.save_for_backward(gradients[0], gradients[-1])",
+        "ctx.save_for_backward(gradients[0], gradients[-1] * (first is not second))",
+        tables("gap_of_tables_and_its_gradient"),
+    ),
     "exact tables are left far from the noise": Fault(
         "learners.tables:approach_noise",
         "CONSTANTS.near * noise_energies[i :: len(targets)]",
