@@ -288,8 +288,9 @@ class RecordSource:
 
     def warn_of_changes(self) -> None:
         """Warn if a reading had another number of persons than the first; it is public."""
-        for n_persons in list(self._n_persons_read - {self.n_units})[:1]:
-            warn_of_other_persons(self.n_units, n_persons)
+        others = self._n_persons_read - {self.n_units}
+        if others:
+            warn_of_other_persons(self.n_units, others.pop())
 
     def take(self, positions: np.ndarray) -> Block:
         """Return the records at some positions, in memory.

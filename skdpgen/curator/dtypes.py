@@ -11,7 +11,8 @@ from ..exceptions import TableError
 from .record_functions import call_quietly
 
 # Arrow's types that have a nullable dtype of pandas.
-_INTEGER, _TEXTS = re.compile(r"(u?)int(\d+)"), ("string", "large_string", "string_view")
+_INTEGER, _FLOATS = re.compile(r"(u?)int(\d+)"), ("halffloat", "float", "double")
+_TEXTS = ("string", "large_string", "string_view")
 # Dtypes of cells that no column type holds, by how they begin; how to convert a column {}.
 _CONVERSIONS = {
     "period": "{}.dt.to_timestamp()",
@@ -123,11 +124,11 @@ def find_pandas_dtype(arrow_type):
         return pd.StringDtype()
     if match := _INTEGER.fullmatch(name):
         return pd.api.types.pandas_dtype(f"{match[1].upper()}Int{match[2]}")
-    is_number = name in ("halffloat", "float", "double")
+    is_plain = name in _FLOATS
     if name.startswith("dictionary"):
         held = str(arrow_type.value_type)
-        is_number = held in (*_TEXTS, "halffloat", "float", "double") or _INTEGER.fullmatch(held)
-    if is_number or name.startswith("timestamp"):
+        is_plain = held in (*_TEXTS, *_FLOATS) or _INTEGER.fullmatch(held)
+    if is_plain or name.startswith("timestamp"):
         return None
     return pd.ArrowDtype(arrow_type)
 

@@ -2,7 +2,6 @@
 """Data format of tables: columns, encoding of cells, and decoding of samples."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -291,14 +290,14 @@ class TableFormat(Format):
     def encode(self):
         """A function of cells, an array of objects in the order of the schema, to rows.
 
-        NaN marks invalid rows. Grids of columns are made once, and not for each block of records.
+        NaN marks invalid rows. Grids of undeclared columns are made once, and not for each block.
         """
         if self.schema.undeclared:
             return SchemaInference(self.schema).encode
-        return partial(self._encode, TableEncoder(self.schema))
+        return self._encode_declared
 
-    def _encode(self, encoder, X, y=None):
-        return encoder.encode_private(self._parse(X))
+    def _encode_declared(self, X, y=None):
+        return TableEncoder(self.schema).encode_private(self._parse(X))
 
     def encode_cells(self, X, y=None):
         """Map cells to codes in the columns of a resolved schema; see `HatBasis`."""

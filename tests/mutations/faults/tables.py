@@ -384,7 +384,7 @@ FUNCTION = {
     ),
     "dictionaries of dates are categories of texts": Fault(
         "curator.dtypes:find_pandas_dtype",
-        'held in (*_TEXTS, "halffloat", "float", "double") or _INTEGER.fullmatch(held)',
+        "held in (*_TEXTS, *_FLOATS) or _INTEGER.fullmatch(held)",
         "True",
         containers("dictionaries_of_arrow_keep_the_type_of_their_cells[False-dates]"),
     ),
