@@ -66,8 +66,10 @@ class SubsetsTarget:
 
     Attributes
     ----------
-    products : list of (list of (slice, tensor), tensor)
-        For each table, the slice of the levels of each column and their map, and the shares.
+    products : list of (list of (int, tensor), tensor)
+        For each table, its columns, each with a map from levels to groups, and the shares.
+    sizes : list of int
+        Numbers of levels of the columns of rows.
     weight : float
         Precision of the tables, relative to that of one-way tables.
     share, noise_energy : float
@@ -75,6 +77,7 @@ class SubsetsTarget:
     """
 
     products: list
+    sizes: list
     weight: float
     share: float
     noise_energy: float
@@ -83,7 +86,7 @@ class SubsetsTarget:
     def of(cls, multi_way, stratum, sizes, tables, n_records, share, device):
         std, by = multi_way.std, multi_way.by
         columns = [c for c in range(len(multi_way.refinement.sizes)) if c != by]
-        where = dict(zip(columns, (own for own, _ in own_and_later(sizes)), strict=True))
+        place = {column: i for i, column in enumerate(columns)}
         weight = (tables.columns_std / std) ** 2 if std > 0 else 1.0
         products, n_cells = [], 0
         for factors, cells in zip(multi_way.products, multi_way.cells, strict=True):
@@ -91,21 +94,33 @@ class SubsetsTarget:
             n_cells += table.size
             products.append(
                 (
-                    [(where[c], m.to(device, torch.float32)) for c, m in factors if c != by],
+                    [(place[c], m.to(device, torch.float32)) for c, m in factors if c != by],
                     torch.tensor(table / n_records, dtype=torch.float32, device=device).flatten(),
                 )
             )
         noise_energy = weight * n_cells * (share * std / n_records) ** 2
-        return cls(products, weight, share, noise_energy)
+        return cls(products, list(sizes), weight, share, noise_energy)
 
     def gap(self, first, second):
         """Estimate the squared distance to the tables of rows, from two independent samples."""
-        gaps = [multi_way_gap(first, second, *product) for product in self.products]
-        return self.share**2 * self.weight * sum(gaps)
+        # The same rows twice have the same tables.
+        samples = (first,) if second is first else (first, second)
+        gap = first.new_zeros(())
+        for found, (_, table) in zip(self._tables_of(samples), self.products, strict=True):
+            differences = found - table
+            gap = gap + differences[0] @ differences[-1]
+        return self.share**2 * self.weight * gap
 
     def moved_to(self, rows):
         """Return the tables of generated rows as a target."""
-        return replace(self, products=[(f, multi_way_table(rows, f)) for f, _ in self.products])
+        tables = self._tables_of((rows,))
+        products = [(f, found[0]) for found, (f, _) in zip(tables, self.products, strict=True)]
+        return replace(self, products=products)
+
+    def _tables_of(self, samples):
+        # One operation on all samples, and one slice of a column, take half of the time of many.
+        columns = torch.stack(samples).split(self.sizes, dim=2)
+        return [multi_way_table(columns, factors) for factors, _ in self.products]
 
 
 class TablesGap(torch.autograd.Function):
@@ -148,42 +163,26 @@ class TablesGap(torch.autograd.Function):
         return *(slope * gradient for gradient in ctx.saved_tensors), None
 
 
-def multi_way_gap(
-    first: torch.Tensor, second: torch.Tensor, factors: Sequence[tuple], table: torch.Tensor
-) -> torch.Tensor:
-    """Estimate the squared differences between a multi-way table of rows and a given one.
+def multi_way_table(columns: Sequence[torch.Tensor], factors: Sequence[tuple]) -> torch.Tensor:
+    """Return a multi-way table of each of several samples.
 
     Parameters
     ----------
-    first, second : tensor of shape (n_rows, n_levels)
-        Independent rows.
-    factors, table
-        As `multi_way_table` takes and returns them.
-    """
-    return (multi_way_table(first, factors) - table) @ (multi_way_table(second, factors) - table)
-
-
-def multi_way_table(rows: torch.Tensor, factors: Sequence[tuple]) -> torch.Tensor:
-    """Return a multi-way table of rows.
-
-    Parameters
-    ----------
-    rows : tensor of shape (n_rows, n_levels)
-    factors : sequence of (slice, tensor)
-        For each column, the slice of its levels, and the map from levels to groups.
+    columns : sequence of tensor of shape (n_samples, n_rows, n_levels)
+        The columns of the samples.
+    factors : sequence of (int, tensor)
+        The columns of the table, each with the map from its levels to groups.
 
     Returns
     -------
-    tensor of shape (n_cells,)
+    tensor of shape (n_samples, n_cells)
         Shares of the rows.
     """
-    (own, groups), *others = factors
-    left = rows[:, own] @ groups
-    for column, its_groups in others[:-1]:
-        left = multiply_rows(left, rows[:, column] @ its_groups)
-    last, its_groups = factors[-1]
-    found = left.T @ (rows[:, last] @ its_groups) if others else left.sum(0)
-    return found.flatten() / len(rows)
+    left, *others = (columns[c] @ groups for c, groups in factors)
+    for right in others[:-1]:
+        left = multiply_rows(left, right)
+    found = left.mT @ others[-1] if others else left.sum(1)
+    return found.flatten(1) / left.shape[1]
 
 
 def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterator[tuple]:

@@ -208,5 +208,5 @@ def _join(basis, factor, known):
 
 
 def multiply_rows(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return the products of all numbers of a row with all of another: (n, width · width)."""
-    return (left[:, :, None] * right[:, None]).flatten(1)
+    """Return the products of all numbers of a row with all of another: (..., width · width)."""
+    return (left[..., None] * right[..., None, :]).flatten(-2)

@@ -23,7 +23,7 @@ from skdpgen.learners.interactions import (
     predict_interactions,
 )
 from skdpgen.learners.table_rows import TableParticles
-from skdpgen.learners.table_targets import multi_way_gap
+from skdpgen.learners.table_targets import SubsetsTarget
 from skdpgen.privacy import preview
 
 BITS = Schema({name: Boolean() for name in "abcd"})
@@ -229,18 +229,28 @@ def test_tables_of_a_subset_have_the_levels_of_each_column():
     ]
 
 
-def test_the_gap_of_a_multi_way_table():
+def test_the_gap_of_multi_way_tables():
+    """Against sums of squares; and of two samples, the product of their differences."""
     rng = np.random.default_rng(0)
-    rows = torch.tensor(rng.random((40, 5)))
-    joined = [(slice(0, 2), torch.eye(2).double())] + [
-        (slice(start, start + 1), torch.tensor([[sign]]).double())
-        for start, sign in ((2, 1), (3, 1), (4, -1))
+    first, second = torch.tensor(rng.random((2, 40, 5)))
+    joined = [(0, torch.eye(2).double())] + [
+        (c, torch.tensor([[sign]]).double()) for c, sign in ((1, 1), (2, 1), (3, -1))
     ]
-    for n_factors, others in ((1, 1), (2, rows[:, 2]), (3, rows[:, 2] * rows[:, 3])):
+    expected, products, sizes = 0, [], [2, 1, 1, 1]
+    for n_factors in (1, 2, 3):
         table = torch.tensor(rng.random(2))
-        expected = [((rows[:, level] * others).mean() - table[level]) ** 2 for level in (0, 1)]
-        found = multi_way_gap(rows, rows, joined[:n_factors], table)
-        assert found.item() == pytest.approx(sum(gap.item() for gap in expected))
+        products.append((joined[:n_factors], table))
+        differences = [
+            torch.stack([(rows[:, i] * rows[:, 2 : n_factors + 1].prod(1)).mean() for i in (0, 1)])
+            - table
+            for rows in (first, second)
+        ]
+        expected += differences[0] @ differences[1]
+        target = SubsetsTarget([products[-1]], sizes, 1.0, 1.0, 0.0)
+        exact = differences[0] @ differences[0]
+        assert target.gap(first, first).item() == pytest.approx(exact.item())
+    target = SubsetsTarget(products, sizes, 50.0, 0.5, 0.0)
+    assert target.gap(first, second).item() == pytest.approx(50 / 4 * expected.item())
 
 
 def make_product(n=4000):

@@ -20,7 +20,6 @@ from skdpgen.mechanisms.tables import (
     Tables,
     count_cells,
     one_way_weight,
-    own_and_later,
     select_cells,
     tables_with_later,
 )
@@ -201,8 +200,8 @@ def test_multi_way_tables_are_held():
         line = np.outer(np.arange(6) - 2.5, np.arange(5) - 2)
         tables_with_later(cells, SIZES)[0][:, :5] += 6 * line
         moved = replace(released, cells=cells)
-        factors = [(own, torch.eye(own.stop - own.start)) for own, _ in own_and_later(SIZES)]
-        target = SubsetsTarget([(factors, torch.zeros(120))], 50.0, 1.0, 0.0)
+        factors = [(c, torch.eye(size)) for c, size in enumerate(SIZES)]
+        target = SubsetsTarget([(factors, torch.zeros(120))], SIZES, 50.0, 1.0, 0.0)
         held = target.moved_to(rows(torch.arange(300)).detach())
         match_moments(rows, [moved], marginals_of(1), [target] * is_held, None, generator)
         found = rows(torch.arange(300)).detach()
