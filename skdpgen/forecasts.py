@@ -17,8 +17,9 @@ from .quality import judge
 from .releases import TwoWayTables
 from .tables.columns.number import N_KNOTS
 from .tables.format import TableFormat
+from .tables.inference.budget import COUNTS
 from .tables.inference.categories import TARGET_WEIGHT
-from .tables.inference.columns import COUNTS, SchemaInference
+from .tables.inference.columns import SchemaInference
 from .tables.strata import may_be_class, may_stratify
 
 

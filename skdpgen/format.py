@@ -32,8 +32,8 @@ class Format(ABC):
         A public transformer of rows.
     components : PrivatePCA or None
         Private principal components after it, at a cost.
-    shares : dict of str to float
-        Releases of `resolve`, in order, and their shares of ρ (zero-concentrated budget).
+    is_open : bool
+        Whether `resolve` releases anything.
     has_blocks : bool
         Whether rows are blocks of weights of levels or knots, of `block_sizes` columns each.
     clip_norm : float
@@ -48,7 +48,7 @@ class Format(ABC):
     are_images = could_be_images = False
     encoder = None
     components = None
-    shares: Mapping[str, float] = MappingProxyType({})
+    is_open = False
     has_blocks = False
     clip_norm = 1.0
     feature_scale = None
@@ -93,6 +93,16 @@ class Format(ABC):
             Together `n_windows`, in blocks; none if rows are not known to be images.
         """
         yield from ()
+
+    def split_budget(self, noise: float) -> Mapping[str, float]:
+        """Return the releases of `resolve`, in order, and their shares of ρ (the budget in zCDP).
+
+        Parameters
+        ----------
+        noise : float
+            Noise multiplier of a release that has the whole budget, over the number of records.
+        """
+        return {}
 
     def resolve(self, curator):
         """Release what is not declared, and return the resolved format."""

@@ -142,9 +142,10 @@ def _plan(planner, format, max_rows: int | None) -> Plan:
     """Plan the releases of inference, with all of the budget."""
     counted = count_rows_by(max_rows)
     left = 1 - sum(counted.values())
-    # Shares of inference within a fit, scaled up to the whole budget.
-    unit = left / sum(format.shares.values())
-    shares = counted | {name: unit * share for name, share in format.shares.items()}
+    # Shares of inference within a fit of many rows, scaled up to the whole budget.
+    planned = format.split_budget(0.0)
+    unit = left / sum(planned.values())
+    shares = counted | {name: unit * share for name, share in planned.items()}
     plan = gaussian_plan(
         shares,
         planner.epsilon,

@@ -215,9 +215,10 @@ class Planning(TakesSpecifications):
         """Return the `Plan`, from public numbers only; `terms` hold what is released before."""
 
     def _make_plan(self, n_samples, format, n_classes, max_rows=None) -> FitPlan:
-        shares = {**count_rows_by(max_rows), **format.shares}
+        noise = self._multiplier / equivalent_records(n_samples, max_rows)
+        shares = {**count_rows_by(max_rows), **format.split_budget(noise)}
         thresholds = find_thresholds(shares, self.delta)
-        is_open_table = format.has_blocks and format.shares
+        is_open_table = format.has_blocks and format.is_open
         if format.components is not None:
             # Second moments are a square matrix.
             check_size("X", format.n_columns, format.n_columns)

@@ -77,6 +77,14 @@ class OpenBoxFormat(BoxFormat):
     ranges: tuple | None = None
 
     @property
+    def is_open(self):
+        return bool(self.shares)
+
+    def split_budget(self, noise):
+        """Return the shares of the remaining releases, which follow from `noise` in `make_box`."""
+        return self.shares
+
+    @property
     def are_images(self):
         """Whether rows can well be images: not without bounds, which are found later."""
         return not self.opens_X and super().are_images

@@ -128,7 +128,7 @@ def try_network(network: str | Callable, format, n_inputs: int, n_encoded: int |
     If `n_encoded` is None, the number of columns is still to be inferred: the network must make
     any number of outputs.
     """
-    if not format.shares:
+    if not format.is_open:
         return  # Nothing is released before the network is made.
     _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
     build(find_factory(network), n_inputs, n_outputs, seed=0)

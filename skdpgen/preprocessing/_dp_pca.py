@@ -300,7 +300,7 @@ class DPPCA(
             n_samples,
             n_classes=1,
             n_columns=format.n_columns,
-            shares={**count_rows_by(max_rows), **format.shares},
+            shares={**count_rows_by(max_rows), **format.split_budget(0.0)},
             max_rows=max_rows,
         )
         # The moments get what the count of rows and the inference of bounds leave.

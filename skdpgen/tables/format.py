@@ -88,9 +88,13 @@ class TableFormat(Format):
         return {"schema_": self.schema}
 
     @property
-    def shares(self):
+    def is_open(self):
+        return bool(SchemaInference(self.schema).releases)
+
+    def split_budget(self, noise):
+        """Return the shares of the releases of `resolve`; see `Format.split_budget`."""
         share = CONSTANTS.inference_share if self.schema.undeclared else CONSTANTS.knots_share
-        return SchemaInference(self.schema).split_budget(share)
+        return SchemaInference(self.schema).split_budget(share, noise)
 
     def with_even_knots(self):
         """Return the format with evenly spaced knots in place of inferred ones."""
@@ -258,7 +262,7 @@ class TableFormat(Format):
 
     def resolve(self, curator):
         """Infer undeclared properties; return the resolved format, which the curator applies."""
-        if not self.shares:
+        if not self.is_open:
             return self
         has_classes = may_be_class(self.target)
         inference = SchemaInference(self.schema, label=self.kind.label, has_classes=has_classes)
@@ -281,7 +285,7 @@ class TableFormat(Format):
 
     def validate(self, X, y=None):
         """Raise an error that names the column if cells are not as the schema declares them."""
-        if self.shares:
+        if self.is_open:
             SchemaInference(self.schema).validate(X)
         else:
             TableEncoder(self.schema).encode(self._parse(X))

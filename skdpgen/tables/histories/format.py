@@ -61,8 +61,12 @@ class HistoryFormat(Format):
         return {"schemas_": self.list_schemas()}
 
     @property
-    def shares(self):
-        return self.table.shares
+    def is_open(self):
+        return self.table.is_open
+
+    def split_budget(self, noise):
+        """Return the shares of the releases of `resolve`; see `Format.split_budget`."""
+        return self.table.split_budget(noise)
 
     @property
     def n_columns(self):

@@ -28,9 +28,10 @@ from ..columns.texts import is_blank, parse_found
 from ..encoder import TableEncoder
 from ..schema import Schema
 from ..strata import as_classes, may_stratify
+from .budget import COUNTS, LOCATIONS, RANGES, split_budget
 from .categories import TARGET_WEIGHT, check_type, with_categories
 from .densities import Histogram, estimate_density
-from .frequencies import FREQUENT, find_weight, release_frequent
+from .frequencies import FREQUENT, release_frequent
 from .grids import (
     FEWEST_FINE,
     MOST_FINE,
@@ -65,9 +66,6 @@ from .windows import weigh_sizes
 # records, on average, in units of its noise: twice as much where the records of each level of the
 # target have tables of their own (found on Adult and bank_marketing, on training rows).
 _FEWEST, _CELL = 5, 10.0
-# Names of releases, and what they have of the budget, relative to others.
-RANGES, LOCATIONS, COUNTS = "value ranges", "value locations", "value counts"
-_WEIGHTS = {DECIMALS: 0.25, LOCATIONS: 0.4, CategoryCountsMechanism.name: 4 / 3}
 
 
 class SchemaInference:
@@ -143,12 +141,10 @@ class SchemaInference:
     def _encoder(self):
         return TableEncoder(Schema(self._wide))
 
-    def split_budget(self, share):
-        """Return the share of the budget of each release, of which all have `share`."""
-        weights = {name: _WEIGHTS.get(name, 1.0) for name in self.releases}
-        if FREQUENT in weights:
-            weights[FREQUENT] = find_weight(len(self.schema.undeclared))
-        return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
+    def split_budget(self, share, noise=0.0):
+        """Return the share of the budget of each release; see `split_budget`."""
+        n_categories = len(self.unknown) + len(self._categories)
+        return split_budget(self.releases, len(self.schema.undeclared), n_categories, share, noise)
 
     def encode(self, cells, y=None):
         """Encode the kinds of unknown columns or, if there are none, the others."""

@@ -11,16 +11,6 @@ from .point_masses import CONSTANTS
 
 # The release.
 FREQUENT = FrequentValuesMechanism.name
-# Its weight for few columns, and over all of many; set by hand.
-_MOST_WEIGHT, _WEIGHT_OF_ALL = 0.6, 2.4
-
-
-def find_weight(n_columns):
-    """Return the weight of the release in the budget, relative to a histogram of all values.
-
-    The more columns there are, the fewer values are clear of its noise.
-    """
-    return min(_MOST_WEIGHT, _WEIGHT_OF_ALL / max(n_columns, 1))
 
 
 def release_frequent(curator, schema, kinds, styles):
