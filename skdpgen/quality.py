@@ -42,6 +42,9 @@ CAUSES = {
     "dates as numbers": "Columns {} hold dates as whole numbers, such as 20240131, by released "
     "counts: synthetic values may be no dates. Convert them, as with "
     "pandas.to_datetime(X[name], format='%Y%m%d').",
+    "fractions": "Columns {} have times finer than milliseconds, by released counts, and come back "
+    "in milliseconds. If these suffice, declare Date(unit='millisecond'); if not, give seconds as "
+    "numbers.",
     "no category": "Columns {} have no category that shows above the noise, or none of the type of "
     "`other`, which stands for all values. Declare the categories, or how they are written, as "
     "Unknown(thousands=' ') or Unknown(date_format='%d/%m/%Y'), or drop columns whose values are "

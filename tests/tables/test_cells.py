@@ -65,11 +65,14 @@ def test_a_cell_is_read_alike_beside_any_other(read):
         assert read_first(cell, cell, cell) == read_first(cell), cell
 
 
-@pytest.mark.parametrize("microsecond", [0, 1, 500_000, 999_999])
+@pytest.mark.parametrize("microsecond", [0, 1, 500_700, 999_999])
 @pytest.mark.parametrize("year", [1, 1850, 1969, 1970, 2020, 9999])
-def test_dates_are_rounded_down_to_seconds(year, microsecond):
+def test_dates_are_rounded_down(year, microsecond):
     date = datetime.datetime(year, 12, 31, 23, 59, 59, microsecond)
-    whole = np.datetime64(date.replace(microsecond=0), "s")
-    assert read_date(date) == whole
-    for cells in ([date], [date, "x"], [date, datetime.date(2020, 1, 1)]):
-        assert read_dates(column_of(*cells))[1][0] == whole
+    assert read_date(date) == np.datetime64(date, "us")
+    columns = [column_of(*cells) for cells in ([date], [date, "x"], [date, date.date()])]
+    columns.append(pd.Series(np.array([date], dtype="M8[us]")))
+    for column in columns:
+        thousands = np.datetime64(date.replace(microsecond=microsecond // 1000 * 1000), "ms")
+        assert read_dates(column)[1][0] == thousands
+        assert read_dates(column, unit="s")[1][0] == np.datetime64(date.replace(microsecond=0))

@@ -21,6 +21,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.tables import Category, Date, Number, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
+from skdpgen.tables.columns.date import DATE_CODES
 from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
 from skdpgen.tables.columns.texts import parse_texts
 from skdpgen.tables.columns.values import find_farthest
@@ -79,6 +80,38 @@ def test_decimals_that_noise_hides_are_left_as_they_are():
     assert np.mean(coarse) < 0.05
 
 
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+def test_times_finer_than_milliseconds_are_named(share, recwarn):
+    """Microseconds come back in milliseconds, except in a column that is declared so."""
+    times = pd.date_range("2020-01-01T12:00:01.5", periods=200, freq="D")
+    times += pd.to_timedelta(np.where(np.arange(200) < share * 200, 7, 0), unit="us")
+    found_of(times.tolist(), Date(unit="millisecond"))
+    assert not recwarn.list
+    assert found_of(times.tolist(), Date(unit=None)).unit == "millisecond"
+    named = ["'a' have times finer than milliseconds" in str(w.message) for w in recwarn.list]
+    assert named == [True] * (share > 0.05)
+
+
+@pytest.mark.parametrize("unit", DATE_CODES)
+def test_dates_come_back_in_their_unit(unit):
+    kind = Date(unit=unit)
+    times = pd.Series(np.array(["2020-02-03T04:05:06.789", "1960-02-03T04:05:06.789"], "M8[us]"))
+    present, units = kind.read(times)
+    made = kind.make_cells(units, ~present)
+    assert_array_equal(made, times.to_numpy().astype(f"M8[{DATE_CODES[unit]}]"))
+    assert_array_equal(kind.to_values(made), units)
+
+
+def test_a_time_counts_as_what_its_declared_unit_makes_of_it():
+    """Otherwise values of coarse units would have no level among those of the unit."""
+    times = pd.Series(pd.date_range("2020-01-01T12:00:01.5", periods=3, freq="D"))
+    rows = [
+        encode_decimals(pd.DataFrame({"a": t}), Schema({"a": Date()}))
+        for t in (times, times.dt.floor("D"))
+    ]
+    assert_array_equal(*rows)
+
+
 def test_bounds_that_are_declared_may_be_finer():
     assert found_of([1.0, 2.0] * 9, Number(lower=0.5)).decimals is None
     dates = pd.date_range("2020-01-01", periods=9).tolist()
@@ -97,7 +130,8 @@ def test_bounds_may_be_too_far_from_zero_for_the_decimals():
 def test_units_of_dates():
     days = pd.date_range("2020-01-01", periods=40, freq="D")
     assert found_of(days.tolist(), Date(unit=None)).unit == "day"
-    for times, unit in (("2h", "hour"), ("90min", "minute"), ("61s", "second")):
+    shifts = (("2h", "hour"), ("90min", "minute"), ("61s", "second"), ("5ms", "millisecond"))
+    for times, unit in shifts:
         assert found_of((days + pd.Timedelta(times)).tolist(), Date(unit=None)).unit == unit
     with pytest.raises(ValueError, match="None with open bounds"):
         Date("2020-01-01", "2021-01-01", unit=None)
@@ -194,7 +228,7 @@ def test_dates_in_a_zone():
     )
     present, dates = read_dates(zoned["t"].astype(object), "Europe/Vienna")
     assert present.all()
-    assert dates.astype(str).tolist() == ["2020-03-01T12:00:00", "2021-01-01T00:30:00"]
+    assert dates.astype(str).tolist() == ["2020-03-01T12:00:00.000", "2021-01-01T00:30:00.000"]
     naive = pd.Series([pd.Timestamp("2020-03-01"), "x", 7], dtype=object)
     assert np.isnat(read_dates(naive, "UTC")[1]).all()
     mixed = pd.Series([*zoned["t"], *naive], dtype=object)

@@ -27,6 +27,7 @@ rng = np.random.default_rng(0)
 pay = rng.lognormal(10.3, 0.5, N)
 days = np.datetime64("2018-01-01", "s") + rng.integers(0, 2000, N).astype("m8[D]")
 moments = days + rng.integers(0, 86_400, N).astype("m8[s]")
+fractions = moments + rng.integers(1, 1000, N).astype("m8[ms]")
 months = days.astype("M8[M]").astype("M8[s]")
 is_half = rng.random(N) < 0.5
 
@@ -58,9 +59,10 @@ def test_levels_are_the_coarsest_steps():
         find_levels(np.array([20240129.0, 20241331, 18000101.0, 0.2])), [21, 7, 7, 9]
     )
     texts = ["2020-01-01", "2020-02-01", "2020-02-29", "2020-06-08", "2020-06-09"]
-    texts += ["2020-06-09T03", "2020-06-09T03:30", "2020-06-09T03:30:01", "NaT"]
-    dates = np.array(texts, dtype="M8[s]")
-    assert_array_equal(find_date_levels(dates), [0, 1, 2, 3, 4, 5, 6, 7, -1])
+    texts += ["2020-06-09T03", "2020-06-09T03:30", "2020-06-09T03:30:01"]
+    texts += ["2020-06-09T03:30:01.25", "2020-06-09T03:30:01.25001", "NaT"]
+    dates = np.array(texts, dtype="M8[us]")
+    assert_array_equal(find_date_levels(dates), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1])
 
 
 @pytest.mark.parametrize("step", DATE_STEPS[:-1])
@@ -70,8 +72,8 @@ def test_dates_move_to_the_next_multiple(step):
     levels = [DATE_STEPS[i] for i in find_date_levels(found)]
     assert set(levels) <= {*others, *DATE_STEPS[: DATE_STEPS.index(step)]}
     assert_array_equal(snap_dates(found, step), found)
-    length = Date(unit="second").measure(step)
-    assert abs((found - moments).astype(float)).max() <= 0.52 * length
+    length = Date(unit="millisecond").measure(step)
+    assert abs((found - moments).astype("m8[ms]").astype(float)).max() <= 0.52 * length
 
 
 def test_numbers_move_to_the_next_multiple():
@@ -97,6 +99,7 @@ def find(values, kind, std=0.0, masses=(), seed=0):
 
 DAYS = Date("2018-01-01", "2023-12-31", n_knots=16)
 TIMES = Date("2018-01-01", "2023-12-31", unit="second", n_knots=16)
+FINE = Date("2018-01-01", "2023-12-31", unit="millisecond", n_knots=16)
 WHOLE = Number(decimals=0)
 HEAPED = {
     "500": (np.round(pay / 500) * 500, WHOLE, [(500, 0, 1)]),
@@ -113,6 +116,12 @@ HEAPED = {
     "ends": (snap_dates(days, "month end"), DAYS, [("month end", 1)]),
     "weeks": (snap_dates(days, "week"), DAYS, [("week", 1)]),
     "days": (np.where(is_half, days, moments), TIMES, [("day", 0.5)]),
+    "seconds": (np.where(is_half, moments, fractions), FINE, [("second", 0.5)]),
+    "microseconds": (
+        np.where(is_half, moments, fractions + np.timedelta64(7, "us")),
+        FINE,
+        [("second", 0.5)],
+    ),
 }
 
 

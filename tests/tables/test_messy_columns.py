@@ -23,7 +23,7 @@ def with_share(column, share, value):
     return column.mask(rng.random(N) < share, value)
 
 
-days, seconds = moments(3000, "D"), moments(10**7, "s")
+days, seconds, fractions = moments(3000, "D"), moments(10**7, "s"), moments(10**10, "ms")
 amounts = 1500 * rng.normal(size=N)
 ages = pd.Series(rng.integers(18, 90, N).astype(float))
 # Each column, and its values if it holds texts.
@@ -38,6 +38,10 @@ COLUMNS = {
     "texts in UTC": (seconds.dt.strftime("%Y-%m-%dT%H:%M:%SZ"), seconds),
     "texts with an offset": (seconds.dt.strftime("%Y-%m-%d %H:%M:%S+00:00"), seconds),
     "texts with fractions": (seconds.dt.strftime("%Y-%m-%d %H:%M:%S.000000"), seconds),
+    "texts with milliseconds": (fractions.astype(str), fractions),
+    "nanoseconds": fractions.astype("M8[ns]"),
+    "milliseconds": fractions.astype("M8[ms]"),
+    "dates of Python": fractions.astype(object),
     "compact texts": (seconds.dt.strftime("%Y%m%dT%H%M%S"), seconds),
     "shared date": with_share(days, 0.3, pd.Timestamp("1970-01-01")),
     "shared number": with_share(ages, 0.1, 7777.0),
@@ -71,7 +75,7 @@ def made():
 
 
 def quartiles(values):
-    values = pd.Series(values).dropna()
+    values = pd.Series(values).dropna().infer_objects()
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         values = values.dt.tz_convert("UTC").dt.tz_localize(None)
     is_date = values.dtype.kind == "M"
@@ -85,6 +89,15 @@ def test_quartiles_are_kept(name, made):
     width = real[2] - real[0]
     assert abs(found - real).max() < 0.15 * width
     assert made[name].isna().mean() < 0.02
+
+
+@pytest.mark.parametrize(
+    "name", ["texts with milliseconds", "nanoseconds", "milliseconds", "dates of Python"]
+)
+def test_fractions_of_seconds_are_kept(name, made):
+    found = pd.Series(made[name]).dropna().to_numpy().astype("M8[us]").astype("int64")
+    assert np.mean(found % 1000) == 0
+    assert np.mean(found // 1000 % 1000) == pytest.approx(499.5, abs=30)
 
 
 def test_shares_of_sentinels_are_kept(made):

@@ -480,7 +480,7 @@ def test_json_files_that_are_not_there(tmp_path):
         ([datetime.date(1500, 1, 1), datetime.date(1600, 1, 1)], Date("1500-01-01", "1600-01-01")),
         (
             pd.to_datetime(["2020-01-02T00:00:01.5", None, "2020-01-01T00:00:00.0"]),
-            Date("2020-01-01", "2020-01-02T00:00:01", unit="second", missing=True),
+            Date("2020-01-01", "2020-01-02T00:00:01.5", unit="millisecond", missing=True),
         ),
     ],
 )

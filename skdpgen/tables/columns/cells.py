@@ -62,7 +62,7 @@ def read_number(value):
     return np.nan
 
 
-def read_dates(column, zone=None):
+def read_dates(column, zone=None, unit="ms"):
     """Read a column of dates, which may be of dtype object, each on its own.
 
     Parameters
@@ -71,26 +71,30 @@ def read_dates(column, zone=None):
     zone : str, default=None
         Where dates have a time zone, that in which they are read; those without are no dates then.
         None: those with one are none.
+    unit : str, default="ms"
+        NumPy's code of the unit to which they are rounded down.
 
     Returns
     -------
     present : ndarray of bool of shape (n,)
-    dates : ndarray of datetime64[s] of shape (n_present,)
-        Rounded down; NaT for a cell that is no such date.
+    dates : ndarray of datetime64 of shape (n_present,)
+        NaT for a cell that is no such date.
     """
     values = column.to_numpy()
     present = find_present(values)
     values = values[present]
     if zone is not None:
-        return present, np.array([_read_in_zone(value, zone) for value in values], dtype="M8[s]")
+        dates = [_read_in_zone(value, zone) for value in values]
+        return present, np.array(dates, dtype="M8[us]").astype(f"M8[{unit}]")
     if values.dtype.kind == "M":
-        return present, values.astype("M8[s]")
+        return present, values.astype(f"M8[{unit}]")
     # Dates with and without a zone do not compare: a zone must be declared.
     has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
     if _infer(values) in ("date", "datetime") and not has_zones:
         with contextlib.suppress(Exception):
-            return present, values.astype("M8[us]").astype("M8[s]")
-    return present, np.array([read_date(value) for value in values], dtype="M8[s]")
+            return present, values.astype("M8[us]").astype(f"M8[{unit}]")
+    dates = [read_date(value) for value in values]
+    return present, np.array(dates, dtype="M8[us]").astype(f"M8[{unit}]")
 
 
 def _read_in_zone(value, zone):
@@ -98,14 +102,14 @@ def _read_in_zone(value, zone):
     with contextlib.suppress(Exception):
         if value.tzinfo is not None:
             date = pd.Timestamp(value).tz_convert(zone).tz_localize(None)
-            return date.to_datetime64().astype("M8[s]")
-    return np.datetime64("NaT", "s")
+            return date.to_datetime64().astype("M8[us]")
+    return np.datetime64("NaT", "us")
 
 
 def read_date(value):
-    """Return a cell as datetime64[s], rounded down; NaT if it is no date without time zone."""
+    """Return a cell as datetime64[us]; NaT if it is no date without time zone."""
     is_date = isinstance(value, datetime.date | np.datetime64)
     if is_date and getattr(value, "tzinfo", None) is None:
         with contextlib.suppress(Exception):
-            return np.datetime64(value, "us").astype("M8[s]")
-    return np.datetime64("NaT", "s")
+            return np.datetime64(value, "us")
+    return np.datetime64("NaT", "us")

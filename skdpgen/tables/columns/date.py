@@ -18,9 +18,8 @@ from .heaps import DATE_STEPS, DAYS_OF, expect_dates, snap_dates
 from .number import N_KNOTS, Number
 from .values import FINEST
 
-DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s"}
-SECONDS_PER_DAY = 86_400
-_PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": SECONDS_PER_DAY}
+DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
+_PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86_400, "millisecond": 86_400_000}
 # Years of dates that Python knows. Nearly all dates are in the inner years, whose grid has cells of
 # a quarter at the finest; cells further out have 25 years.
 _FIRST, _LAST = np.datetime64("0001-01-01", "s"), np.datetime64("9999-12-31T23:59:59", "s")
@@ -47,7 +46,7 @@ class Date(Column):
         Bounds, to which values are clipped, such as ``"2020-01-31"`` or
         ``"2020-01-31T12:00:00"``. A day without a time is whole: as `upper` it stands for its last
         unit, elsewhere for its first. None: a generator infers them, at a cost.
-    unit : {"day", "hour", "minute", "second"}, default="day"
+    unit : {"day", "hour", "minute", "second", "millisecond"}, default="day"
         Unit to which values are rounded down. None, with undeclared bounds: inferred with them.
     n_knots : int, default=None
         Number of evenly spaced knots: the resolution of the density. Knots are values, so there are
@@ -57,7 +56,7 @@ class Date(Column):
     heaps : list of (str, float), default=None
         Steps and shares, as in `Number`: ``[("month", 0.7)]`` moves 70 % of the dates to the first
         day of the next or last month. Steps are "year", "month", "month end", "week" (Mondays),
-        "day", "hour" and "minute".
+        "day", "hour", "minute" and "second".
     missing : bool, default=False
         Whether values may be missing.
     zone : str, default=None
@@ -216,9 +215,16 @@ class Date(Column):
         """Whether knots must be inferred: the bounds are known, and no knots are declared."""
         return self.to_number().takes_knots
 
+    @property
+    def _held(self):
+        """NumPy's dtype of dates: fractions of seconds are held for the finest unit only."""
+        return "M8[ms]" if self._known_unit == "millisecond" else "M8[s]"
+
     def to_dates(self, units):
         """Return units since 1970 as dates."""
-        return units.astype(np.int64).astype(f"M8[{DATE_CODES[self._known_unit]}]").astype("M8[s]")
+        return (
+            units.astype(np.int64).astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(self._held)
+        )
 
     def measure(self, step):
         """Return the length of a step of heaps, in units."""
@@ -282,9 +288,9 @@ class Date(Column):
         if self.zone is not None:
             # Local times of the zone, as those in which bounds are declared.
             column = column.dt.tz_localize(None)
-        dates = column.to_numpy().astype("M8[s]")
+        dates = column.to_numpy().astype("M8[ms]")
         # Fractions of a unit, so that times within a day keep their place.
-        units = dates.astype(np.float64) * self.units_per_day / SECONDS_PER_DAY
+        units = dates.astype(np.float64) / (_PER_DAY["millisecond"] // self.units_per_day)
         return np.where(np.isnat(dates), np.nan, units)
 
     def _parse_present(self, cells, style):

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...quality import warn_of_columns
 from ..encoder import TableEncoder
 from ..inference.ranges import find_clear
 from ..schema import Schema
 from . import Category, Date, Number
 from .cells import read_dates, read_numbers
+from .date import DATE_CODES
 from .heaps import DECIMALS_OF, find_date_levels, find_heaps, find_levels
 from .values import find_farthest
 
@@ -21,9 +23,11 @@ DECIMALS = "decimals"
 _MOST_DECIMALS = 6
 _COUNTED = (*map(str, range(len(DECIMALS_OF))), "more", "zero", "date", "missing")
 _LEVEL_DECIMALS = np.array([*DECIMALS_OF, _MOST_DECIMALS + 1, 0, 0])
-_DATE_DECIMALS = np.array([0, 0, 0, 0, 0, 1, 2, _MOST_DECIMALS + 1])
+# Decimals of each step of dates; the last ones are those of finer dates.
+_DATE_DECIMALS = np.array([0, 0, 0, 0, 0, 1, 2, 3, 4, 5])
 _DATE = _COUNTED.index("date")
-_UNITS = {2: "minute", 1: "hour", 0: "day"}
+_UNITS = {0: "day", 1: "hour", 2: "minute", 3: "second", 4: "millisecond", 5: "millisecond"}
+_FINEST = len(_DATE_DECIMALS) - 2
 # Least share of cells that fit, up to noise.
 _FITTING_SHARE = 0.95
 
@@ -69,7 +73,8 @@ def _count(column, kind):
     """Return the position in `_COUNTED` of each cell."""
     codes = np.full(len(column), -1)
     if isinstance(kind, Date):
-        present, dates = read_dates(column, kind.zone)
+        # Rounded to a declared unit, so that a time of New Year's Day is on it.
+        present, dates = read_dates(column, kind.zone, DATE_CODES.get(kind.unit, "us"))
         codes[present] = find_date_levels(dates)
     else:
         present, numbers = read_numbers(column)
@@ -88,12 +93,15 @@ def find_decimals(schema, levels):
     schema : Schema
     levels : dict of str to LevelCounts
     """
-    found = {}
+    found, too_fine = {}, []
     for name, counted in levels.items():
         decimals = _DATE_DECIMALS if isinstance(schema[name], Date) else _LEVEL_DECIMALS
         chosen = _choose_decimals(counted.counts[: len(decimals)], decimals, counted.std)
         if _is_rough(schema[name]):
             found[name] = _refine(schema[name], chosen)
+            if decimals is _DATE_DECIMALS and chosen == decimals[-1]:
+                too_fine.append(name)
+    warn_of_columns("fractions", too_fine)
     return schema.replace(found)
 
 
@@ -143,6 +151,8 @@ class LevelCounts:
         counts, values = self.counts.copy(), np.array(list(masses), dtype=np.float64)
         if isinstance(kind, Date):
             levels = find_date_levels(kind.to_dates(values))
+            # The finest unit stands for finer times.
+            counts[_FINEST] += counts[_FINEST + 1]
         else:
             levels = find_levels(values)
         np.subtract.at(counts, levels, np.array(list(masses.values())))

@@ -10,7 +10,17 @@ STEPS = (10_000, 1000, 500, 100, 50, 10, 5, 1, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4,
 ENDS = ((0.01, 1), (0.05, 1), (1, 10))
 DECIMALS_OF = (*(0,) * 8, 1, 1, 2, 2, 3, 4, 5, 6, 2, 2, 0)
 # Steps of dates, and shares of these levels among the multiples of others.
-DATE_STEPS = ("year", "month", "month end", "week", "day", "hour", "minute", "second")
+DATE_STEPS = (
+    "year",
+    "month",
+    "month end",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+)
 _CHANCES = {
     (level, step): share
     for level, share in (("year", 1 / 365), ("month", 11 / 365), ("month end", 12 / 365))
@@ -18,8 +28,9 @@ _CHANCES = {
 }
 _CHANCES |= {("week", "day"): 341 / 365 / 7, ("day", "hour"): 1 / 24, ("hour", "minute"): 1 / 60}
 _CHANCES |= {("hour", "second"): 1 / 3600, ("minute", "second"): 59 / 3600}
+_CHANCES |= {("second", "millisecond"): 1 / 1000}
 DAYS_OF = {"year": 365.0, "month": 30.4, "month end": 30.4, "week": 7.0, "day": 1.0, "hour": 1 / 24}
-DAYS_OF |= {"minute": 1 / 1440}
+DAYS_OF |= {"minute": 1 / 1440, "second": 1 / 86_400, "millisecond": 1 / 86_400_000}
 # How much finer than its unit a float must be, so that its decimals are no accident.
 _FINER = 0.1
 # So many steps are between the quartiles of a column with heaps, at least: else popular values may
@@ -58,9 +69,12 @@ def find_levels(numbers):
 
 
 def find_date_levels(dates):
-    """Return the position in `DATE_STEPS` of the coarsest step of each date, -1 of none."""
-    levels = np.where(np.isnat(dates), -1, len(DATE_STEPS) - 1)
-    for position in reversed(range(len(DATE_STEPS) - 1)):
+    """Return the position in `DATE_STEPS` of the coarsest step of each date, -1 of none.
+
+    Finer dates have the position after the last step.
+    """
+    levels = np.where(np.isnat(dates), -1, len(DATE_STEPS))
+    for position in reversed(range(len(DATE_STEPS))):
         levels[(levels >= 0) & (snap_dates(dates, DATE_STEPS[position]) == dates)] = position
     return levels
 
@@ -83,10 +97,10 @@ def snap_dates(dates, step):
         code = "M8[Y]" if step == "year" else "M8[M]"
         shift = np.timedelta64(step == "month end", "D")
         below = (dates + shift).astype(code)
-        ends = [(below + i).astype("M8[s]") - shift for i in (0, 1)]
+        ends = [(below + i).astype("M8[ms]") - shift for i in (0, 1)]
     else:
         # Weeks begin on Mondays: the first one was the fifth day of 1970.
-        length = np.timedelta64(round(86400 * DAYS_OF[step]), "s")
+        length = np.timedelta64(round(86_400_000 * DAYS_OF[step]), "ms")
         start = np.datetime64("1970-01-05", "s")
         below = start + (dates - start) // length * length
         ends = [below, below + length]

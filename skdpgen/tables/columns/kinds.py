@@ -19,6 +19,7 @@ from ...curator.texts import is_writable
 from . import TYPES, Boolean, Category, Date, Number, Ordinal, Unknown
 from .base import read_dict
 from .cells import read_dates, read_numbers
+from .date import DATE_CODES
 from .values import MAX_UNITS
 
 # A public sample with more different values than this holds names or texts rather than categories.
@@ -89,7 +90,8 @@ def infer_public_column(name, column, n_knots):
             lower, upper = (int(b) if decimals == 0 else float(b) for b in _extremes(found))
             return Number(lower, upper, decimals, n_knots=n_knots, missing=missing)
         if len(dates) and not np.isnat(dates).any():
-            unit = "day" if (dates == dates.astype("M8[D]")).all() else "second"
+            units = ("day", "second", "millisecond")
+            unit = next(u for u in units if (dates == dates.astype(f"M8[{DATE_CODES[u]}]")).all())
             return Date(*_extremes(dates), unit, n_knots=n_knots, missing=missing, zone=zone)
         raise ValueError(f"its values, of dtype {column.dtype}, are of no kind or of several.")
     except ValueError as error:

@@ -107,6 +107,7 @@ def _write(column):
         return {"sdtype": "boolean"}
     if isinstance(column, Date):
         date_format = "%Y-%m-%d" if column.unit == "day" else "%Y-%m-%d %H:%M:%S"
+        date_format += ".%f" * (column.unit == "millisecond")
         zone = "" if column.zone is None else "%z"
         return {"sdtype": "datetime", "datetime_format": date_format + zone}
     if isinstance(column, Identifier):

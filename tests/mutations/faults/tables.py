@@ -90,7 +90,7 @@ PRIVACY = {
         "self",
         containers("categories_that_a_dtype_lists_do_not_get_out[pandas-inferred]"),
     ),
-    "dates are rounded to the nearest second": Fault(
+    "dates are half a second late": Fault(
         "tables.columns.cells:read_date",
         'np.datetime64(value, "us")',
         'np.datetime64(value, "us") + np.timedelta64(500_000, "us")',
@@ -237,6 +237,30 @@ FUNCTION = {
         "np.all",
         "np.any",
         rules("obeying_rows_are_told_one_by_one"),
+    ),
+    "fractions of seconds are lost": Fault(
+        "tables.columns.date:Date._held",
+        '"M8[ms]" if self._known_unit == "millisecond" else "M8[s]"',
+        '"M8[s]"',
+        decimals("dates_come_back_in_their_unit[millisecond]"),
+    ),
+    "times of a declared unit have no level": Fault(
+        "tables.columns.decimals:_count",
+        'DATE_CODES.get(kind.unit, "us")',
+        '"us"',
+        decimals("a_time_counts_as_what_its_declared_unit_makes_of_it"),
+    ),
+    "times finer than milliseconds have no level": Fault(
+        "tables.columns.decimals:LevelCounts.with_heaps",
+        "counts[_FINEST] += counts[_FINEST + 1]",
+        "pass",
+        heaps("shares_of_steps_are_found[microseconds-0.0]"),
+    ),
+    "microseconds are lost in silence": Fault(
+        "tables.columns.decimals:find_decimals",
+        "decimals is _DATE_DECIMALS and chosen == decimals[-1]",
+        "False",
+        decimals("times_finer_than_milliseconds_are_named[1.0]"),
     ),
     "a second of a date is a day": Fault(
         "tables.columns.date:Date.units_per_day",
