@@ -19,7 +19,7 @@ from skdpgen.privacy import (
     gaussian_plan,
     preview,
 )
-from skdpgen.tables import Category, Date, Number, Schema, Unknown
+from skdpgen.tables import Category, Date, Number, Ordered, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.columns.date import DATE_CODES
 from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
@@ -68,6 +68,21 @@ def infer_texts(cells, epsilon):
 )
 def test_decimals(cells, decimals):
     assert found_of(cells * 10, Number(missing=True)).decimals == decimals
+
+
+@pytest.mark.parametrize("kind", [Number(decimals=0), Number(decimals=2, lower=0)])
+def test_declared_decimals_that_floats_do_not_hold_are_dropped(kind):
+    """Ranges end where floats hold the decimals, so that larger numbers would not come back."""
+    assert found_of([10**17 + 16 * i for i in range(90)], kind).decimals is None
+    fine = [2**51 / 10 ** (2 * kind.decimals) + i / 3 for i in range(90)]
+    for cells in (fine, [1 / 3] * 90, fine + [1e17] * 2, [None] * 90):
+        assert found_of(cells, kind) == kind
+    dropped = [found_of([None] * 90, kind, 50.0, seed).decimals is None for seed in range(200)]
+    assert np.mean(dropped) < 0.03
+    rule = Schema({"a": kind, "b": kind}, rules=[Ordered("a", "b")])
+    table = pd.DataFrame({"a": [1e17] * 90, "b": [1e17] * 90})
+    total = NoisySum(encode_decimals(table, rule).sum(axis=0), 0.0)
+    assert find_decimals(rule, read_levels(rule, total)) == rule
 
 
 def test_decimals_that_noise_hides_are_left_as_they_are():

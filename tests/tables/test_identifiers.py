@@ -186,12 +186,14 @@ def make_numbers(n):
         "running": np.arange(1, n + 1),
         "shuffled": 100_000 + rng.permutation(n),
         "random": rng.integers(10**7, 10**8, n),
+        "integers beyond floats": rng.integers(10**16, 10**17, n),
         "beyond floats": np.char.mod("%d", rng.integers(10**18, 9 * 10**18, n)).astype(object),
     }
     others = {
         "ages": rng.integers(0, 90, n),
         "normal": rng.normal(1e6, 1e5, n).astype(int),
         "triangular": rng.triangular(0, 5e5, 1e6, n).astype(int),
+        "large": rng.lognormal(33, 1, n).astype(int),
         "lognormal": rng.lognormal(10, 1, n).astype(int),
         "fractions": rng.uniform(0, 1e6, n),
         "many zeros": np.where(rng.random(n) < 0.5, 0, rng.integers(0, 10**6, n)),

@@ -26,12 +26,19 @@ def with_share(column, share, value):
 days, seconds, fractions = moments(3000, "D"), moments(10**7, "s"), moments(10**10, "ms")
 amounts = 1500 * rng.normal(size=N)
 ages = pd.Series(rng.integers(18, 90, N).astype(float))
+keys = pd.Series(rng.integers(10**16, 10**17, N))
 # Each column, and its values if it holds texts.
 COLUMNS = {
     "large": 1e13 * rng.lognormal(0, 0.5, N),
     "cents at 2e12": (2e12 * rng.lognormal(0, 0.3, N)).round(2),
     "integers at 2e12": (2e12 * rng.lognormal(0, 0.3, N)).astype("int64"),
     "small, both signs": 1e-5 * rng.normal(size=N),
+    "17 digits": keys,
+    "17 digits, nullable": keys.astype("Int64"),
+    "17 digits, Arrow": keys.astype("uint64[pyarrow]"),
+    "17 digits, objects": keys.astype(object),
+    "17 digits, texts": (keys.astype(str), keys),
+    "all of 64 bits": pd.Series(rng.integers(-(2**63), 2**63 - 1, N)),
     "tiny": 1e-12 * rng.normal(size=N),
     "narrow": 1e6 + 0.01 * rng.normal(size=N),
     "narrow and negative": -273.15 + 0.5 * rng.normal(size=N),

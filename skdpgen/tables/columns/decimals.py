@@ -14,8 +14,8 @@ from ..schema import Schema
 from . import Category, Date, Number
 from .cells import read_dates, read_numbers
 from .date import DATE_CODES
-from .heaps import DECIMALS_OF, find_date_levels, find_heaps, find_levels
-from .values import find_farthest
+from .heaps import DECIMALS_OF, STEPS, find_date_levels, find_heaps, find_levels
+from .values import MAX_UNITS, find_farthest
 
 # The release.
 DECIMALS = "decimals"
@@ -25,7 +25,7 @@ _COUNTED = (*map(str, range(len(DECIMALS_OF))), "more", "zero", "date", "missing
 _LEVEL_DECIMALS = np.array([*DECIMALS_OF, _MOST_DECIMALS + 1, 0, 0])
 # Decimals of each step of dates; the last ones are those of finer dates.
 _DATE_DECIMALS = np.array([0, 0, 0, 0, 0, 1, 2, 3, 4, 5])
-_DATE = _COUNTED.index("date")
+_DATE, _MORE = _COUNTED.index("date"), _COUNTED.index("more")
 _UNITS = {0: "day", 1: "hour", 2: "minute", 3: "second", 4: "millisecond", 5: "millisecond"}
 _FINEST = len(_DATE_DECIMALS) - 2
 # Least share of cells that fit, up to noise.
@@ -73,12 +73,17 @@ def _count(column, kind):
     """Return the position in `_COUNTED` of each cell."""
     codes = np.full(len(column), -1)
     if isinstance(kind, Date):
-        # Rounded to a declared unit, so that a time of New Year's Day is on it.
+        # Rounded to what is declared, so that a time of New Year's Day is on it.
         present, dates = read_dates(column, kind.zone, DATE_CODES.get(kind.unit, "us"))
         codes[present] = find_date_levels(dates)
     else:
         present, numbers = read_numbers(column)
-        codes[present] = find_levels(numbers)
+        numbers = numbers if kind.decimals is None else np.round(numbers, kind.decimals)
+        levels = find_levels(numbers)
+        if kind.decimals == 0:
+            # Floats hold whole numbers further than they resolve fractions.
+            levels[(levels == _MORE) & (abs(numbers) < MAX_UNITS)] = STEPS.index(1)
+        codes[present] = levels
     return codes
 
 
@@ -86,14 +91,17 @@ def find_decimals(schema, levels):
     """Return a schema with the decimals and units that released counts show.
 
     The fewest decimals are taken that nearly all cells fit, if these are clearly more than the
-    others. Where noise hides it, numbers are left as they are, and dates have times.
+    others. Where noise hides it, numbers are left as they are, and dates have times. Numbers lose
+    declared decimals that floats do not hold, such as those of integers with 17 digits, unless
+    rules are about them.
 
     Parameters
     ----------
     schema : Schema
     levels : dict of str to LevelCounts
     """
-    found, too_fine = {}, []
+    found, too_fine, too_large = {}, [], []
+    ruled = {name for rule in schema.rules for name in rule.names}
     for name, counted in levels.items():
         decimals = _DATE_DECIMALS if isinstance(schema[name], Date) else _LEVEL_DECIMALS
         chosen = _choose_decimals(counted.counts[: len(decimals)], decimals, counted.std)
@@ -101,7 +109,12 @@ def find_decimals(schema, levels):
             found[name] = _refine(schema[name], chosen)
             if decimals is _DATE_DECIMALS and chosen == decimals[-1]:
                 too_fine.append(name)
+        elif chosen is None and decimals is _LEVEL_DECIMALS and name not in ruled:
+            if counted.counts[_MORE] > find_clear(counted.std, len(levels)):
+                found[name] = replace(schema[name], decimals=None)
+                too_large.append(name)
     warn_of_columns("fractions", too_fine)
+    warn_of_columns("identifiers", too_large)
     return schema.replace(found)
 
 

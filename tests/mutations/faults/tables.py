@@ -256,6 +256,24 @@ FUNCTION = {
         "pass",
         heaps("shares_of_steps_are_found[microseconds-0.0]"),
     ),
+    "integers beyond floats are held to whole numbers": Fault(
+        "tables.columns.decimals:find_decimals",
+        "chosen is None and decimals is _LEVEL_DECIMALS and name not in ruled",
+        "False",
+        decimals("declared_decimals_that_floats_do_not_hold_are_dropped"),
+    ),
+    "rules are about numbers that lose their decimals": Fault(
+        "tables.columns.decimals:find_decimals",
+        "name not in ruled",
+        "True",
+        decimals("declared_decimals_that_floats_do_not_hold_are_dropped"),
+    ),
+    "whole numbers lose their decimals where fractions are no longer resolved": Fault(
+        "tables.columns.decimals:_count",
+        "levels[(levels == _MORE) & (abs(numbers) < MAX_UNITS)] = STEPS.index(1)",
+        "pass",
+        decimals("declared_decimals_that_floats_do_not_hold_are_dropped"),
+    ),
     "microseconds are lost in silence": Fault(
         "tables.columns.decimals:find_decimals",
         "decimals is _DATE_DECIMALS and chosen == decimals[-1]",
