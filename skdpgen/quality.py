@@ -34,9 +34,12 @@ GOOD_NOISE = 0.1
 
 # Causes of findings on columns, the worst first, and their warnings.
 CAUSES = {
-    "missing": "Columns {} count as missing, by released counts: cells are missing, not of the "
-    "declared type, or of a type that no column holds, such as bytes, lists and intervals. Convert "
-    "them to numbers or texts, or declare how they are written, as with Unknown(decimal=...).",
+    "objects": "Columns {} hold objects that no column type holds, such as bytes, lists and "
+    "intervals, by released counts: they count as missing. Convert them to numbers or texts, as "
+    "with X[name].map(str), give a column for each part, or drop the columns.",
+    "missing": "Columns {} count as missing, by released counts: cells are missing, or not of the "
+    "declared type. Convert them to numbers or texts, or declare how they are written, as with "
+    "Unknown(decimal=...).",
     "times of day": "Columns {} look like times of day or durations, which are no column type: "
     "their values become categories. Convert them to numbers, such as minutes.",
     "dates as numbers": "Columns {} hold dates as whole numbers, such as 20240131, by released "

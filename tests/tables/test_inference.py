@@ -608,6 +608,28 @@ def test_cells_that_are_lost_are_warned_of(n_texts, warns):
         assert re.search(r"columns 'age' \(2\.\d%\) hold cells that are not", said[0])
 
 
+OBJECTS = [[7], b"7", {"a": 7}, pd.Period("2020"), pd.Interval(0, 7), 7j, object(), pd.Index([7])]
+
+
+@pytest.mark.parametrize("cell", OBJECTS, ids=lambda cell: type(cell).__name__)
+def test_objects_of_no_column_type_are_told_from_missing_cells(cell, recwarn):
+    """Half of a column could be lost without a word, as missing cells are."""
+    frame = make_texts().astype(object)
+    for name, n_cells in (("age", 100), ("smoker", 1500), ("city", len(frame))):
+        for i in range(n_cells):
+            frame.at[i, name] = cell
+    frame.loc[:1500, "income"] = None
+    frame.loc[:100, "income"] = math.inf
+    found = infer(frame, UNKNOWN, 100.0)
+    assert type(found["age"]) is Number
+    assert type(found["smoker"]) is Boolean
+    said = [str(w.message) for w in recwarn if "hold objects that no" in str(w.message)]
+    named = dict(re.findall(r"'(\w+)' \(([\d.]+)%\)", "".join(said)))
+    assert {name: float(share) for name, share in named.items()} == pytest.approx(
+        {"age": 2.5, "smoker": 37.5, "city": 100.0}, abs=0.5
+    )
+
+
 def test_all_is_released_whatever_is_found():
     """Else what was released would follow from what was found."""
     for name in ("age", "city", "smoker"):

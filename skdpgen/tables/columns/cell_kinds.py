@@ -24,7 +24,7 @@ KINDS, _FITTING_SHARE = "column kinds", 0.95
 _MEASURED_SHARE = 0.5
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
-_COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
+_COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
 FEW = 10
 # The types of cells that a column of each type may hold; limits of measurements become missing.
@@ -91,10 +91,14 @@ def find_kinds(unknown, noisy, n_rows):
             f"The inferred types of columns {list_names([*map(repr, unknown)])} are hardly more "
             f"than chance: counts of {n_rows:.0f} rows have noise of ±{std:.0f}. Declare these."
         )
-    found, styles, lost, times = {}, {}, {}, []
+    found, styles, lost, objects, times = {}, {}, {}, {}, []
     least = find_clear(std, len(unknown))
     for (name, style), row in zip(unknown.items(), counts.tolist(), strict=True):
         of_cells = dict(zip(_COUNTED, row, strict=False))
+        # They are of no type, and say nothing about that of the others.
+        n_objects = of_cells.pop("object")
+        if n_objects > least:
+            objects[name] = f"{n_objects / max(sum(of_cells.values()) + n_objects, n_objects):.1%}"
         chosen = _choose_type(name, style.expected, of_cells, std)
         found[name] = _make_column(chosen, style.expected, of_cells, std)
         styles[name] = _choose_style(style, of_cells)
@@ -103,6 +107,7 @@ def find_kinds(unknown, noisy, n_rows):
             lost[name] = f"{share:.1%}"
         if of_cells["time"] > max(_MEASURED_SHARE * sum(row), least):
             times.append(name)
+    warn_of_columns("objects", objects)
     warn_of_columns("other type", lost)
     warn_of_columns("times of day", times)
     return found, styles

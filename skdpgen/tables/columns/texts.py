@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ...curator.cells import map_cells, name_cell
+from ...curator.containers import as_objects
 from ...curator.texts import PLAIN, read_text
-from .cells import read_date, read_number
+from .cells import find_present, read_date, read_number
 from .values import MAX_UNITS
 
 # Texts that are no category in a frame: what `astype(str)` makes of missing floats, and blanks.
@@ -108,13 +109,13 @@ def is_blank(cell):
 def read_cell(cell, style=PLAIN):
     """Return the kind of a cell of an undeclared column, and its value.
 
-    The cell is a text, or a value of Python or NumPy; any other object counts as missing. The
+    The cell is a text, or a value of Python or NumPy; the kind of any other is "object". The
     result is a function of this cell alone.
 
     Examples
     --------
     >>> read_cell("1.5"), read_cell(1.5), read_cell(3), read_cell(True), read_cell([3])
-    (('number', 1.5), ('number', 1.5), ('whole', 3.0), ('boolean', True), ('missing', None))
+    (('number', 1.5), ('number', 1.5), ('whole', 3.0), ('boolean', True), ('object', None))
     """
     if isinstance(cell, str):
         return read_text(cell, style)
@@ -127,4 +128,7 @@ def read_cell(cell, style=PLAIN):
         return "whole" if is_whole else "number", number
     if isinstance(cell, datetime.datetime) and cell is not pd.NaT and cell.tzinfo is not None:
         return "zoned date", cell
-    return ("missing", None) if np.isnat(date) else ("date", date.item())
+    if not np.isnat(date):
+        return "date", date.item()
+    is_missing = math.isinf(number) or not find_present(as_objects([cell]))[0]
+    return "missing" if is_missing else "object", None

@@ -1067,6 +1067,18 @@ FUNCTION = {
         "list(conditions.values())[:1]",
         tables("where_looks_at_all_conditions"),
     ),
+    "objects of no column type are lost in silence": Fault(
+        "tables.columns.texts:read_cell",
+        '"missing" if is_missing else "object"',
+        '"missing"',
+        inference("objects_of_no_column_type_are_told_from_missing_cells[list]"),
+    ),
+    "infinities are objects": Fault(
+        "tables.columns.texts:read_cell",
+        "math.isinf(number)",
+        "False",
+        inference("objects_of_no_column_type_are_told_from_missing_cells[list]"),
+    ),
     "True in a column of objects is a number": Fault(
         "tables.columns.texts:read_cell",
         '"boolean", bool(cell)',
