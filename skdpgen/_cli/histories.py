@@ -26,7 +26,14 @@ from .runs import (
     shows_progress,
 )
 from .summaries import Read, Summary, describe_cost, tell_cost, to_records
-from .tables import TableOptions, read_pairs, read_rules
+from .tables import (
+    TableOptions,
+    check_table,
+    list_dropped,
+    open_table,
+    read_pairs,
+    read_rules,
+)
 
 
 class HistoryTask:
@@ -62,19 +69,20 @@ class HistoryTask:
                 "--table must be given twice, as --table patients=patients.csv --table "
                 "visits=visits.csv: for the table of persons, and for that of their rows."
             )
-        self.tables = {
-            name: TableOptions(
-                Namespace(
-                    **{
-                        **vars(options),
-                        "table": [file],
-                        "schema": schemas.pop(name, None),
-                        **dict.fromkeys(("person_column", "target")),
-                        "types": [],
-                    }
-                )
+        separate = {
+            name: Namespace(
+                **{
+                    **vars(options),
+                    "table": [file],
+                    "schema": schemas.pop(name, None),
+                    **dict.fromkeys(("person_column", "target")),
+                    "types": [],
+                }
             )
             for name, file in given.items()
+        }
+        self.tables = {
+            name: TableOptions(one) for name, one in _split_columns(options, separate).items()
         }
         if schemas:
             raise ValueError(f"--schema names {list(schemas)}; the tables are {list(given)}.")
@@ -182,6 +190,30 @@ class HistoryTask:
         heading = [f"Read {read}. Spent {tell_cost(certificate, read)}."]
         steps = [f"Wrote {', '.join(files.values())}."]
         return Summary(heading, pd.DataFrame(), [], messages, steps, data)
+
+
+def _split_columns(options, separate):
+    """Return the options of each table, of which --drop and --na-values name columns of either."""
+    names = {}
+    for table, one in separate.items():
+        check_table(one)
+        plain = Namespace(**{**vars(one), "drop": [], "na_values": [], "schema": None})
+        names[table] = open_table(plain, lambda texts: texts).names()
+    known = set().union(*names.values())
+    dropped, markers = list_dropped(options), options.na_values
+    given = [*dropped, *filter(None, map(_name_column, markers))]
+    lacking = [name for name in given if name not in known]
+    if lacking:
+        raise ValueError(f"--drop and --na-values name {lacking}, which no table has: {names}.")
+    for table, one in separate.items():
+        one.drop = [name for name in dropped if name in names[table]]
+        one.na_values = [g for g in markers if _name_column(g) in (None, *names[table])]
+    return separate
+
+
+def _name_column(given):
+    """Return the column that a value of --na-values is about, None for all."""
+    return given.rpartition("=")[0] or None
 
 
 def _open(table):

@@ -46,7 +46,7 @@ from .runs import (
     stop_for,
 )
 from .summaries import Read, summarize_fit, summarize_forecast, summarize_look
-from .tables import TableOptions, list_given
+from .tables import TableOptions, list_given, list_markers
 
 # Synthetic rows are sampled and written in pieces of this size, which bounds the memory.
 _PIECE = 100_000
@@ -177,7 +177,11 @@ class Task:
         except ValueError as error:
             messages.append(f"There is no report: {error}")
         texts["schema.json"] = write_schema(
-            generator.schema_, form.styles, generator.schema_report_, messages
+            generator.schema_,
+            form.styles,
+            list_markers(self.options),
+            generator.schema_report_,
+            messages,
         )
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -270,7 +274,7 @@ def look(options: Namespace) -> int:
             columns = describe(found.schema)
             texts = (
                 found.privacy_.to_json() + "\n",
-                write_schema(found.schema, styles, columns, messages),
+                write_schema(found.schema, styles, list_markers(options), columns, messages),
             )
             for path, text in zip(paths, texts, strict=True):
                 Path(path).write_text(text, encoding="utf-8")
@@ -307,13 +311,19 @@ def _add_look(certificate: Certificate, schema: str | None) -> tuple[Certificate
 
 
 def write_schema(
-    schema: Schema, styles: Mapping[str, TextStyle], report: pd.DataFrame, messages: list[str]
+    schema: Schema,
+    styles: Mapping[str, TextStyle],
+    markers: list[str],
+    report: pd.DataFrame,
+    messages: list[str],
 ) -> str:
     """Return a schema and what was found with it as JSON, which --schema takes."""
     parts = {
         "schema": schema.to_json().rstrip(),
         # How cells are written, where it is not as by default.
         "texts": json.dumps({n: given for n, s in styles.items() if (given := _list_given(s))}),
+        # The values of --na-values.
+        "na_values": json.dumps(markers, ensure_ascii=False),
         "report": report.rename_axis("column")
         .reset_index()
         .to_json(orient="records", force_ascii=False),

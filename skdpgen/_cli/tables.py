@@ -270,10 +270,17 @@ def list_dropped(options: Namespace) -> list[str]:
     return [name for name in names if name]
 
 
+def list_markers(options: Namespace) -> list[str]:
+    """Return what --na-values gives, and what was given for the look that wrote --schema."""
+    path = None if is_parquet(list_given(options)[0]) else getattr(options, "schema", None)
+    written = read_beside(path, "na_values") or []
+    return [*options.na_values, *(given for given in written if isinstance(given, str))]
+
+
 def read_markers(options: Namespace) -> dict:
     """Return the texts that mean a missing value, as `TableFile` takes them."""
     markers: dict = {}
-    for given in options.na_values:
+    for given in list_markers(options):
         name, separator, texts = given.rpartition("=")
         listed = markers.setdefault(name if separator else None, [])
         listed += [text.strip() for text in texts.split(",")]

@@ -109,6 +109,8 @@ def test_undeclared_columns_are_inferred_and_a_budget_is_charged(folder):
         (["--epsilon", "0.01"], 3, "400 persons are too few"),
         (["--delta", "0.1"], 3, "is not below 1 / 400"),
         (["--output", "."], 1, "holds files already"),
+        (["--na-values", "kosten=9"], 1, r"name \['kosten'\], which no table has"),
+        (["--drop", "age,cost"], 1, r"name \['age'\], which no table has"),
         (["--engine", "dask"], 1, "--engine is for Parquet files"),
     ],
 )
@@ -116,6 +118,19 @@ def test_refusals_cost_nothing(folder, options, code, message, capsys):
     assert main([*RUN, *DECLARED, *options]) == code
     assert not (folder / "out").exists()
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_columns_of_one_table_are_dropped_or_have_missing_values(folder):
+    """A name was refused unless both tables had it."""
+    visits = pd.read_csv("visits.csv", sep=";").assign(note="x")
+    visits.loc[::2, "cost"] = 7777
+    visits.to_csv("visits.csv", index=False, sep=";")
+    options = ["--na-values", "cost=7777", "--na-values", "7778", "--drop", "note"]
+    assert main([*RUN, "--epsilon", "100", *options]) == 0
+    made = pd.read_csv("out/visits.csv", sep=";")
+    assert list(made) == ["id", "day", "cost"]
+    assert 0.3 < made["cost"].isna().mean() < 0.7
+    assert made["cost"].max() < 200
 
 
 def test_texts_are_written_as_they_were(folder):

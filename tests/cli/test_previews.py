@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -126,6 +127,18 @@ def test_a_look_and_the_synthesis_after_it(folder, shown, capsys):
     assert "found.certificate.json is there already, and that look counts" in (
         capsys.readouterr().err
     )
+
+
+def test_a_schema_knows_which_texts_are_missing(folder, shown, capsys):
+    """Otherwise they were numbers again in the synthesis after a look."""
+    ages = np.where(np.arange(6000) % 3, 20 + np.arange(6000) % 60, -999)
+    pd.DataFrame({"age": ages, "ward": "A"}).to_csv("private.csv", index=False)
+    shown(*LOOK, "--na-values", "age=-999")
+    shown("synthesize", "private.csv", "--epsilon", "9", "--schema", "found.json", "-o", "made")
+    assert read_json(folder / "made/schema.json")["na_values"] == ["age=-999"]
+    found = pd.read_csv("made/synthetic.csv")["age"]
+    assert 0.2 < found.isna().mean() < 0.5
+    assert found.min() > 0
 
 
 def test_the_last_line_of_a_look_says_that_the_synthesis_adds_up(folder, capsys):

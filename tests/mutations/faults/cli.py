@@ -16,6 +16,18 @@ PRIVACY = {
         "False",
         options("few_rows_stop_before_anything_is_spent[1]"),
     ),
+    "a schema forgets which texts are missing": Fault(
+        "_cli.tables:list_markers",
+        'read_beside(path, "na_values") or []',
+        "[]",
+        previews("a_schema_knows_which_texts_are_missing"),
+    ),
+    "missing values of one table are refused in the other": Fault(
+        "_cli.histories:_split_columns",
+        "_name_column(g) in (None, *names[table])",
+        "True",
+        "tests/cli/test_histories.py::test_columns_of_one_table_are_dropped_or_have_missing_values",
+    ),
     "a delta of one record does not stop": Fault(
         "_cli.runs:list_doubts",
         "delta < 1 / n_units",
