@@ -40,8 +40,9 @@ CAUSES = {
     "missing": "Columns {} count as missing, by released counts: cells are missing, or not of the "
     "declared type. Convert them to numbers or texts, or declare how they are written, as with "
     "Unknown(decimal=...).",
-    "times of day": "Columns {} look like times of day or durations, which are no column type: "
-    "their values become categories. Convert them to numbers, such as minutes.",
+    "looks": "By released counts, columns {} are taken for texts. Declare how dates and numbers "
+    "are written, as Unknown(date_format='%d/%m/%Y') or Unknown(thousands=' '), and convert times "
+    "and quantities to numbers, such as minutes.",
     "dates as numbers": "Columns {} hold dates as whole numbers, such as 20240131, by released "
     "counts: synthetic values may be no dates. Convert them, as with "
     "pandas.to_datetime(X[name], format='%Y%m%d').",
@@ -59,8 +60,8 @@ CAUSES = {
     "for this epsilon and so many open columns: what was found may be mere noise. Declare their "
     "bounds, as Number(lower, upper).",
     "other type": "By noisy counts, columns {} hold cells that are not of the type of the others, "
-    "which count as missing, and in the target as absent records. Declare these columns, as "
-    "Category() if they hold codes.",
+    "which count as missing, and in the target as absent records. Write numbers and dates in one "
+    "way, or declare Category() if these are codes.",
     "other": "Columns {} lose their rare categories, whose counts do not show above the noise. "
     "Declare the categories, or numbers beside texts as Number(missing=True), shorten codes to a "
     "prefix, as with X[name].str[:3], or drop columns whose values are distinct.",

@@ -3,6 +3,7 @@
 
 import codecs
 import contextlib
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -107,6 +108,11 @@ class TableOptions:
         options = self._options
         if options.decimal is not None or is_parquet(self.path) or is_excel(self.path):
             return []
+        if len(self.names) == 1 and re.search(r"\S[\s:^~#]+\S", self.names[0]):
+            return [
+                f"{self.path} has one column, {self.names[0]!r}: if it has several, say by --sep "
+                "what separates them."
+            ]
         declared = [
             name
             for name, column in self.schema.items()

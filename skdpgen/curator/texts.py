@@ -27,13 +27,6 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 
-# Types of a cell. Digits after a leading zero are a code rather than a number. Numbers with commas
-# have a decimal comma, or groups of three digits, or may have either; "limit" is a bound that a
-# measurement could not cross, such as "<0.5".
-TEXT_KINDS = (
-    *("whole", "number", "decimal comma", "grouped", "comma", "limit"),
-    *("boolean", "date", "zoned date", "time", "text", "missing"),
-)
 # Spellings of booleans where a column is declared to hold them.
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
@@ -44,11 +37,46 @@ _DATE = re.compile(
     r"(?:[.,](?P<fraction>[0-9]{1,6})[0-9]*)?)?"
     r" ?(?:(?P<utc>Z|z|UTC|GMT)|(?P<hours>[+-][0-9]{2})(?::?(?P<minutes>[0-9]{2}))?)?)?"
 )
-# Times of day, and durations as pandas, SQL and ISO 8601 write them.
-_TIME = re.compile(
-    r"(?:-?[0-9]+ days?,? ?)?[+-]?[0-9]{1,4}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
-    r"(?: ?[AaPp]\.?[Mm]\.?)?"
-    r"|-?[0-9]+ days?|-?P(?:[0-9.]+[YMWD])*T(?:[0-9.]+[HMS])+"
+# How the names of months begin, in five languages.
+_MONTH = (
+    r"(?:jan|ene|feb|fév|mar|mär|mrz|apr|abr|avr|may|mai|jun|jui|jul|aug|ago|aoû|sep|oct|okt|nov|"
+    r"dec|dez|déc|dic)[^\W\d_]*"
+)
+# Patterns of texts that are no values of a column type, by what they look like.
+LOOKS = {
+    # Times of day, and durations as pandas, SQL and ISO 8601 write them.
+    "times": re.compile(
+        r"(?:-?[0-9]+ days?,? ?)?[+-]?[0-9]{1,4}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+        r"(?: ?[AaPp]\.?[Mm]\.?)?"
+        r"|-?[0-9]+ days?|-?P(?:[0-9.]+[YMWD])*T(?:[0-9.]+[HMS])+"
+    ),
+    # 31.1.2020, 2020/01/31 12:30, 31-Jan-20, January 31, 2020.
+    "dates": re.compile(
+        r"(?:[0-3]?[0-9]([./-])[0-3]?[0-9]\1(?:[0-9]{4}|[0-9]{2})"
+        r"|[0-9]{4}([./-])[01]?[0-9]\2[0-3]?[0-9]"
+        rf"|[0-9]{{1,2}}\.?[ -]?{_MONTH}\.?,?[ -]?(?:[0-9]{{4}}|[0-9]{{2}})"
+        rf"|{_MONTH}\.? [0-9]{{1,2}},? [0-9]{{4}})"
+        r"(?:[T ,]+[0-9]{1,2}:[0-9:.]+(?: ?[ap]m)?)?",
+        re.IGNORECASE,
+    ),
+    # With spaces or apostrophes between thousands, or other signs.
+    "numbers": re.compile(
+        r"[+-]?[1-9][0-9]{0,2}([ \u00a0\u202f'’])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?"
+        r"|[0-9]+(?:[.,][0-9]+)?-|[−–][0-9]+(?:[.,][0-9]+)?"
+    ),
+    "quantities": re.compile(
+        r"[+-]?[0-9]+(?:[.,][0-9]+)? ?(?:[kmµn]?g|[kcmµn]?m[²³23]?|[mcdh]?l|lbs?|oz|ft|in|mi|"
+        r"km/h|mph|°[CF]?|[kM]?W|[km]?V|k?cal|mmHg|bpm|mg/dl|mmol/l|"
+        r"ms|s|sec|min|h|hrs?|hours?|days?|weeks?|months?|years?|yrs?)",
+        re.IGNORECASE,
+    ),
+}
+# Types of a cell. Digits after a leading zero are a code rather than a number. Numbers with commas
+# have a decimal comma, or groups of three digits, or may have either; "limit" is a bound that a
+# measurement could not cross, such as "<0.5". Those of `LOOKS` are no values of a column type.
+TEXT_KINDS = (
+    *("whole", "number", "decimal comma", "grouped", "comma", "limit"),
+    *("boolean", "date", "zoned date", *LOOKS, "text", "missing"),
 )
 _LIMIT = re.compile("(?:<=|>=|[<>≤≥])(.+)")
 # Signs of currencies, and the codes of those that are written with amounts most often.
@@ -233,8 +261,9 @@ def _guess(text, style):
     limit = _LIMIT.fullmatch(text)
     if limit is not None and style.plain_number(limit[1].strip()) is not None:
         return "limit"
-    if _TIME.fullmatch(text):
-        return "time"
+    for look, pattern in LOOKS.items():
+        if pattern.fullmatch(text):
+            return look
     if "," in text and style.has_python_numbers:
         is_decimal, is_grouped = (other.plain_number(text) is not None for other in COMMA_STYLES)
         if is_decimal or is_grouped:

@@ -260,7 +260,8 @@ def test_a_column_of_two_values_keeps_both():
 def test_values_beyond_all_grids_are_named(column):
     rng = np.random.default_rng(0)
     values = np.where(rng.random(1500) < 0.1, rng.choice(column, 1500), column.dtype.type(1))
-    frame = pd.DataFrame({"x": values, "y": rng.normal(size=1500)})
+    # No decimals are counted of whole numbers alone, so that they are looked for as such.
+    frame = pd.DataFrame({"x": values, "y": rng.integers(0, 9, 1500)})
     with pytest.warns(FitQualityWarning, match="Columns 'x' have infinities, or values beyond"):
         infer(frame, Schema.from_dtypes(frame.dtypes), epsilon=10.0)
 
@@ -417,14 +418,36 @@ def test_texts_that_cannot_be_written_are_other():
     assert fitted.schema_["x"].levels == ("a", "other")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{h:02d}:{m:02d}", "{m:02d} days {h:02d}:00:00", "-1 days +{h:02d}:{m:02d}", "PT{h}H{m}M"],
-)
-def test_times_and_durations_are_named_rather_than_their_categories(text):
-    minutes = np.random.default_rng(0).integers(0, 1440, 1500)
-    with pytest.warns(FitQualityWarning, match="'x' look like times of day or durations"):
-        fit([text.format(h=m // 60, m=m % 60) for m in minutes.tolist()])
+LOOKS = {
+    "{h:02d}:{m:02d}": "times",
+    "{m:02d} days {h:02d}:00:00": "times",
+    "-1 days +{h:02d}:{m:02d}": "times",
+    "PT{h}H{m}M": "times",
+    "{m:02d}/{h:02d}/2020": "dates",
+    "1'{m:02d}{h}.{h}": "numbers",
+    "{m}.{h} kg": "quantities",
+}
+
+
+@pytest.mark.parametrize("text", LOOKS)
+def test_texts_that_are_not_read_are_named(text):
+    minutes = np.random.default_rng(0).integers(100, 600, 1500)
+    cells = [text.format(h=1 + m // 60, m=1 + m % 30) for m in minutes.tolist()]
+    with pytest.warns(FitQualityWarning, match=rf"'x' \(look like {LOOKS[text]}\) are taken for"):
+        fit(cells)
+
+
+def test_numbers_in_two_forms_are_named():
+    cells = [f"{i % 90}{'.,'[i % 2]}25" for i in range(1500)]
+    with pytest.warns(FitQualityWarning, match=r"'x' \((49|50|51)\.\d%\) hold cells that are not"):
+        fit(cells)
+
+
+def test_bounds_alone_are_categories(recwarn):
+    """They counted as missing numbers, which all of a column was then."""
+    fitted, made = fit([f">{10 * (i % 6)}" for i in range(1500)])
+    assert isinstance(fitted.schema_["x"], Category)
+    assert not made.isna().any()
 
 
 # Tails.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...checks import list_names
 from ...curator.cells import map_cells
-from ...curator.texts import COMMA_STYLES, TEXT_KINDS, is_placeholder
+from ...curator.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
 from ...quality import warn_of_columns, warn_of_fit
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
@@ -91,7 +91,7 @@ def find_kinds(unknown, noisy, n_rows):
             f"The inferred types of columns {list_names([*map(repr, unknown)])} are hardly more "
             f"than chance: counts of {n_rows:.0f} rows have noise of ±{std:.0f}. Declare these."
         )
-    found, styles, lost, objects, times = {}, {}, {}, {}, []
+    found, styles, lost, objects, looks = {}, {}, {}, {}, {}
     least = find_clear(std, len(unknown))
     for (name, style), row in zip(unknown.items(), counts.tolist(), strict=True):
         of_cells = dict(zip(_COUNTED, row, strict=False))
@@ -102,14 +102,15 @@ def find_kinds(unknown, noisy, n_rows):
         chosen = _choose_type(name, style.expected, of_cells, std)
         found[name] = _make_column(chosen, style.expected, of_cells, std)
         styles[name] = _choose_style(style, of_cells)
-        share = _share_lost(chosen, of_cells, least)
+        share = _share_lost(chosen, styles[name], of_cells, least)
         if share > 0:
             lost[name] = f"{share:.1%}"
-        if of_cells["time"] > max(_MEASURED_SHARE * sum(row), least):
-            times.append(name)
+        look = max(LOOKS, key=of_cells.__getitem__)
+        if of_cells[look] > max(_MEASURED_SHARE * sum(row), least):
+            looks[name] = f"look like {look}"
     warn_of_columns("objects", objects)
     warn_of_columns("other type", lost)
-    warn_of_columns("times of day", times)
+    warn_of_columns("looks", looks)
     return found, styles
 
 
@@ -141,6 +142,8 @@ def _choose_type(name, expected, counts, std):
             "were released many of its cells are not. Say how its numbers or dates are written, "
             "or give it another kind."
         )
+    if chosen == "number" and counts["limit"] > _FITTING_SHARE * fitting:
+        return "text"  # bounds such as >70 are categories
     is_measured = count(_MEASURED.get(chosen, ())) > _MEASURED_SHARE * total + noise
     return chosen if (fits or is_measured) and fitting > 2 * std else "text"
 
@@ -172,11 +175,15 @@ def _choose_style(style, counts):
     return replace(style, decimal=chosen.decimal, thousands=chosen.thousands)
 
 
-def _share_lost(chosen, counts, least):
+def _share_lost(chosen, style, counts, least):
     """Return which share of the cells is no value of a type, or 0 where that may be noise.
+
+    Numbers with a decimal comma are none of a style with a decimal point, and conversely.
 
     One count is clear of noise from `least` on.
     """
-    fitting = set(_FITTING.get(chosen, _COUNTED)) - ({"limit"} if chosen in _FITTING else set())
+    fitting = set(_FITTING.get(chosen, _COUNTED))
+    if chosen in _FITTING:
+        fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}
     lost = [count for kind, count in counts.items() if kind not in fitting]
     return sum(lost) / sum(counts.values()) if sum(lost) > least * math.sqrt(len(lost)) else 0.0

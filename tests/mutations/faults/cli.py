@@ -16,6 +16,13 @@ PRIVACY = {
         "False",
         options("few_rows_stop_before_anything_is_spent[1]"),
     ),
+    "a table of one column that may be several does not stop": Fault(
+        "_cli.tables:TableOptions.list_doubts",
+        "len(self.names) == 1",
+        "False",
+        "tests/cli/test_strange_files.py::test_files_that_cannot_be_read_are_refused_for_nothing"
+        "[spaces]",
+    ),
     "a schema forgets which texts are missing": Fault(
         "_cli.tables:list_markers",
         'read_beside(path, "na_values") or []',
