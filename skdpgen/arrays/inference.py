@@ -13,6 +13,7 @@ from ..mechanisms.sums import WeightSumMechanism
 from ..quality import FARTHEST
 from ..tables.blocks import knot_weights
 from ..tables.columns.values import wide_knots
+from ..tables.inference.location import NEARLY_ALL
 from ..tables.inference.ranges import (
     choose_per_octave,
     count_affordable,
@@ -33,6 +34,8 @@ _SHARES = {_RANGES: (0.02, 0.15), _COUNTS: (0.02, 0.05), _NORMS: (0.01, 0.1)}
 _WANTED = {_RANGES: 12, _COUNTS: 12, _NORMS: 80}
 # Knots of the grid within a range.
 _FEWEST_FINE, _MOST_FINE = 16, 128
+# A small part of a range; those of skewed columns are larger. Set by hand.
+_PART = 1 / 64
 # The radius over the root mean square norm is 1 + this / (number of columns): norms of more
 # columns are closer to each other.
 _SPARE = 6.0
@@ -194,6 +197,19 @@ class OpenBoxFormat(BoxFormat):
                 FitQualityWarning,
                 stacklevel=2,
             )
+        stretched = [
+            name
+            for name, row, edges in zip(names, counts, found, strict=True)
+            if edges[2] and _is_stretched(self.knots, row, std, *edges[:2])
+        ]
+        if stretched:
+            warnings.warn(
+                f"Nearly all values of {', '.join(stretched[:5])} are in a small part of the range "
+                "that was found, over which synthetic values spread. Replace codes such as -9999, "
+                "or declare bounds=(lower, upper) of the others.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         ranges = tuple(np.array([edges[:2] for edges in found], dtype=np.float64).T)
         return self._close(_RANGES, ranges=ranges, knots=np.linspace(1, 2, self.n_fine))
 
@@ -258,6 +274,19 @@ class OpenBoxFormat(BoxFormat):
         if shares:
             return format
         return BoxFormat(**{field.name: getattr(format, field.name) for field in fields(BoxFormat)})
+
+
+def _is_stretched(knots, counts, std, lower, upper):
+    """Whether nearly all values are in a small part of a range, and not at one value alone."""
+    within = (lower <= knots) & (knots <= upper)
+    knots, counts = knots[within], counts[within]
+    ends = np.searchsorted(knots, knots + _PART * (upper - lower), side="right")
+    sums = np.r_[0, np.cumsum(counts)]
+    start = int((sums[ends] - sums[:-1]).argmax())
+    inside = counts[start : ends[start]]
+    # A value has two knots, and noise on all of them is taken for others.
+    least = NEARLY_ALL * counts.sum() + std * math.sqrt(len(counts))
+    return bool(inside.sum() >= least and (inside > find_clear(std, len(inside))).sum() > 2)
 
 
 def _is_in_one_cell(counts, std):

@@ -300,6 +300,18 @@ def test_columns_that_are_closer_than_their_grid_are_named():
     assert message.startswith("The values of column 0 are closer to each other")
 
 
+def test_codes_that_stretch_a_range_are_named():
+    """Ages beside -9999 came back a hundred times as far from each other, without a word."""
+    rng = np.random.default_rng(0)
+    ages = np.where(rng.random(3000) < 0.05, -9999, rng.integers(18, 90, 3000))
+    others = [rng.lognormal(0, 1.5, 3000), rng.exponential(size=3000), rng.random(3000) < 0.05]
+    others += [rng.random(3000) < 0.95, rng.choice([0, 0, 0, 0, 0, 0, 0, 0, 0, -50, 7], 3000)]
+    others += [np.where(rng.random(3000) < 0.9, 0, rng.uniform(-100, 100, 3000))]
+    messages = fit_with_warnings(np.column_stack([ages, *others]))
+    named = "Nearly all values of column 0 are in a small part"
+    assert [message[: len(named)] for message in messages] == [named]
+
+
 def test_numbers_beside_rows_that_are_closer_than_their_grid_are_named(X):
     y = 1e6 + 0.01 * np.random.default_rng(0).normal(size=len(X))
     with pytest.warns(FitQualityWarning, match=r"values of y are closer.* declare y_bounds="):

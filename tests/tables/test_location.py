@@ -430,11 +430,12 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("text", LOOKS)
-def test_texts_that_are_not_read_are_named(text):
+def test_texts_that_are_not_read_are_named(text, recwarn):
     minutes = np.random.default_rng(0).integers(100, 600, 1500)
     cells = [text.format(h=1 + m // 60, m=1 + m % 30) for m in minutes.tolist()]
-    with pytest.warns(FitQualityWarning, match=rf"'x' \(look like {LOOKS[text]}\) are taken for"):
-        fit(cells)
+    fit(cells)
+    named = f"'x' (look like {LOOKS[text]}) are taken for texts"
+    assert any(named in str(warning.message) for warning in recwarn)
 
 
 def test_numbers_in_two_forms_are_named():

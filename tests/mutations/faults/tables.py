@@ -1071,7 +1071,7 @@ FUNCTION = {
         "tables.columns.cell_kinds:find_kinds",
         "of_cells[look] > max(_MEASURED_SHARE * sum(row), least)",
         "False",
-        "tests/tables/test_location.py::test_texts_that_are_not_read_are_named[{m:02d}/{h:02d}/2020]",
+        "tests/tables/test_location.py::test_texts_that_are_not_read_are_named",
     ),
     "numbers in two forms are half lost in silence": Fault(
         "tables.columns.cell_kinds:_share_lost",
