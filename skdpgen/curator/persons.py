@@ -24,7 +24,10 @@ from .record_functions import call_quietly
 from .texts import MISSING_TEXTS, PLAIN
 
 UNKNOWN_COLUMN = "persons is a text that is the name of no column of X."
-NO_IDENTIFIER = "persons holds no identifier: all are missing."
+NO_IDENTIFIER = (
+    "persons holds no identifier: all are missing, lists or the like, or floats from 2**53 on, "
+    "which stand for several whole numbers each. Give texts or integers."
+)
 # Texts that readers take for whole numbers; they hold more digits than floats do.
 _WHOLE = re.compile(r"\s*([+-]?)0*(\d+)(\.0*)?\s*", re.ASCII)
 

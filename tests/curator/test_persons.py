@@ -539,6 +539,7 @@ def test_forms_of_one_identifier_are_one_person(name, forms, beside):
         (np.array(3), ValueError, "must be 1-dimensional"),
         (pd.DataFrame({"a": [1]}), ValueError, "must be 1-dimensional"),
         ([None, np.nan, "", "NA"], ValueError, "holds no identifier"),
+        ([1e17, 2e17], ValueError, r"floats from 2\*\*53 on"),
         (lambda: iter([]), ValueError, "holds no identifier"),
     ],
 )
