@@ -143,6 +143,23 @@ def test_a_range_seldom_grows_into_noise():
     assert np.mean((upper > 200) | (lower < 8)) < 0.02
 
 
+@pytest.mark.parametrize("n_near", [0, 2])
+def test_values_near_a_range_do_not_carry_noise_far_from_it(n_near):
+    """Octaves at a standard deviation of noise of one: five more are 32 times the range."""
+    rng, knots = np.random.RandomState(0), wide_knots(None, 1)
+    inner = int(np.flatnonzero(knots == 4)[0])
+    exact = np.where(knots == 4, 1000.0, 0.0)
+    exact[inner + 1 : inner + 1 + n_near] = 4.0
+    ends = [
+        find_range(knots, exact + noise, 1.0)[1]
+        for noise in rng.normal(size=(5000, len(knots))) * (knots >= 4)
+    ]
+    far = 4 * 2.0 ** (n_near + np.array([0, 1, 5]))
+    shares = np.mean(np.array(ends)[:, None] >= far, axis=0)
+    assert shares[0] > 0.99
+    assert shares[2] < 0.002
+
+
 def test_both_sides_are_treated_alike():
     rng = np.random.RandomState(0)
     for scale in (1, 30):

@@ -880,6 +880,12 @@ FUNCTION = {
         "sums",
         ranges("a_range_is_not_narrowed_past_what_both_grids_show[60-expected0]"),
     ),
+    "values near a range carry noise": Fault(
+        "tables.inference.ranges:_end_range",
+        "is_more = sums > noise[: len(sums)]",
+        "is_more = sums > np.diff(noise, prepend=0.0)[: len(sums)]",
+        ranges("values_near_a_range_do_not_carry_noise_far_from_it[2]"),
+    ),
     "noise is taken for a range": Fault(
         "tables.inference.ranges:_find_windows",
         "find_clear(std, len(starts))",
