@@ -41,7 +41,9 @@ def make_columns(n, rng):
 
 def find_errors(private, made):
     """Return the errors of the median and of the IQR, as shares of the private IQR."""
-    (q1, median, q3), (r1, found, r3) = (np.quantile(x, [0.25, 0.5, 0.75]) for x in (private, made))
+    (q1, median, q3), (r1, found, r3) = (
+        np.nanquantile(x, [0.25, 0.5, 0.75]) for x in (private, made)
+    )
     return abs(found - median) / (q3 - q1), abs((r3 - r1) / (q3 - q1) - 1)
 
 

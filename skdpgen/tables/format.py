@@ -35,7 +35,7 @@ class FormatConstants:
     """Constants of the table format. Those without a source are set by hand."""
 
     # Shares of ρ for inference of a schema, or of knots alone.
-    inference_share: float = 0.22
+    inference_share: float = 0.25
     knots_share: float = 0.05
 
 

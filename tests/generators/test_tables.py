@@ -409,8 +409,8 @@ def test_a_schema_pays_for_what_it_leaves_open():
     names = ("frequent values", "value ranges", "value locations", "value counts", *ALL_TABLES)
     assert generator.privacy_.releases == names
     precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
-    parts = [share / 3 for share in (0.6, 1, 0.4, 1)]
-    expected = [*(0.22 * share for share in parts), *(0.78 * share for share in (0.92, 0.03, 0.05))]
+    parts = [share / 3.4 for share in (0.6, 1, 0.8, 1)]
+    expected = [*(share / 4 for share in parts), *(0.75 * share for share in (0.92, 0.03, 0.05))]
     assert_allclose(np.array(precisions) / sum(precisions), expected)
     assert not generator.schema_.undeclared
     assert generator.schema_.drop("age") == SCHEMA.drop("age")
@@ -450,8 +450,8 @@ def test_open_columns_are_paid_for(relation):
     assert_allclose(
         np.array(precisions) / sum(precisions),
         [
-            *(0.22 * np.array([1, 0.25, 0.48, 1, 0.4, 4 / 3, 1]) / (4.13 + 4 / 3)),
-            *(0.78 * np.array([0.92, 0.03, 0.05])),
+            *(0.25 * np.array([1, 0.25, 0.48, 1, 0.8, 4 / 3, 1]) / (4.53 + 4 / 3)),
+            *(0.75 * np.array([0.92, 0.03, 0.05])),
         ],
     )
     made = generator.sample(500)

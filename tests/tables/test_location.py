@@ -96,11 +96,36 @@ def test_levels_are_read_down_to_the_width_of_the_values(center, width):
     knots, near = read_locations(counts, 0.0, 2000, 0.0, 1.0)
     assert knots[0] <= values.min()
     assert values.max() <= knots[-1]
-    assert knots[-1] - knots[0] <= 4 * FACTOR**2 * width
+    assert knots[-1] - knots[0] <= 4 * FACTOR**3 * width
+    assert np.diff(knots).min() <= 4 * width
     assert near.sum() == pytest.approx(2000)
     # They are not finer than a unit.
     knots, _ = read_locations(counts, 0.0, 2000, 0.0, 1.0, 1e-3)
     assert np.diff(knots).min() >= 1e-3 * (1 - 1e-9)
+
+
+def test_levels_are_joined_exactly():
+    """Without values beyond a level, whose counters others share, counts are those of hats."""
+    rng = np.random.default_rng(0)
+    values = np.r_[rng.uniform(0.40, 0.41, 1500), rng.uniform(0.25, 0.6, 100)]
+    counts = encode_locations(values, 0.0, 1.0).sum(axis=0) * math.sqrt(N_LEVELS)
+    knots, near = read_locations(counts, 0.0, len(values), 0.0, 1.0, 1 / FACTOR**2)
+    assert {*np.diff(knots)} == {1 / FACTOR, 1 / FACTOR**2}
+    is_wide = np.r_[True, np.diff(knots) > 0.1] | np.r_[np.diff(knots) > 0.1, True]
+    assert_allclose(near[is_wide], knot_weights(values, knots).sum(axis=0)[is_wide], atol=1e-9)
+
+
+@pytest.mark.parametrize("width", 10.0 ** np.linspace(-4, -3, 5))
+def test_noise_seldom_cuts_many_values_of_a_cluster(width):
+    """Its standard deviation is that of 15 columns of 3,000 values at ε = 1."""
+    rng = np.random.default_rng(0)
+    values = 0.4 + width * rng.lognormal(size=3000)
+    counts = encode_locations(values, 0.0, 1.0).sum(axis=0) * math.sqrt(N_LEVELS)
+    cut = []
+    for noise in rng.normal(0, 150, (200, SIZE)):
+        knots, _ = read_locations(counts + noise, 150.0, 3000, 0.0, 1.0)
+        cut.append(np.mean((values < knots[0]) | (values > knots[-1])))
+    assert np.mean(np.array(cut) > 0.1) < 0.05
 
 
 def test_clusters_are_disjoint_cells_apart_from_others():

@@ -18,7 +18,7 @@ class BudgetConstants:
 
     # Weights of releases, relative to that of all others.
     decimals: float = 0.25
-    locations: float = 0.4
+    locations: float = 0.8
     categories: float = 4 / 3
     # The weight of frequent values for few columns, and over all of many.
     frequent: float = 0.6

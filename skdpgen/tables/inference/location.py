@@ -132,6 +132,9 @@ def find_clusters(knots, counts, std, n_values):
 def read_locations(counts, std, n_values, lower, upper, unit=None):
     """Return the knots of the finest level that resolves nearly all values, and their counts.
 
+    Noise hides how many values are beyond them. Unless the cells of the level before seem to hold
+    all values, its knots stay around the finer ones.
+
     Parameters
     ----------
     counts : ndarray of shape (SIZE,)
@@ -151,13 +154,34 @@ def read_locations(counts, std, n_values, lower, upper, unit=None):
         wide grid, with less noise, then says as much.
     """
     finest = 0.0 if unit is None else FACTOR * unit
-    level, knots, near, _ = _descend(counts, std, n_values, lower, upper, finest)
-    if level == 0:
+    levels, _ = _descend(counts, std, n_values, lower, upper, finest)
+    if len(levels) == 1:
         return None, None
+    knots, near = levels[-1]
+    before = levels[-2][1]
+    if (before[:-1] + before[1:]).max() < n_values:
+        knots, near = _join_levels(*levels[-2:])
     if unit is not None:
         knots = np.round(knots / unit) * unit
     knots, where = np.unique(knots, return_inverse=True)
     return knots, np.bincount(where, near)
+
+
+def _join_levels(coarse, fine):
+    """Return the knots of a level, with those of the coarser one beyond them, and their counts.
+
+    A coarse hat is a sum of fine ones, with linear weights. Less those of one side, its count at a
+    common knot is that of a hat with an arm of either level.
+    """
+    (knots, near), (inner, counts) = coarse, fine
+    first, last = np.searchsorted(knots, inner[[0, -1]])
+    weights, counts = 1 - np.arange(1, FACTOR) / FACTOR, counts.copy()
+    if first > 0:
+        counts[0] = near[first] - weights @ counts[1:FACTOR]
+    if last < len(knots) - 1:
+        counts[-1] = near[last] - weights @ counts[-2 : -FACTOR - 1 : -1]
+    joined = np.r_[knots[:first], inner, knots[last + 1 :]]
+    return joined, np.r_[near[:first], counts, near[last + 1 :]]
 
 
 def read_value(counts, std, n_values, lower, upper, unit=None):
@@ -175,9 +199,10 @@ def read_value(counts, std, n_values, lower, upper, unit=None):
     float or None
     """
     finest = 0.0 if unit is None else unit / 2
-    _, knots, near, cells = _descend(counts, std, n_values, lower, upper, finest)
+    levels, cells = _descend(counts, std, n_values, lower, upper, finest)
     if cells is None:
         return None
+    knots, near = levels[-1]
     best = int((near[:-1] + near[1:]).argmax())
     pair, weights = knots[best : best + 2], near[best : best + 2].clip(0)
     value = float(pair @ weights / weights.sum())
@@ -192,25 +217,24 @@ def _descend(counts, std, n_values, lower, upper, finest):
 
     Returns
     -------
-    level : int
-        The last level that was read.
-    knots, near : ndarray
-        Knots there around the cells of the level before, and their counts.
+    levels : list of (knots, counts)
+        Knots of each level around the cells of the level before.
     cells : (int, int) or None
-        As of `find_cells`, among these knots.
+        As of `find_cells`, among the knots of the last level.
     """
     counts = counts.reshape(N_LEVELS, N_COUNTERS)
-    first, last = 0, FACTOR
+    levels, first, last = [], 0, FACTOR
     for level in range(N_LEVELS):
         positions = np.arange(first, last + 1)
         near = counts[level][positions % N_COUNTERS]
         n_cells = FACTOR ** (level + 1)
         knots = lower + (upper - lower) * (positions / n_cells)
+        levels.append((knots, near))
         cells = find_cells(knots, near, std, n_values)
         if cells is None or (upper - lower) / n_cells < finest or level == N_LEVELS - 1:
             break
         first, last = (int(positions[cell]) * FACTOR for cell in cells)
-    return level, knots, near, cells
+    return levels, cells
 
 
 def release_nothing(curator, name):

@@ -880,6 +880,18 @@ FUNCTION = {
         "sums",
         ranges("a_range_is_not_narrowed_past_what_both_grids_show[60-expected0]"),
     ),
+    "cells that noise may have chosen cut tails": Fault(
+        "tables.inference.location:read_locations",
+        ".max() < n_values",
+        ".max() < 0.5 * n_values",
+        location("noise_seldom_cuts_many_values_of_a_cluster"),
+    ),
+    "values within finer cells are counted twice": Fault(
+        "tables.inference.location:_join_levels",
+        "counts[0] = near[first] - weights @ counts[1:FACTOR]",
+        "counts[0] = near[first]",
+        location("levels_are_joined_exactly"),
+    ),
     "values near a range carry noise": Fault(
         "tables.inference.ranges:_end_range",
         "is_more = sums > noise[: len(sums)]",
