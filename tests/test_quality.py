@@ -146,6 +146,13 @@ def test_columns_of_two_values_end_at_both():
     assert not warned_of(Number(1, 2, n_knots=2), [900, 50])
 
 
+def test_the_rarer_of_two_whole_numbers_is_clear_of_noise():
+    """Rare amounts that no range shows are all counted at 1; flags are clear of noise."""
+    assert ["12% at 1" in text for text in warned_of(Number(0, 1, decimals=0), [300, 39])] == [True]
+    assert not warned_of(Number(0, 1, decimals=0), [300, 41])
+    assert not warned_of(Number(0, 1, decimals=0), [300, 39], inferred=())
+
+
 def test_a_column_that_is_constant_up_to_noise():
     (message,) = warned_of(Category(["x", "y"]), [900, 5])
     assert "'a' are constant up to noise" in message

@@ -121,7 +121,8 @@ def _is_cut(row, end, kind, counts, std):
     """Return whether an outermost knot has far more than the next one, and than noise.
 
     A bound of 0 never counts, since many columns end there; nor does one at which there is a point
-    mass, nor one of a column of which each value has its knot, as the counts show the next ones.
+    mass, nor one of a column of which each value has its knot, as the counts show the next ones;
+    but of two values, the rarer must be clear of noise.
     """
     if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
         return False
@@ -129,10 +130,11 @@ def _is_cut(row, end, kind, counts, std):
     is_lower = end == "lower"
     atoms = number.atoms or ()
     has_atom = any(a <= number.lower if is_lower else a >= number.upper for a in atoms)
-    is_binary = n_knots < 3 and not atoms
-    if is_binary or n_knots == number.n_values or has_atom:
-        return False
     knots = counts[row.name][:n_knots]
+    if n_knots < 3 and not atoms:
+        return n_knots == number.n_values and knots.min() < MORE_THAN_BESIDE * std[row.name]
+    if n_knots == number.n_values or has_atom:
+        return False
     first, second = knots[:2] if is_lower else knots[:-3:-1]
     beside = max(second, 0) + WITHIN_NOISE * std[row.name]
     return first > MORE_THAN_BESIDE * beside

@@ -224,6 +224,12 @@ FUNCTION = {
         """,
         quality("findings_wait_for_the_end_of_a_fit"),
     ),
+    "rare amounts come back as ones in silence": Fault(
+        "tables.quality:_is_cut",
+        "knots.min() < MORE_THAN_BESIDE * std[row.name]",
+        "knots.min() < -std[row.name]",
+        quality("the_rarer_of_two_whole_numbers_is_clear_of_noise"),
+    ),
     "there must be others": Fault(
         "tables.quality:warn_of_levels",
         "signal < LEAST_SIGNAL and level != other",

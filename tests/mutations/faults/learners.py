@@ -61,7 +61,7 @@ PRIVACY = {
     "a network that does not fit is found out after releases": Fault(
         "learners.rows:try_network",
         """
-        if not format.shares:
+        if not format.is_open:
             return
         """,
         "return",

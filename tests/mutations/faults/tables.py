@@ -190,6 +190,18 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "categories of few rows have no more of the budget": Fault(
+        "tables.inference.budget:split_budget",
+        "max(shares[name], min(CONSTANTS.most, wanted))",
+        "shares[name]",
+        "tests/tables/test_inference_budget.py::test_categories_of_few_rows_have_more_of_the_budget",
+    ),
+    "the noise is that of one row": Fault(
+        "planning:Planning._make_plan",
+        "self._multiplier / equivalent_records(n_samples, max_rows)",
+        "self._multiplier",
+        "tests/tables/test_inference_budget.py::test_the_share_follows_from_public_numbers",
+    ),
     "orders do not add up from the first": Fault(
         "tables.histories.orders:add_gaps",
         "total -= total[is_first][np.cumsum(is_first) - 1]",
