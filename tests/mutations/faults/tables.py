@@ -894,8 +894,8 @@ FUNCTION = {
     ),
     "cells that noise may have chosen cut tails": Fault(
         "tables.inference.location:read_locations",
-        ".max() < n_values",
-        ".max() < 0.5 * n_values",
+        "(before[:-1] + before[1:]).max() < n_values",
+        "(before[:-1] + before[1:]).max() < 0.5 * n_values",
         location("noise_seldom_cuts_many_values_of_a_cluster"),
     ),
     "values within finer cells are counted twice": Fault(
