@@ -194,6 +194,7 @@ def make_numbers(n):
         "normal": rng.normal(1e6, 1e5, n).astype(int),
         "triangular": rng.triangular(0, 5e5, 1e6, n).astype(int),
         "large": rng.lognormal(33, 1, n).astype(int),
+        "round": 1000 * rng.integers(0, 10**4, n),
         "lognormal": rng.lognormal(10, 1, n).astype(int),
         "fractions": rng.uniform(0, 1e6, n),
         "many zeros": np.where(rng.random(n) < 0.5, 0, rng.integers(0, 10**6, n)),

@@ -149,6 +149,11 @@ class LevelCounts:
         is_small = others <= (1 - _FITTING_SHARE) * self.counts.sum() + 2 * noise
         return bool(is_small and dates - others > find_clear(noise, 1))
 
+    @property
+    def are_round(self):
+        """Whether most numbers are multiples of 10, of which identifiers are a tenth."""
+        return bool(self.counts[: STEPS.index(10) + 1].sum() > self.counts.sum() / 2)
+
     def with_heaps(self, kind, masses):
         """Return a column with heaps, from the counts of all values but point masses.
 

@@ -347,7 +347,9 @@ class SchemaInference:
             density = estimate_density(parts, *knots[[0, -1]], unit)
             if name in ranged and not isinstance(self.schema[name], Date):
                 tails[name] = describe_loss(kind, finest, Histogram(*wide), density, lower, upper)
-                keys += [name] * may_identify(kind, density, n_values, atoms, name in self.texts)
+                is_text, levels = name in self.texts, self._levels.get(name)
+                is_key = may_identify(kind, density, n_values, atoms, is_text)
+                keys += [name] * (is_key and not (levels and levels.are_round))
             if is_unresolved(knots, counts, noise, n_values, unit):
                 unresolved.append(name)
             if len(knots) > n_knots:

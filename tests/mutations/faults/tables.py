@@ -1115,6 +1115,12 @@ FUNCTION = {
         "False",
         "tests/tables/test_location.py::test_bounds_alone_are_categories",
     ),
+    "round numbers are identifiers": Fault(
+        "tables.columns.decimals:LevelCounts.are_round",
+        "bool(self.counts[: STEPS.index(10) + 1].sum() > self.counts.sum() / 2)",
+        "False",
+        identifiers("numbers_that_may_identify_records_are_named[10.0]"),
+    ),
     "objects of no column type are lost in silence": Fault(
         "tables.columns.texts:read_cell",
         '"missing" if is_missing else "object"',
