@@ -52,7 +52,7 @@ SOUND = {
     "second moments, replaced": (DPPCA(bounds=(0, 1), relation="replace_one"), 0.4),
     "slice sketch": (SKETCH, 0.75),
     "tables": (TABLE, 0.75),
-    "open tables": (DPSWFlowSampler(3.0, 1e-4, schema=Schema(OPEN)), 0.7),
+    "open tables": (DPSWFlowSampler(1.0, 1e-4, schema=Schema(OPEN)), 0.7),
     "local, Laplace noise": (LDPEntropicGAN(4.0, **BOX), 0.5),
     "local, Gaussian noise": (LDPEntropicGAN(4.0, **BOX, release="gaussian"), 0.7),
     "owners": (LocalPrivatizer(epsilon=2.0, **BOX), 0.5),

@@ -146,7 +146,7 @@ def test_derived_columns_are_not_learnt():
     assert "total" not in SCHEMA.learned
     assert "total" not in dict(TableFormat(SCHEMA).blocks)
     assert SCHEMA.undeclared == ()
-    assert not TableFormat(SCHEMA).shares
+    assert not TableFormat(SCHEMA).is_open
     open_schema = Schema(
         {"a": Number(), "b": Number(0, 100), "c": Number()}, [Derived("c", "a - b")]
     )
