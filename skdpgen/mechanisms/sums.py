@@ -273,7 +273,8 @@ class SliceSketchMechanism(SumMechanism):
         # Sorted by class, absent rows last: the rows of a class are neighbours.
         order = torch.where(membership.any(1), membership.argmax(1), self.n_classes).argsort()
         present, counts = order[: int(membership.sum())], membership.sum(0).int()
-        positions = (angles & (N_STEPS - 1)).int().T.contiguous()[:, present]
+        # Whole rows are picked before they are transposed: numbers one by one take twice as long.
+        positions = (angles & (N_STEPS - 1))[present].T.contiguous()
         starts = torch.arange(len(positions), device=angles.device)[:, None] * len(present)
         starts = (starts + counts.cumsum(0) - counts).int()
         bags = positions.flatten(), self._table[1], starts.flatten()

@@ -82,7 +82,7 @@ class SliceBasis:
         turns = self._turns.times(rows)
         steps = turns.sub_(turns.round()).mul_(N_STEPS).round_()
         # NaN and infinities get angle 0, so that every row has finite values.
-        return steps.nan_to_num_(0.0, 0.0, 0.0).long()
+        return steps.nan_to_num_(0.0, 0.0, 0.0).int()
 
     def harmonics(self, angles: torch.Tensor) -> torch.Tensor:
         """Return cosines and sines of b times the `angles`, all or some of a row, (B, 2, n, k).
