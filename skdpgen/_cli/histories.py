@@ -33,6 +33,7 @@ from .tables import (
     open_table,
     read_pairs,
     read_rules,
+    split_marker,
 )
 
 
@@ -201,19 +202,16 @@ def _split_columns(options, separate):
         names[table] = open_table(plain, lambda texts: texts).names()
     known = set().union(*names.values())
     dropped, markers = list_dropped(options), options.na_values
-    given = [*dropped, *filter(None, map(_name_column, markers))]
-    lacking = [name for name in given if name not in known]
+    given = [*dropped, *(split_marker(marker)[0] for marker in markers)]
+    lacking = [name for name in given if name is not None and name not in known]
     if lacking:
         raise ValueError(f"--drop and --na-values name {lacking}, which no table has: {names}.")
     for table, one in separate.items():
         one.drop = [name for name in dropped if name in names[table]]
-        one.na_values = [g for g in markers if _name_column(g) in (None, *names[table])]
+        one.na_values = [
+            given for given in markers if split_marker(given)[0] in (None, *names[table])
+        ]
     return separate
-
-
-def _name_column(given):
-    """Return the column that a value of --na-values is about, None for all."""
-    return given.rpartition("=")[0] or None
 
 
 def _open(table):

@@ -287,10 +287,15 @@ def read_markers(options: Namespace) -> dict:
     """Return the texts that mean a missing value, as `TableFile` takes them."""
     markers: dict = {}
     for given in list_markers(options):
-        name, separator, texts = given.rpartition("=")
-        listed = markers.setdefault(name if separator else None, [])
-        listed += [text.strip() for text in texts.split(",")]
+        name, texts = split_marker(given)
+        markers.setdefault(name, []).extend(text.strip() for text in texts.split(","))
     return markers
+
+
+def split_marker(given: str) -> tuple[str | None, str]:
+    """Return the column that a value of --na-values is about, None for all, and its texts."""
+    name, separator, texts = given.rpartition("=")
+    return name if separator else None, texts
 
 
 def read_declared(options: Namespace) -> Mapping:

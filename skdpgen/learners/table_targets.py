@@ -103,13 +103,11 @@ class SubsetsTarget:
 
     def gap(self, first, second):
         """Estimate the squared distance to the tables of rows, from two independent samples."""
-        # The same rows twice have the same tables.
-        samples = (first,) if second is first else (first, second)
-        gap = first.new_zeros(())
-        for found, (_, table) in zip(self._tables_of(samples), self.products, strict=True):
-            differences = found - table
-            gap = gap + differences[0] @ differences[-1]
-        return self.share**2 * self.weight * gap
+        tables = self._tables_of(_list_samples(first, second))
+        differences = [
+            found - table for found, (_, table) in zip(tables, self.products, strict=True)
+        ]
+        return self.share**2 * self.weight * sum(d[0] @ d[-1] for d in differences)
 
     def moved_to(self, rows):
         """Return the tables of generated rows as a target."""
@@ -121,6 +119,11 @@ class SubsetsTarget:
         # One operation on all samples, and one slice of a column, take half of the time of many.
         columns = torch.stack(samples).split(self.sizes, dim=2)
         return [multi_way_table(columns, factors) for factors, _ in self.products]
+
+
+def _list_samples(first, second):
+    """Return two samples, or one if they are the same rows, whose tables are computed once."""
+    return (first,) if second is first else (first, second)
 
 
 class TablesGap(torch.autograd.Function):
@@ -142,8 +145,7 @@ class TablesGap(torch.autograd.Function):
         tables : list of tuple
             From `join_narrow_tables`.
         """
-        # Exact tables are those of the same rows twice: what is equal is computed once.
-        samples = (first,) if second is first else (first, second)
+        samples = _list_samples(first, second)
         parts = [rows / len(rows) for rows in samples]
         gap, gradients = first.new_zeros(()), [torch.zeros_like(part) for part in parts]
         for own, later, table, is_pair in tables:

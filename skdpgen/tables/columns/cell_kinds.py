@@ -98,7 +98,7 @@ def find_kinds(unknown, noisy, n_rows):
         # They are of no type, and say nothing about that of the others.
         n_objects = of_cells.pop("object")
         if n_objects > least:
-            objects[name] = f"{n_objects / max(sum(of_cells.values()) + n_objects, n_objects):.1%}"
+            objects[name] = f"{n_objects / max(sum(row), n_objects):.1%}"
         chosen = _choose_type(name, style.expected, of_cells, std)
         found[name] = _make_column(chosen, style.expected, of_cells, std)
         styles[name] = _choose_style(style, of_cells)

@@ -286,7 +286,7 @@ FUNCTION = {
         tables("parts_within_their_noise_wait_for_others"),
     ),
     "samples that differ are taken for the same rows": Fault(
-        "learners.table_targets:TablesGap.forward",
+        "learners.table_targets:_list_samples",
         "second is first",
         "len(second) == len(first)",
         tables("gap_of_tables_and_its_gradient"),
