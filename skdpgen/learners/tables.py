@@ -139,8 +139,9 @@ def fit_to_tables(
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
     targets = [TablesTarget.of(*args, device) for args in zip(tables, counts, shares, strict=True)]
-    # The tables of a stratum within its noise tell nothing.
+    # The tables of a stratum within its noise tell nothing, and are left out.
     is_lost = counts <= WITHIN_NOISE * tables[0].count_records()[1] * (len(tables) > 1)
+    is_told = ~is_lost | is_lost.all()
     noise_energies = [
         math.inf if lost else target.noise_energy
         for lost, target in zip(is_lost, targets, strict=True)
@@ -163,6 +164,7 @@ def fit_to_tables(
     energies = torch.tensor(noise_energies, device=device)
     if isinstance(rows, TableParticles):
         approach_noise(rows, targets, subsets, coarsen, energies)
+    energies = energies[np.resize(is_told, len(energies))]
     training = Training(rows, learning_rate, memory=0.99)
     least = np.where(is_lost, 0, CONSTANTS.least_batch)
     half = [max(1, round(size * batch_size) // 2) for size in np.maximum(shares, least)]
@@ -175,7 +177,8 @@ def fit_to_tables(
         gaps = []
         for parts, samples in ((targets, levels), (subsets, drawn)):
             pairs = zip(*(sample.split(half) for sample in samples.chunk(2)), strict=True)
-            gaps += [part.gap(*pair) for part, pair in zip(parts, pairs, strict=False)]
+            told = zip(parts, pairs, is_told, strict=False)
+            gaps += [part.gap(*pair) for part, pair, tells in told if tells]
         return hold_at_noise(torch.stack(gaps), energies, history)
 
     descend_to_noise(training, loss, energies, n_steps, verbose)

@@ -323,8 +323,8 @@ FUNCTION = {
     ),
     "training waits for strata of noise": Fault(
         "learners.tables:fit_to_tables",
-        "math.inf if lost else target.noise_energy",
-        "target.noise_energy",
+        "~is_lost | is_lost.all()",
+        "is_lost | ~is_lost",
         by_level("strata_of_noise_have_no_part_in_training"),
     ),
     "each moment has the chance of all": Fault(
