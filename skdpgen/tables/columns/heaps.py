@@ -48,6 +48,8 @@ def find_levels(numbers):
     After those of `STEPS` follow those of `ENDS`, of numbers with more digits, of 0, and of dates
     such as 20240131. Numbers that are not finite have the position -1.
     """
+    # Columns have few distinct values; -0.0 and 0.0 are multiples of the same steps.
+    numbers, where = np.unique(numbers, return_inverse=True)
     is_known = np.isfinite(numbers)
     levels = np.where(is_known, len(DECIMALS_OF), -1)
     for position in reversed(range(len(STEPS))):
@@ -65,7 +67,7 @@ def find_levels(numbers):
     is_date = (whole >= 1900_00_00) & (whole < 2101_00_00) & (whole == np.floor(whole))
     is_date &= (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
     levels[is_date] = len(DECIMALS_OF) + 2
-    return levels
+    return levels[where]
 
 
 def find_date_levels(dates):

@@ -176,7 +176,7 @@ class Number(Column):
             )
         if self.cuts and not (lower < self.cuts[0] and self.cuts[-1] < upper):
             raise ValueError("cuts must be between the bounds.")
-        if common := set(self.cuts or ()) & set(self.positions.tolist()):
+        if self.cuts and (common := {*self.cuts} & {*self.positions.tolist()}):
             raise ValueError(f"cuts must not be knots; {sorted(common)} are both.")
 
     @property
