@@ -2,15 +2,15 @@
 """Private inference of the bounds and the clipping norm of arrays."""
 
 import math
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from ..checks import list_names
 from ..curator.record_functions import RecordFunction
-from ..exceptions import FitQualityWarning
 from ..mechanisms.sums import WeightSumMechanism
-from ..quality import FARTHEST
+from ..quality import FARTHEST, warn_of_fit
 from ..tables.blocks import knot_weights
 from ..tables.columns.values import wide_knots
 from ..tables.inference.location import NEARLY_ALL
@@ -70,6 +70,8 @@ class OpenBoxFormat(BoxFormat):
         Knots of the second grid.
     ranges : (lower, upper), default=None
         Arrays of shape (m,) that the first counts have shown.
+    wide : list of (knots, counts, std), default=()
+        These counts of each range, within it.
     """
 
     opens_X: bool = False
@@ -78,6 +80,7 @@ class OpenBoxFormat(BoxFormat):
     knots: np.ndarray | None = None
     n_fine: int = 2
     ranges: tuple | None = None
+    wide: Sequence = ()
 
     @property
     def is_open(self):
@@ -176,13 +179,10 @@ class OpenBoxFormat(BoxFormat):
             name for name, (_, _, is_clear) in zip(names, found, strict=True) if not is_clear
         ]
         if unclear:
-            some = ", ".join(unclear[:5]) + ", ..." * (len(unclear) > 5)
-            warnings.warn(
+            warn_of_fit(
                 f"{len(unclear)} of {len(names)} ranges cannot be told from noise, with so few "
-                f"records at this ε: those of {some}. Declare bounds=(lower, upper), by what is "
-                "public of the columns.",
-                FitQualityWarning,
-                stacklevel=2,
+                f"records at this ε: those of {list_names(unclear)}. Declare bounds=(lower, "
+                "upper), by what is public of the columns."
             )
         far = [
             name
@@ -190,41 +190,40 @@ class OpenBoxFormat(BoxFormat):
             if max(np.abs(edges[:2])) >= FARTHEST
         ]
         if far:
-            warnings.warn(
-                f"The ranges of {', '.join(far[:5])} end at ±{FARTHEST:g}, beyond which none is "
+            warn_of_fit(
+                f"The ranges of {list_names(far)} end at ±{FARTHEST:g}, beyond which none is "
                 "looked for: values there are clipped. Declare bounds=(lower, upper), or use "
-                "larger units.",
-                FitQualityWarning,
-                stacklevel=2,
-            )
-        stretched = [
-            name
-            for name, row, edges in zip(names, counts, found, strict=True)
-            if edges[2] and _is_stretched(self.knots, row, std, *edges[:2])
-        ]
-        if stretched:
-            warnings.warn(
-                f"Nearly all values of {', '.join(stretched[:5])} are in a small part of the range "
-                "that was found, over which synthetic values spread. Replace codes such as -9999, "
-                "or declare bounds=(lower, upper) of the others.",
-                FitQualityWarning,
-                stacklevel=2,
+                "larger units."
             )
         ranges = tuple(np.array([edges[:2] for edges in found], dtype=np.float64).T)
-        return self._close(_RANGES, ranges=ranges, knots=np.linspace(1, 2, self.n_fine))
+        wide = [
+            (self.knots[inside], row[inside], std)
+            for row, edges in zip(counts, found, strict=True)
+            for inside in [(edges[0] <= self.knots) & (self.knots <= edges[1])]
+        ]
+        fine = np.linspace(1, 2, self.n_fine)
+        return self._close(_RANGES, ranges=ranges, knots=fine, wide=wide)
 
     def _narrow_ranges(self, noisy, n_records):
         counts, std = self._read(noisy)
-        names = zip(self._name_ranges(), counts, strict=True)
-        unresolved = [name for name, row in names if _is_in_one_cell(row, std)]
+        names = self._name_ranges()
+        unresolved = [n for n, row in zip(names, counts, strict=True) if _is_in_one_cell(row, std)]
         if unresolved:
-            some = ", ".join(unresolved[:5]) + ", ..." * (len(unresolved) > 5)
-            warnings.warn(
-                f"The values of {some} are closer to each other than inference resolves, or "
-                "constant. Subtract a public level from these numbers, or declare "
-                f"{'y_bounds' if some == 'y' else 'bounds'}=(lower, upper).",
-                FitQualityWarning,
-                stacklevel=2,
+            warn_of_fit(
+                f"The values of {list_names(unresolved)} are closer to each other than inference "
+                "resolves, or constant. Subtract a public level from these numbers, or declare "
+                f"{'y_bounds' if unresolved == ['y'] else 'bounds'}=(lower, upper)."
+            )
+        stretched = [
+            name
+            for name, row, wide in zip(names, counts, self.wide, strict=True)
+            if name not in unresolved and _is_stretched(row, std, n_records, *wide)
+        ]
+        if stretched:
+            warn_of_fit(
+                f"Nearly all values of {list_names(stretched)} are in a small part of the range "
+                "that was found, over which synthetic values spread. Replace codes such as -9999, "
+                "or declare bounds=(lower, upper) of the others."
             )
         within = [narrow_range(self.knots, row, std, n_records) for row in counts]
         lower, upper = self.ranges
@@ -251,12 +250,10 @@ class OpenBoxFormat(BoxFormat):
         counts, std = noisy.value, noisy.std
         lower, upper, is_clear = find_range(_SQUARES, counts, std)
         if not is_clear:
-            warnings.warn(
+            warn_of_fit(
                 "The norms of rows do not exceed the noise, with so few records at this ε: the "
                 "largest possible clip_norm is used, with more noise. Declare clip_norm=... by "
-                "public facts.",
-                FitQualityWarning,
-                stacklevel=2,
+                "public facts."
             )
             return self._close(_NORMS)
         within = (lower <= _SQUARES) & (_SQUARES <= upper)
@@ -276,17 +273,29 @@ class OpenBoxFormat(BoxFormat):
         return BoxFormat(**{field.name: getattr(format, field.name) for field in fields(BoxFormat)})
 
 
-def _is_stretched(knots, counts, std, lower, upper):
-    """Whether nearly all values are in a small part of a range, and not at one value alone."""
-    within = (lower <= knots) & (knots <= upper)
-    knots, counts = knots[within], counts[within]
-    ends = np.searchsorted(knots, knots + _PART * (upper - lower), side="right")
-    sums = np.r_[0, np.cumsum(counts)]
-    start = int((sums[ends] - sums[:-1]).argmax())
-    inside = counts[start : ends[start]]
+def _is_stretched(counts, std, n_records, knots, wide, wide_std):
+    """Whether nearly all values are in a small part of a range, and some of the others far away.
+
+    Values of skewed columns are rather next to that part. One value that most records share is no
+    part of a range; the wide grid, which is finer near zero, tells it from several.
+    """
+    width = 1 + max(1, int(_PART * (len(counts) - 1)))
+    n_values = min(n_records, counts.sum() + std * math.sqrt(len(counts)))
+    sums = np.convolve(counts, np.ones(width), "valid")
+    first = int(sums.argmax())
+    if sums[first] < NEARLY_ALL * n_values + std * math.sqrt(width):
+        return False
+    steps = np.arange(len(counts)) - first
+    distances = np.maximum(-steps, steps - width + 1)
+    is_far = distances >= len(counts) // 2
+    is_near = ~is_far & (distances > 0)
+    far = (counts[1:] + counts[:-1])[is_far[1:] & is_far[:-1]].max(initial=0)
+    if far < counts[is_near].sum():
+        return False
+    lower, upper = np.interp([first, first + width - 1], [0, len(counts) - 1], knots[[0, -1]])
+    inside = wide[(lower <= knots) & (knots <= upper)]
     # A value has two knots, and noise on all of them is taken for others.
-    least = NEARLY_ALL * counts.sum() + std * math.sqrt(len(counts))
-    return bool(inside.sum() >= least and (inside > find_clear(std, len(inside))).sum() > 2)
+    return bool((inside > find_clear(wide_std, len(inside))).sum() > 2)
 
 
 def _is_in_one_cell(counts, std):

@@ -312,6 +312,19 @@ def test_codes_that_stretch_a_range_are_named():
     assert [message[: len(named)] for message in messages] == [named]
 
 
+def test_codes_among_few_rows_are_named():
+    rng = np.random.default_rng(0)
+    codes = np.where(rng.random((1000, 8)) < 0.05, -9999, rng.normal(size=(1000, 8)))
+    skewed = [rng.lognormal(0, 2.5, 1000) for _ in range(3)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(np.column_stack([codes, *skewed]), epsilon=50.0, delta=1e-5)
+    messages = [str(w.message) for w in caught if w.category is FitQualityWarning]
+    named = ", ".join(f"column {i}" for i in range(6))
+    start = f"Nearly all values of {named}, and 2 more are in a small part"
+    assert [message[: len(start)] for message in messages] == [start]
+
+
 def test_numbers_beside_rows_that_are_closer_than_their_grid_are_named(X):
     y = 1e6 + 0.01 * np.random.default_rng(0).normal(size=len(X))
     with pytest.warns(FitQualityWarning, match=r"values of y are closer.* declare y_bounds="):

@@ -63,15 +63,21 @@ PRIVACY = {
 FUNCTION = {
     "one value that most records have is a small part of a range": Fault(
         "arrays.inference:_is_stretched",
-        "(inside > find_clear(std, len(inside))).sum() > 2",
+        "(inside > find_clear(wide_std, len(inside))).sum() > 2",
         "True",
         arrays_inference("codes_that_stretch_a_range_are_named"),
     ),
     "codes that stretch a range are not named": Fault(
-        "arrays.inference:OpenBoxFormat._find_ranges",
-        "edges[2] and _is_stretched(self.knots, row, std, *edges[:2])",
+        "arrays.inference:OpenBoxFormat._narrow_ranges",
+        "_is_stretched(row, std, n_records, *wide)",
         "False",
-        arrays_inference("codes_that_stretch_a_range_are_named"),
+        arrays_inference("codes_among_few_rows_are_named"),
+    ),
+    "long tails are named as codes that stretch a range": Fault(
+        "arrays.inference:_is_stretched",
+        "far < counts[is_near].sum()",
+        "False",
+        arrays_inference("codes_among_few_rows_are_named"),
     ),
     "components are sought among high frequencies": Fault(
         "arrays.frequencies:lowest_frequencies",
