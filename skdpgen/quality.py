@@ -26,7 +26,7 @@ MOSTLY_OTHER = 0.9
 # Largest share of missing values without a warning.
 MOSTLY_MISSING = 0.95
 # Bounds of arrays are inferred within ± this number.
-FARTHEST = 2.0**64
+FARTHEST = 2.0**65
 # Verdicts on a table of counts, and the most noise of a good one, relative to its average count.
 GOOD, ROUGH, NOISE = "good", "rough", "noise"
 GOOD_NOISE = 0.1

@@ -271,7 +271,7 @@ def test_a_radius_beyond_the_box_changes_nothing(X):
 
 def test_numbers_beyond_what_is_looked_at_are_told_of():
     X = np.random.RandomState(0).uniform(1e20, 2e20, size=(3000, 2))
-    with pytest.warns(FitQualityWarning, match=r"end at ±1\.84467e\+19.*clipped"):
+    with pytest.warns(FitQualityWarning, match=r"end at ±3\.68935e\+19.*clipped"):
         fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitQualityWarning)

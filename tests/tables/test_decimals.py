@@ -19,7 +19,7 @@ from skdpgen.privacy import (
     gaussian_plan,
     preview,
 )
-from skdpgen.tables import Category, Date, Number, Ordered, Schema, Unknown
+from skdpgen.tables import Category, Date, Number, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.columns.date import DATE_CODES
 from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
@@ -70,19 +70,18 @@ def test_decimals(cells, decimals):
     assert found_of(cells * 10, Number(missing=True)).decimals == decimals
 
 
-@pytest.mark.parametrize("kind", [Number(decimals=0), Number(decimals=2, lower=0)])
-def test_declared_decimals_that_floats_do_not_hold_are_dropped(kind):
-    """Ranges end where floats hold the decimals, so that larger numbers would not come back."""
-    assert found_of([10**17 + 16 * i for i in range(90)], kind).decimals is None
-    fine = [2**51 / 10 ** (2 * kind.decimals) + i / 3 for i in range(90)]
-    for cells in (fine, [1 / 3] * 90, fine + [1e17] * 2, [None] * 90):
-        assert found_of(cells, kind) == kind
-    dropped = [found_of([None] * 90, kind, 50.0, seed).decimals is None for seed in range(200)]
-    assert np.mean(dropped) < 0.03
-    rule = Schema({"a": kind, "b": kind}, rules=[Ordered("a", "b")])
-    table = pd.DataFrame({"a": [1e17] * 90, "b": [1e17] * 90})
-    total = NoisySum(encode_decimals(table, rule).sum(axis=0), 0.0)
-    assert find_decimals(rule, read_levels(rule, total)) == rule
+def test_whole_numbers_are_found_up_to_64_bits_without_a_release_of_decimals():
+    """Those of a frame of integers ended at 2^52, and those next to 2^64 were called too large."""
+    rng = np.random.default_rng(0)
+    largest = np.uint64(2**64 - 1) - rng.integers(0, 1000, 1000).astype(np.uint64)
+    table = pd.DataFrame({"a": largest, "b": rng.integers(10**17, 2 * 10**17, 1000)})
+    sampler = DPSWFlowSampler(100.0, 1e-6, n_steps=1, random_state=0).fit(table)
+    made = sampler.sample(500)
+    assert "decimals" not in sampler.privacy_.releases
+    assert made.dtypes.tolist() == ["uint64", "int64"]
+    assert made["a"].min() > 2**64 - 2**40
+    assert_allclose(made["b"].quantile([0.1, 0.9]), table["b"].quantile([0.1, 0.9]), rtol=0.1)
+    assert sampler.schema_report_["finding"].tolist() == ["identifiers"] * 2
 
 
 def test_decimals_that_noise_hides_are_left_as_they_are():

@@ -15,7 +15,7 @@ from . import Category, Date, Number
 from .cells import read_dates, read_numbers
 from .date import DATE_CODES
 from .heaps import DECIMALS_OF, STEPS, find_date_levels, find_heaps, find_levels
-from .values import MAX_UNITS, find_farthest
+from .values import find_farthest
 
 # The release.
 DECIMALS = "decimals"
@@ -82,7 +82,7 @@ def _count(column, kind):
         levels = find_levels(numbers)
         if kind.decimals == 0:
             # Floats hold whole numbers further than they resolve fractions.
-            levels[(levels == _MORE) & (abs(numbers) < MAX_UNITS)] = STEPS.index(1)
+            levels[levels == _MORE] = STEPS.index(1)
         codes[present] = levels
     return codes
 
@@ -91,17 +91,14 @@ def find_decimals(schema, levels):
     """Return a schema with the decimals and units that released counts show.
 
     The fewest decimals are taken that nearly all cells fit, if these are clearly more than the
-    others. Where noise hides it, numbers are left as they are, and dates have times. Numbers lose
-    declared decimals that floats do not hold, such as those of integers with 17 digits, unless
-    rules are about them.
+    others. Where noise hides it, numbers are left as they are, and dates have times.
 
     Parameters
     ----------
     schema : Schema
     levels : dict of str to LevelCounts
     """
-    found, too_fine, too_large = {}, [], []
-    ruled = {name for rule in schema.rules for name in rule.names}
+    found, too_fine = {}, []
     for name, counted in levels.items():
         decimals = _DATE_DECIMALS if isinstance(schema[name], Date) else _LEVEL_DECIMALS
         chosen = _choose_decimals(counted.counts[: len(decimals)], decimals, counted.std)
@@ -109,12 +106,7 @@ def find_decimals(schema, levels):
             found[name] = _refine(schema[name], chosen)
             if decimals is _DATE_DECIMALS and chosen == decimals[-1]:
                 too_fine.append(name)
-        elif chosen is None and decimals is _LEVEL_DECIMALS and name not in ruled:
-            if counted.counts[_MORE] > find_clear(counted.std, len(levels)):
-                found[name] = replace(schema[name], decimals=None)
-                too_large.append(name)
     warn_of_columns("fractions", too_fine)
-    warn_of_columns("identifiers", too_large)
     return schema.replace(found)
 
 

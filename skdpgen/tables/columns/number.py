@@ -237,7 +237,7 @@ class Number(Column):
         for value in values:
             if value is None:
                 continue
-            if abs(value) * 10.0**self.decimals > MAX_UNITS:
+            if self.decimals and abs(value) * 10.0**self.decimals > MAX_UNITS:
                 raise ValueError(
                     f"{value!r} is too large for decimals={self.decimals}: floats hold about 15 "
                     "digits; use fewer decimals, or None."
@@ -280,7 +280,8 @@ class Number(Column):
 
     def make_cells(self, numbers, missing):
         """Return the cells of synthetic numbers, in the column's dtype."""
-        if self.decimals == 0:
+        # Only unsigned integers of 64 bits, and larger ones, are beyond int64.
+        if self.decimals == 0 and max(-self.lower, self.upper) < 2**63:
             whole = numbers.astype(np.int64)
             return mask(whole, missing) if self.missing else whole
         return np.where(missing, np.nan, numbers)

@@ -6,10 +6,12 @@ import math
 import numpy as np
 
 # Numbers with decimals have fewer units than this: float64 holds 2^53, and a bit is for rounding.
+# Whole numbers may be larger: all floats from there on are whole.
 MAX_UNITS = 2.0**52
 # Numbers are looked for up to 2^64 on both sides of zero, as far as 64-bit integers go, and from
-# 2^-60 on: knots beyond what a column holds cost a logarithm of their number only.
-_OCTAVES = -60, 64
+# 2^-60 on: knots beyond what a column holds cost a logarithm of their number only. One octave more
+# tells them from numbers beyond.
+_OCTAVES = -60, 65
 # The finest wide grid has so many knots in each octave.
 FINEST = 8
 
@@ -215,14 +217,14 @@ def wide_knots(decimals=None, n_per_octave=FINEST):
     ----------
     decimals : int, default=None
         Decimals of the numbers: knots are rounded to them, equal ones are merged, and the grid
-        ends where floats do not hold them.
+        ends where floats do not hold fractions.
     n_per_octave : int, default=8
         Knots from a power of 2 to the next.
 
     Returns
     -------
     knots : ndarray
-        Increasing, from -2⁶⁴ to 2⁶⁴ at most.
+        Increasing, from -2⁶⁵ to 2⁶⁵ at most.
     """
     first, last = _OCTAVES
     sizes = 2.0 ** (np.arange(first * n_per_octave, last * n_per_octave + 1) / n_per_octave)
@@ -233,6 +235,6 @@ def wide_knots(decimals=None, n_per_octave=FINEST):
 
 def find_farthest(decimals):
     """Return the power of 2 at which the grid ends for numbers with so many decimals."""
-    if decimals is None:
+    if not decimals:
         return 2.0 ** _OCTAVES[1]
     return 2.0 ** math.floor(math.log2(MAX_UNITS / 10.0**decimals))

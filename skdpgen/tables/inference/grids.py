@@ -278,12 +278,13 @@ def with_knots(kind, knots, *, is_fine=False):
     """
     kind = replace(kind, atoms=None)
     knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
-    knots = knots.astype(np.int64) if kind.decimals == 0 else knots
+    number = int if kind.decimals == 0 else float
     lower, upper = (
-        found if declared is None else declared
+        number(found) if declared is None else declared
         for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
     )
-    knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
+    inner = map(number, np.unique(knots[(lower < knots) & (knots < upper)]))
+    knots = [lower, *inner, upper]
     if kind.scale is not None and not is_fine:
         is_signed = kind.scale == "log" and lower < 0 < upper
         scale = "symlog" if is_signed else kind.scale

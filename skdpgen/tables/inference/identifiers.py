@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from ..columns.values import MAX_UNITS
+
 # Identifiers are spread evenly over their range: the middle half of uniform values is 0.556 of the
 # distance between the quantiles 0.05 and 0.95, that of normal ones 0.41, of exponential ones 0.37.
 # Noise moves it by less than this in fits to a few thousand rows.
@@ -38,10 +40,11 @@ def may_identify(kind, density, n_values, atoms, is_text):
         return False
     cumulative = np.r_[0, np.cumsum(masses)] / masses.sum()
     first, low, median, high, last = np.interp(_QUANTILES, cumulative, points)
-    if is_text and abs(median) >= _LARGEST_EXACT:
+    is_whole = kind.decimals == 0
+    if (is_text and abs(median) >= _LARGEST_EXACT) or (is_whole and abs(median) >= MAX_UNITS):
         return True
     width = (last - first) / (_QUANTILES[-1] - _QUANTILES[0])
-    if kind.decimals != 0 or len(atoms) or width < _FEWEST_VALUES * n_values:
+    if not is_whole or len(atoms) or width < _FEWEST_VALUES * n_values:
         return False
     shape = np.array([(high - low) / (last - first), (median - first) / (last - first)])
     return bool((np.abs(shape - [_MIDDLE, 0.5]) < _TOLERANCE).all())

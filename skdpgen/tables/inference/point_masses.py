@@ -97,7 +97,7 @@ class ValueCounts:
             self.counts, [len(positions), len(positions) + len(atoms)]
         )
         # `positions` lacks the knots that are candidates for point masses: restore them.
-        knots = np.union1d(positions, self.kind.knots or ())
+        knots = np.union1d(positions, np.array(self.kind.knots or (), dtype=np.float64))
         near_knots = np.zeros(len(knots))
         near_knots[np.searchsorted(knots, positions)] = near
         self.knots = knots
@@ -182,7 +182,7 @@ class ValueCounts:
         least = max(self.n_values / n_knots, find_clear(self.std, len(inner)))
         is_shared = self._near[inner] - CONSTANTS.min_ratio * beside > least
         shared = self.knots[inner[is_shared]]
-        return (shared.astype(np.int64) if self.kind.decimals == 0 else shared).tolist()
+        return [int(x) if self.kind.decimals == 0 else x for x in shared.tolist()]
 
     def without(self, atoms, *, is_wide=False):
         """Return the counts near knots without point masses, and the number of values in them.

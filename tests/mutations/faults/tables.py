@@ -190,6 +190,24 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "whole numbers are looked for as far as floats hold fractions": Fault(
+        "tables.columns.values:find_farthest",
+        "not decimals",
+        "decimals is None",
+        decimals("whole_numbers_are_found_up_to_64_bits_without_a_release_of_decimals"),
+    ),
+    "unsigned integers of 64 bits wrap around": Fault(
+        "tables.columns.number:Number.make_cells",
+        "self.decimals == 0 and max(-self.lower, self.upper) < 2**63",
+        "self.decimals == 0",
+        decimals("whole_numbers_are_found_up_to_64_bits_without_a_release_of_decimals"),
+    ),
+    "whole numbers that floats do not hold are no identifiers": Fault(
+        "tables.inference.identifiers:may_identify",
+        "(is_whole and abs(median) >= MAX_UNITS)",
+        "False",
+        decimals("whole_numbers_are_found_up_to_64_bits_without_a_release_of_decimals"),
+    ),
     "categories of few rows have no more of the budget": Fault(
         "tables.inference.budget:split_budget",
         "max(shares[name], min(CONSTANTS.most, wanted))",
@@ -267,24 +285,6 @@ FUNCTION = {
         "counts[_FINEST] += counts[_FINEST + 1]",
         "pass",
         heaps("shares_of_steps_are_found[microseconds-0.0]"),
-    ),
-    "integers beyond floats are held to whole numbers": Fault(
-        "tables.columns.decimals:find_decimals",
-        "chosen is None and decimals is _LEVEL_DECIMALS and name not in ruled",
-        "False",
-        decimals("declared_decimals_that_floats_do_not_hold_are_dropped"),
-    ),
-    "rules are about numbers that lose their decimals": Fault(
-        "tables.columns.decimals:find_decimals",
-        "name not in ruled",
-        "True",
-        decimals("declared_decimals_that_floats_do_not_hold_are_dropped"),
-    ),
-    "whole numbers lose their decimals where fractions are no longer resolved": Fault(
-        "tables.columns.decimals:_count",
-        "levels[(levels == _MORE) & (abs(numbers) < MAX_UNITS)] = STEPS.index(1)",
-        "pass",
-        decimals("declared_decimals_that_floats_do_not_hold_are_dropped"),
     ),
     "microseconds are lost in silence": Fault(
         "tables.columns.decimals:find_decimals",
