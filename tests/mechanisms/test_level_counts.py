@@ -4,6 +4,7 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from dp_accounting import GaussianDpEvent
 
@@ -62,6 +63,25 @@ def test_no_record_adds_more_than_its_bound():
         assert (total >= 0).all()
         most = max(most, np.linalg.norm(total))
     assert 0.999 * 2.0**GRID_BITS < most <= 2.0**GRID_BITS
+
+
+def test_levels_share_counts_within_a_column():
+    """Two levels of the last column are one, and one of the first column is not counted."""
+    codes, (first, second, _) = draw_codes(), SIZES
+    places = [*range(first - 1), -1, *range(first - 1, sum(SIZES) - 2), first - 1 + second]
+    rows = HatBasis(codes, SIZES).to_dense().split(SIZES, dim=1)
+    rows[2][:, 0] += rows[2][:, -1]
+    merged = torch.cat([rows[0][:, :-1], rows[1], rows[2][:, :-1]], 1) / math.sqrt(len(SIZES))
+    expected = measure(WeightSumMechanism("weights"), merged)
+    found = measure(LevelCountsMechanism("weights", SIZES, places), codes)
+    # A weight at each of two levels is rounded twice.
+    np.testing.assert_allclose(found, expected, atol=len(codes))
+
+
+def test_columns_share_no_counts():
+    """A record could add more than 1 to a count of two columns."""
+    with pytest.raises(ValueError, match="different columns"):
+        LevelCountsMechanism("weights", [2, 2], [0, 1, 1, -1])
 
 
 def test_columns_of_one_level_count_records():

@@ -47,7 +47,7 @@ from .grids import (
     write_near,
 )
 from .identifiers import may_identify
-from .location import N_LEVELS, SIZE, encode_clusters, release_nothing
+from .location import N_LEVELS, SIZE, encode_locations, place_counters, release_nothing
 from .orders import reconcile_orders
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
@@ -275,8 +275,9 @@ class SchemaInference:
             return seen
         atoms = {name: seen[name].atoms for name in clusters}
         encode = partial(self._encode_locations, clusters, atoms)
-        curator.prepare(RecordFunction(encode), 1.0)
-        released = curator.release(WeightSumMechanism(LOCATIONS)).value
+        curator.prepare(RecordFunction(encode), None)
+        counters = place_counters([len(found) for found in clusters.values()])
+        released = curator.release(LevelCountsMechanism(LOCATIONS, *counters)).value
         n_parts = len(clusters) * N_LEVELS
         std = self.noise_of(curator.plan, LOCATIONS, range(n_parts))
         located = iter(released.reshape(-1, SIZE) * math.sqrt(n_parts))
@@ -287,12 +288,13 @@ class SchemaInference:
         return seen
 
     def _encode_locations(self, clusters, atoms, cells, y=None):
-        table, found = self._read(cells), {}
-        for name in clusters:
+        table, codes = self._read(cells), []
+        for name, found in clusters.items():
             present, values = self._known(name).read(table[name])
-            found[name] = np.full(len(present), np.nan)
-            found[name][present] = np.where(np.isin(values, atoms[name]), np.nan, values)
-        return encode_clusters(found, clusters)
+            numbers = np.full(len(present), np.nan)
+            numbers[present] = np.where(np.isin(values, atoms[name]), np.nan, values)
+            codes.append(encode_locations(numbers, found))
+        return np.hstack(codes)
 
     def _find_knots(self, curator, ranged, is_stratified):
         """Look at numbers and dates on a finer grid; return their kinds."""

@@ -21,8 +21,8 @@ from .ranges import find_clear
 N_LEVELS, FACTOR = 10, 8
 # More than FACTOR times the three cells that are kept of a level.
 N_COUNTERS = 32
-# Counters of a column.
-SIZE = N_LEVELS * N_COUNTERS
+# Counters of a cluster; and codes of a level, the last of which is next to the first counter.
+SIZE, _SPAN = N_LEVELS * N_COUNTERS, N_COUNTERS + 1
 # Nearly all values, and the least share of them, whatever the noise is.
 NEARLY_ALL, _LEAST = 0.9, 0.6
 # Most clusters of a column, for memory; and the least share of its values in one, below which noise
@@ -30,50 +30,57 @@ NEARLY_ALL, _LEAST = 0.9, 0.6
 _MOST_CLUSTERS, _MIN_SHARE = 3, 0.003
 
 
-def encode_locations(numbers, lower, upper):
-    """Encode numbers by hat weights of the knots of all levels, each number on its own.
+def encode_locations(numbers, clusters):
+    """Encode the numbers of a column by their position in its clusters, each number on its own.
 
     Parameters
     ----------
     numbers : ndarray of shape (n,)
-        Numbers that are NaN, or beyond the bounds, get no weight.
-    lower, upper : float
-        The cells to look into: the first level divides them into `FACTOR` cells.
+    clusters : sequence of (float, float)
+        Disjoint cells to look into: the first level divides each of them into `FACTOR` cells.
 
     Returns
     -------
-    ndarray of shape (n, SIZE)
-        Non-negative, with norms of at most 1.
+    ndarray of shape (n, N_LEVELS)
+        Codes of the hat basis; see `place_counters`. Numbers that are NaN, or in no cluster, have
+        the last code.
     """
-    with np.errstate(all="ignore"):
-        shares = (numbers - lower) / (upper - lower)
-    is_inside = (shares >= 0) & (shares <= 1)
-    steps = np.where(is_inside, shares, 0)[:, None] * float(FACTOR) ** np.arange(1, N_LEVELS + 1)
-    left = np.floor(steps)
-    weights = np.zeros((len(numbers), N_LEVELS, N_COUNTERS))
-    for knots, weight in ((left, 1 - steps + left), (left + 1, steps - left)):
-        positions = (knots % N_COUNTERS).astype(np.int64)[..., None]
-        np.put_along_axis(weights, positions, weight[..., None], axis=-1)
-    weights *= is_inside[:, None, None]
-    return weights.reshape(len(numbers), SIZE) / np.sqrt(N_LEVELS)
+    codes = np.full((len(numbers), N_LEVELS), float(len(clusters) * _SPAN))
+    for i, (lower, upper) in enumerate(clusters):
+        with np.errstate(all="ignore"):
+            shares = (numbers - lower) / (upper - lower)
+        is_inside = (shares >= 0) & (shares <= 1)
+        steps = shares[is_inside, None] * float(FACTOR) ** np.arange(1, N_LEVELS + 1)
+        left = np.floor(steps)
+        codes[is_inside] = i * _SPAN + left % N_COUNTERS + (steps - left)
+    return codes
 
 
-def encode_clusters(numbers, clusters):
-    """Encode the numbers of columns by the levels of each of their clusters.
+def place_counters(n_clusters):
+    """Return the sizes and the places of the counts of levels, as `LevelCountsMechanism` has them.
+
+    Knots of a level of a cluster take turns at its counters, whose sums are those of `SIZE` numbers
+    for each cluster.
 
     Parameters
     ----------
-    numbers : dict of str to ndarray of shape (n,)
-    clusters : dict of str to list of (float, float)
-        Disjoint cells: only one of them has weights of a number.
+    n_clusters : sequence of int
+        Numbers of clusters of the columns.
 
     Returns
     -------
-    ndarray of shape (n, n_clusters * SIZE)
-        Non-negative, with norms of at most 1.
+    sizes : list of int
+    places : ndarray of int
     """
-    encoded = [encode_locations(numbers[n], *cells) for n in clusters for cells in clusters[n]]
-    return np.hstack(encoded) / np.sqrt(len(clusters))
+    sizes, places, start = [], [], 0
+    turns = np.arange(_SPAN) % N_COUNTERS
+    for n in n_clusters:
+        sizes += N_LEVELS * [n * _SPAN + 1]
+        for level in range(N_LEVELS):
+            first = start + SIZE * np.arange(n)[:, None] + level * N_COUNTERS
+            places.append(np.append(first + turns, -1))
+        start += n * SIZE
+    return sizes, np.concatenate(places)
 
 
 def find_cells(knots, counts, std, n_values):
@@ -138,7 +145,7 @@ def read_locations(counts, std, n_values, lower, upper, unit=None):
     Parameters
     ----------
     counts : ndarray of shape (SIZE,)
-        Noisy sum of what `encode_locations` gives, times √N_LEVELS.
+        Noisy counts of what `encode_locations` gives.
     std : float
         Standard deviation of its noise.
     n_values : float

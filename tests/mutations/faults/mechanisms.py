@@ -408,6 +408,18 @@ PRIVACY = {
         "weights",
         level_counts("sums_are_those_of_encoded_rows"),
     ),
+    "columns share counts of levels": Fault(
+        "mechanisms.level_counts:LevelCountsMechanism.__init__",
+        "sum(map(len, counted)) > len(set().union(*counted))",
+        "False",
+        level_counts("columns_share_no_counts"),
+    ),
+    "levels that are not counted are": Fault(
+        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "self.places[levels.flatten().cpu()] % len(total)",
+        "self.places[levels.flatten().cpu()].clamp(min=0)",
+        level_counts("levels_share_counts_within_a_column"),
+    ),
     "counts of levels are rounded to nearest": Fault(
         "mechanisms.level_counts:LevelCountsMechanism._add_up",
         "to_grid(weights / math.sqrt(len(self.sizes)), scale).long()",

@@ -48,17 +48,17 @@ PRIVACY = {
         "upper - np.roll(lower, 1)",
         rules("a_difference_is_of_the_cells_of_one_row"),
     ),
-    "locations of a record weigh as many times as there are levels": Fault(
-        "tables.inference.location:encode_locations",
-        "weights.reshape(len(numbers), SIZE) / np.sqrt(N_LEVELS)",
-        "weights.reshape(len(numbers), SIZE)",
-        location("a_record_adds_a_vector_of_norm_one_at_most"),
+    "turns at the counters end one too early": Fault(
+        "tables.inference.location:place_counters",
+        "% N_COUNTERS",
+        "% (N_COUNTERS - 1)",
+        location("a_record_adds_two_neighbouring_counters_of_each_level"),
     ),
-    "locations of a record weigh as many times as there are columns": Fault(
-        "tables.inference.location:encode_clusters",
-        "np.hstack(encoded) / np.sqrt(len(clusters))",
-        "np.hstack(encoded)",
-        location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
+    "numbers in no cluster have a location": Fault(
+        "tables.inference.location:place_counters",
+        "np.append(first + turns, -1)",
+        "np.append(first + turns, start)",
+        location("a_record_is_at_one_place_of_each_column"),
     ),
     "clusters of a column overlap": Fault(
         "tables.inference.location:find_clusters",
@@ -248,7 +248,7 @@ FUNCTION = {
         "tables.inference.columns:SchemaInference._encode_locations",
         "np.where(np.isin(values, atoms[name]), np.nan, values)",
         "values",
-        location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
+        location("a_record_is_at_one_place_of_each_column"),
     ),
     "a declared format comes after numbers": Fault(
         "curator.texts:read_text",
