@@ -50,9 +50,9 @@ PRIVACY = {
     ),
     "turns at the counters end one too early": Fault(
         "tables.inference.location:place_counters",
-        "% N_COUNTERS",
-        "% (N_COUNTERS - 1)",
-        location("a_record_adds_two_neighbouring_counters_of_each_level"),
+        "np.arange(_SPAN) % N_COUNTERS",
+        "np.arange(_SPAN) % (N_COUNTERS - 1)",
+        location("levels_are_read_down_to_the_width_of_the_values"),
     ),
     "numbers in no cluster have a location": Fault(
         "tables.inference.location:place_counters",
