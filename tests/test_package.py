@@ -4,6 +4,7 @@ import ast
 import graphlib
 import importlib
 import inspect
+import os
 import pickle
 import subprocess
 import sys
@@ -43,32 +44,44 @@ def test_names_that_are_not_there():
         from skdpgen import nothing  # noqa: F401
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import skdpgen; assert 'torch' not in sys.modules; skdpgen.base.BaseGenerator",
-        "import skdpgen; assert not {'numpy', 'dp_accounting', 'autodp', 'ot'} & {*sys.modules}",
-        "from skdpgen import *; DPSWFlowSampler(epsilon=2.0)",
-        "import skdpgen.privacy; skdpgen.privacy.Curator; "
-        "leaves = ('auditing', 'federated', 'engines.files'); "
-        "assert not {f'skdpgen.{leaf}' for leaf in leaves} & {*sys.modules}; "
-        "skdpgen.privacy.audit_fit, skdpgen.privacy.FederatedFit",
-        "import skdpgen.auditing; assert callable(skdpgen.audit)",
-        "from skdpgen import DPSWFlowSampler; "
-        "others = {'autodp', 'mpmath', 'matplotlib', 'ot', 'dask', 'pyspark', 'polars', 'duckdb'}; "
-        "assert not others & {*sys.modules}",
-        "import skdpgen.evaluation; assert 'matplotlib' not in sys.modules",
-        "from sklearn.datasets import load_iris; from skdpgen import *; "
-        "data = load_iris(as_frame=True); "
-        "few = {'epsilon': 1.0, 'n_steps': 2, 'random_state': 0}; "
-        "DPSWFlowSampler(**few).fit(data.frame).sample(3); "
-        "DPSlicedWassersteinGenerator(**few, bounds=(0, 8)).fit(data.data.to_numpy()).sample(3); "
-        "LDPEntropicGAN(**few, bounds=(0, 8)).fit(data.data.to_numpy()).sample(3); "
-        "assert not {'torch._dynamo', 'autodp', 'matplotlib', 'ot'} & {*sys.modules}",
-    ],
-)
-def test_imports_in_a_fresh_process(code):
-    subprocess.run([sys.executable, "-c", f"import sys; {code}"], check=True)
+# Each runs in a process of its own, the first before libraries that others share are imported.
+IMPORTS = [
+    "import skdpgen; assert 'torch' not in sys.modules; "
+    "assert not {'numpy', 'dp_accounting', 'autodp', 'ot'} & {*sys.modules}; "
+    "skdpgen.base.BaseGenerator",
+    "from skdpgen import *; DPSWFlowSampler(epsilon=2.0)",
+    "import skdpgen.privacy; skdpgen.privacy.Curator; "
+    "leaves = ('auditing', 'federated', 'engines.files'); "
+    "assert not {f'skdpgen.{leaf}' for leaf in leaves} & {*sys.modules}; "
+    "skdpgen.privacy.audit_fit, skdpgen.privacy.FederatedFit",
+    "import skdpgen.auditing; assert callable(skdpgen.audit)",
+    "from skdpgen import DPSWFlowSampler; "
+    "others = {'autodp', 'mpmath', 'matplotlib', 'ot', 'dask', 'pyspark', 'polars', 'duckdb'}; "
+    "assert not others & {*sys.modules}",
+    "import skdpgen.evaluation; assert 'matplotlib' not in sys.modules",
+    "from sklearn.datasets import load_iris; from skdpgen import *; "
+    "data = load_iris(as_frame=True); "
+    "few = {'epsilon': 1.0, 'n_steps': 2, 'random_state': 0}; "
+    "DPSWFlowSampler(**few).fit(data.frame).sample(3); "
+    "DPSlicedWassersteinGenerator(**few, bounds=(0, 8)).fit(data.data.to_numpy()).sample(3); "
+    "LDPEntropicGAN(**few, bounds=(0, 8)).fit(data.data.to_numpy()).sample(3); "
+    "assert not {'torch._dynamo', 'autodp', 'matplotlib', 'ot'} & {*sys.modules}",
+]
+FORKS = """
+import os, sys
+for i, code in enumerate(sys.argv[1:]):
+    if i == 1:
+        import numpy, pandas, sklearn.datasets, torch
+    if not (child := os.fork()):
+        exec(code)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, code
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_imports_in_a_fresh_process():
+    subprocess.run([sys.executable, "-c", FORKS, *IMPORTS], check=True)
 
 
 def test_estimators_are_pickled_by_their_own_homes():

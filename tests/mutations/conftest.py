@@ -1,5 +1,21 @@
 """At the end of a run, how many mutations of each kind were caught, and which were not."""
 
+import pytest
+
+_COLLECTED = pytest.StashKey()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    config.stash[_COLLECTED] = {item.nodeid for item in items}
+
+
+@pytest.fixture
+def collected(pytestconfig):
+    """Names of all tests that this run collected, with and without their parameters."""
+    names = pytestconfig.stash[_COLLECTED]
+    return names | {name.partition("[")[0] for name in names}
+
 
 def pytest_terminal_summary(terminalreporter):
     outcomes = {}
