@@ -48,10 +48,10 @@ PRIVACY = {
         "upper - np.roll(lower, 1)",
         rules("a_difference_is_of_the_cells_of_one_row"),
     ),
-    "turns at the counters end one too early": Fault(
+    "turns at the counters begin one too late": Fault(
         "tables.inference.location:place_counters",
         "np.arange(_SPAN) % N_COUNTERS",
-        "np.arange(_SPAN) % (N_COUNTERS - 1)",
+        "(np.arange(_SPAN) + 1) % N_COUNTERS",
         location("levels_are_read_down_to_the_width_of_the_values"),
     ),
     "numbers in no cluster have a location": Fault(
@@ -408,7 +408,7 @@ FUNCTION = {
     ),
     "even numbers with fractions identify records": Fault(
         "tables.inference.identifiers:may_identify",
-        "kind.decimals != 0",
+        "not is_whole",
         "False",
         identifiers("numbers_that_may_identify_records_are_named[10.0]"),
     ),
