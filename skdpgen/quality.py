@@ -43,8 +43,8 @@ CAUSES = {
     "looks": "By released counts, columns {} are taken for texts. Declare how dates and numbers "
     "are written, as Unknown(date_format='%d/%m/%Y') or Unknown(thousands=' '), and convert times "
     "and quantities to numbers, such as minutes.",
-    "dates as numbers": "Columns {} hold dates as whole numbers, such as 20240131, by released "
-    "counts: synthetic values may be no dates. Convert them, as with "
+    "dates as numbers": "Columns {} hold dates as whole numbers, such as 20240131 or 202401, by "
+    "released counts: synthetic values may be no dates. Convert them, as with "
     "pandas.to_datetime(X[name], format='%Y%m%d').",
     "fractions": "Columns {} have times finer than milliseconds, by released counts, and come back "
     "in milliseconds. If these suffice, declare Date(unit='millisecond'); if not, give seconds as "

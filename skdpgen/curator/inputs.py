@@ -237,8 +237,8 @@ def check_labels(
     if y.dtype.kind == "f" and not is_categorical:
         if not are_numbers:
             warnings.warn(
-                f"y has dtype {y.dtype} and is taken for numbers. If it holds labels, pass "
-                "classes=[...]; if numbers, y_bounds=(lower, upper).",
+                "y holds floats and is taken for numbers. If it holds labels, pass classes=[...]; "
+                "if numbers, y_bounds=(lower, upper).",
                 FitQualityWarning,
                 stacklevel=5,
             )
@@ -267,6 +267,8 @@ def _labels_to_array(y, are_declared):
     labels = call_quietly(np.asarray, y)
     if labels is None:
         raise ValueError("y must be labels or numbers: it holds what is neither.")
+    if labels.dtype.kind == "U" and isinstance(y, list | tuple):
+        labels = as_objects(y)  # NumPy makes texts of numbers beside texts
     return _to_native(labels)
 
 

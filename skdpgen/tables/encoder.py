@@ -231,8 +231,8 @@ def check_columns(table, schema):
     lacking = [name for name in schema if name not in table.columns]
     if lacking:
         raise TableError(
-            f"The table lacks columns {lacking}; drop them from the schema with "
-            "schema.drop(...) if there are none."
+            f"The table, or a chunk of it, lacks columns {lacking}: give them in all chunks, or "
+            "drop them from a declared schema with schema.drop(...)."
         )
     # Left out without a word, they would be missing from the synthetic rows.
     extra = [name for name in table.columns if name not in schema]

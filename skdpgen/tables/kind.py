@@ -49,6 +49,11 @@ class TableKind:
                 raise ValueError("Give y or target, not both.")
             # The schema declares the target as well: the one name that X does not have.
             lacking = [name for name in schema if name not in names]
+            if not lacking and y.name in names:
+                raise ValueError(
+                    f"X has a column {y.name!r} as well, which is the name of y: rename y, or give "
+                    f"target={y.name!r}."
+                )
             if len(lacking) != 1:
                 raise ValueError(
                     "y must be the one column of the schema that X lacks; X lacks "

@@ -155,7 +155,9 @@ def test_floats_are_numbers(dtype):
 
 @pytest.mark.parametrize("labels", [[0.0, 1.0, 1.0], [0.5, np.nan, 2.0]])
 def test_floats_are_said_to_be_taken_for_numbers_by_their_dtype_alone(labels):
-    with pytest.warns(FitQualityWarning, match=r"float64 and is taken for numbers.*classes=\["):
+    with pytest.warns(
+        FitQualityWarning, match=r"y holds floats and is taken for numbers.*classes=\["
+    ):
         check_labels(np.array(labels), 3)
 
 

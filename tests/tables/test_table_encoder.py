@@ -626,7 +626,7 @@ def test_cells_that_are_refused_are_not_quoted(encoder, table, name, cells, mess
         (lambda table: table["age"], "must be a pandas DataFrame; got Series"),
         (
             lambda table: table.drop(columns=["age", "ill"]),
-            "lacks columns \\['age', 'ill'\\]; drop",
+            "lacks columns \\['age', 'ill'\\]: give",
         ),
         (
             lambda table: table.assign(x=SECRET, y="secret"),

@@ -36,8 +36,11 @@ _FITTING = {
     "date": ("date",),
     "zoned date": ("zoned date",),
 }
-_MEASURED = {"number": ("number", "decimal comma"), "date": ("date",)}
-_MEASURED["zoned date"] = ("zoned date",)
+# Dates with and without a zone are dates: those of the fewer ones are lost, and named.
+_MEASURED = {
+    "number": ("number", "decimal comma"),
+    **dict.fromkeys(["date", "zoned date"], ("date", "zoned date")),
+}
 
 
 def encode_kinds(table, styles):
@@ -104,7 +107,9 @@ def find_kinds(unknown, noisy, n_rows):
         styles[name] = _choose_style(style, of_cells)
         share = _share_lost(chosen, styles[name], of_cells, least)
         if share > 0:
-            lost[name] = f"{share:.1%}"
+            others = {"date": "zoned date", "zoned date": "date"}.get(chosen)
+            are_dates = others is not None and of_cells[others] > max(share * sum(row) / 2, least)
+            lost[name] = f"{share:.1%}" + are_dates * ": dates with and without time zones"
         look = max(LOOKS, key=of_cells.__getitem__)
         if of_cells[look] > max(_MEASURED_SHARE * sum(row), least):
             looks[name] = f"look like {look}"

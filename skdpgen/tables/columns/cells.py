@@ -14,6 +14,8 @@ from ...curator.record_functions import call_quietly
 
 # Names that pandas gives to cells which are all numbers.
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+# Quotients by smaller floats overflow.
+_SMALLEST = np.finfo(np.float64).tiny
 
 
 def find_present(values):
@@ -32,8 +34,14 @@ def read_numbers(column):
     -------
     present : ndarray of bool of shape (n,)
     numbers : ndarray of shape (n_present,)
-        NaN for a cell that is no number, or that is too large for a float.
+        NaN for a cell that is no number, or that is too large for a float; 0 for one that is so
+        small that its reciprocal is.
     """
+    present, numbers = _read_numbers(column)
+    return present, np.where(np.abs(numbers) < _SMALLEST, 0.0, numbers)
+
+
+def _read_numbers(column):
     if getattr(column.dtype, "kind", "O") in "iuf":
         values = column.to_numpy(np.float64, na_value=np.nan)
     else:

@@ -46,7 +46,7 @@ def find_levels(numbers):
     """Return the position of the coarsest step of which each number is a multiple.
 
     After those of `STEPS` follow those of `ENDS`, of numbers with more digits, of 0, and of dates
-    such as 20240131. Numbers that are not finite have the position -1.
+    such as 20240131 or 202401. Numbers that are not finite have the position -1.
     """
     # Columns have few distinct values; -0.0 and 0.0 are multiples of the same steps.
     numbers, where = np.unique(numbers, return_inverse=True)
@@ -66,6 +66,9 @@ def find_levels(numbers):
     months, days = whole // 100 % 100, whole % 100
     is_date = (whole >= 1900_00_00) & (whole < 2101_00_00) & (whole == np.floor(whole))
     is_date &= (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
+    # Without days, a year and a month.
+    is_month = (whole >= 1900_00) & (whole < 2101_00) & (whole == np.floor(whole))
+    is_date |= is_month & (days >= 1) & (days <= 12)
     levels[is_date] = len(DECIMALS_OF) + 2
     return levels[where]
 

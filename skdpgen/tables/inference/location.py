@@ -194,7 +194,8 @@ def _join_levels(coarse, fine):
 def read_value(counts, std, n_values, lower, upper, unit=None):
     """Return the one value that nearly all values in a cluster equal, or None if they differ.
 
-    Without a unit, it is the number with the fewest digits at which the finest cells may be.
+    Without a unit, it is the number with the fewest digits at which the finest cells may be; None
+    if these are so many that any number would have one, such as 1/3, as it equals no value.
 
     Parameters
     ----------
@@ -215,8 +216,12 @@ def read_value(counts, std, n_values, lower, upper, unit=None):
     value = float(pair @ weights / weights.sum())
     if unit is not None:
         return round(value / unit) * unit
-    texts = (f"{value:.{n_digits}g}" for n_digits in range(1, 18))
-    return next(float(text) for text in texts if pair[0] <= float(text) <= pair[1])
+    for n_digits in range(1, 18):
+        found = float(f"{value:.{n_digits}g}")
+        if pair[0] <= found <= pair[1]:
+            is_chance = 10.0 ** (n_digits + 1) * (pair[1] - pair[0]) > abs(value)
+            return None if is_chance and found != 0 else found
+    return None
 
 
 def _descend(counts, std, n_values, lower, upper, finest):

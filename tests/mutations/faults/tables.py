@@ -23,6 +23,7 @@ from ..ids import (
     rules,
     schema,
     schema_report,
+    strange,
     strata,
     table_encoder,
     tables,
@@ -190,6 +191,30 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "a value that nothing equals is a point mass": Fault(
+        "tables.inference.location:read_value",
+        "is_chance and found != 0",
+        "False",
+        strange("few_values_that_are_no_short_numbers_are_within_the_range[thirds]"),
+    ),
+    "dates with and without zones outvote each other": Fault(
+        "tables.columns.cell_kinds:_choose_type",
+        "count(_MEASURED.get(chosen, ()))",
+        'count((chosen,) if "date" in chosen else _MEASURED.get(chosen, ()))',
+        strange("most_dates_of_a_column_with_and_without_zones_are_dates"),
+    ),
+    "months of years are numbers": Fault(
+        "tables.columns.heaps:find_levels",
+        "is_date |= is_month & (days >= 1) & (days <= 12)",
+        "pass",
+        strange("findings[months-dates as numbers]"),
+    ),
+    "dates that lack a zone are not named as such": Fault(
+        "tables.columns.cell_kinds:find_kinds",
+        "of_cells[others] > max(share * sum(row) / 2, least)",
+        "False",
+        strange("findings[zones-other type: 50.0%: dates with and without time zones]"),
+    ),
     "whole numbers are looked for as far as floats hold fractions": Fault(
         "tables.columns.values:find_farthest",
         "not decimals",
