@@ -692,14 +692,14 @@ def test_a_dump_of_mysql():
 
 def test_a_script_of_sql_server():
     pytest.importorskip("sqlglot")
-    with lost("'Name': length 50"):
+    with lost("'Name': length 50", "'When': fractions of seconds finer than milliseconds"):
         schema = Schema.from_metadata(TSQL)
     assert dict(schema) == {
         "Id": Identifier(),
         "Name": Category(),
         "Note": TEXTS,
         "Active": Boolean(),
-        "When": Date(unit="second", missing=True),
+        "When": Date(unit="millisecond", missing=True),
     }
 
 
@@ -719,6 +719,12 @@ def test_a_script_of_sql_server():
         ("x DATE CHECK (x >= '2020-01-01')", Date("2020-01-01", missing=True)),
         ("x BOOLEAN NOT NULL", Boolean()),
         ("x TIMESTAMP", Date(unit="second", missing=True)),
+        ("x TIMESTAMP(0)", Date(unit="second", missing=True)),
+        ("x TIMESTAMP(3) WITH TIME ZONE", Date(unit="millisecond", missing=True, zone="UTC")),
+        (
+            "x DATETIME(3) CHECK (x >= '2020-01-01 00:00:00.25')",
+            Date("2020-01-01T00:00:00.250", unit="millisecond", missing=True),
+        ),
         ("x", Unknown()),
     ],
 )
@@ -819,6 +825,7 @@ EXACT = Schema(
         "ok": Boolean(),
         "day": Date("2020-01-01", "2020-12-31"),
         "at": Date("2020-01-01T12:00:00", unit="second", missing=True, zone="Europe/Vienna"),
+        "exact": Date("2020-01-01T00:00:00.250", "2020-02-01", unit="millisecond"),
         "any": Unknown(),
         "money": Unknown(decimal=",", thousands=".", expected="number"),
         "odd": Unknown(date_format="%d/%m/%Y", expected="date"),
@@ -867,6 +874,7 @@ def test_sdv_keeps_what_it_can_express(tmp_path):
             "ok": Boolean(missing=True),
             "day": Date(missing=True),
             "at": Date(unit="second", missing=True, zone="UTC"),
+            "exact": Date(unit="millisecond", missing=True),
             "odd": Unknown(date_format="%d/%m/%Y", expected="date"),
             "any": Unknown(),
             "size": Ordinal(["S", "L"], missing=True),

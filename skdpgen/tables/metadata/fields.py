@@ -36,6 +36,8 @@ _EXPECTED = {
 }
 # Formats of dates that are read without being stated.
 _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
+# Those of milliseconds.
+_DIGITS = 3
 # Regular expressions of texts with one number of a fixed width, and of a choice of texts.
 _NUMBERED = re.compile(r"\^?([\w /-]*)(?:\[0-9\]|\\d)\{(\d+)\}([\w /-]*)\$?")
 _CHOICE = re.compile(r"\^?(\()?(?:\?:)?([\w /-]+(?:\|[\w /-]+)+)(?(1)\))\$?")
@@ -68,6 +70,8 @@ class Field:
     style : dict
         How numbers or dates are written, if not by default: parameters of `TextStyle`.
     zone : str or None
+    digits : int
+        Digits of fractions of seconds.
     dropped : list of str
         Constraints that no column can express.
     problem : str or None
@@ -89,6 +93,7 @@ class Field:
     is_random: bool = False
     style: dict = field(default_factory=dict)
     zone: str | None = None
+    digits: int = 0
     dropped: list = field(default_factory=list)
     problem: str | None = None
 
@@ -346,7 +351,10 @@ def _round_bound(field, name, decimals, to):
 
 
 def _make_date(field):
-    unit = "day" if field.type == Type.DATE else "second"
+    if field.digits > _DIGITS:
+        field.drop("fractions of seconds finer than", "milliseconds")
+    unit = "millisecond" if field.digits else "second"
+    unit = "day" if field.type == Type.DATE else unit
     lower, upper = (_read_date(field, name) for name in ("lower", "upper"))
     return Date(lower, upper, unit, missing=field.missing, zone=field.zone)
 
@@ -370,7 +378,8 @@ def _read_date(field, name):
         date = date.replace(tzinfo=None)
     if field.type == Type.DATE:
         return str(date.date())
-    return str(date.replace(microsecond=0)).replace(" ", "T")
+    is_fine = bool(field.digits and date.microsecond)
+    return date.isoformat(timespec="milliseconds" if is_fine else "seconds")
 
 
 def _drop_bounds(field):
@@ -382,6 +391,8 @@ def _drop_bounds(field):
 def set_date_format(field: Field, date_format: str) -> None:
     """Read a format of `strptime`; nothing is noted for one of ISO 8601."""
     field.type = Type.DATETIME if re.search("%[HIMSTXcf]", date_format) else Type.DATE
+    # Python's six digits say nothing of how many there are.
+    field.digits = _DIGITS * ("%f" in date_format)
     plain = date_format.replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S").replace("T", " ")
     without_zone = plain.removesuffix("Z").removesuffix("%z").rstrip()
     if without_zone in _ISO:

@@ -190,6 +190,8 @@ def _write(name, column):
         field["type"] = "boolean"
     elif isinstance(column, Date):
         field["type"] = "date" if column.unit == "day" else "datetime"
+        if column.unit == "millisecond":
+            field["format"] = "%Y-%m-%dT%H:%M:%S.%f"
         rules |= _write_bounds(column)
         if column.zone is not None:
             field["tz"] = column.zone

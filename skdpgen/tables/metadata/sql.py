@@ -20,6 +20,8 @@ _LEVEL = re.compile(r"'((?:[^']|'')*)'")
 # Dialects are tried in this order: those of which a sign is in the text, then the others.
 _SIGNS = {"mysql": "`", "tsql": "[", "postgres": ""}
 _DIALECTS = ("postgres", "mysql", "tsql", "sqlite", "oracle", "snowflake", "bigquery")
+# Digits of fractions of seconds by default.
+_DIGITS = {"TIMESTAMP_MS": 3, "TIMESTAMP_NS": 9, "DATETIME2": 7}
 _TYPES = {
     **dict.fromkeys(["TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "INT128"], Type.INTEGER),
     **dict.fromkeys(
@@ -32,8 +34,8 @@ _TYPES = {
     **dict.fromkeys(["MONEY", "SMALLMONEY", "DECFLOAT"], Type.NUMBER),
     **dict.fromkeys(["BOOLEAN", "BIT"], Type.BOOLEAN),
     **dict.fromkeys(["DATE", "DATE32"], Type.DATE),
-    **dict.fromkeys(["DATETIME", "DATETIME2", "DATETIME64", "SMALLDATETIME"], Type.DATETIME),
-    **dict.fromkeys(["TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMP_S", "TIMESTAMP_MS"], Type.DATETIME),
+    **dict.fromkeys(["DATETIME", "DATETIME64", "SMALLDATETIME"], Type.DATETIME),
+    **dict.fromkeys(["TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMP_S", *_DIGITS], Type.DATETIME),
     **dict.fromkeys(["TIMESTAMPTZ", "TIMESTAMPLTZ"], Type.DATETIME),
     **dict.fromkeys(["CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "TEXT", "NAME"], Type.TEXT),
     **dict.fromkeys(["TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "ENUM8", "ENUM16"], Type.TEXT),
@@ -177,6 +179,9 @@ class _Reader:
             field.drop("length", sizes[0])
         if name.startswith("U") and field.type in (Type.INTEGER, Type.NUMBER):
             field.lower = 0
+        if field.type == Type.DATETIME:
+            # As standard SQL, MySQL and DuckDB write them; others do not say how fine they are.
+            field.digits = int(sizes[0]) if sizes else _DIGITS.get(name, 0)
         if name in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
             field.zone = "UTC"
         field.is_random = name == "UUID"
