@@ -20,6 +20,9 @@ COLUMNS = {
     "months": 100 * rng.integers(2000, 2024, N) + rng.integers(1, 13, N),
     "prices": rng.normal(2e5, 5e3, N).astype(int),
     "zones": times.where(is_first, times.dt.tz_localize("UTC").astype(object)),
+    "commas": [
+        f"{x:.3f}".replace(".", ".,"[i % 3 == 0]) for i, x in enumerate(rng.exponential(size=N))
+    ],
     "normal": rng.normal(size=N),
 }
 
@@ -52,6 +55,7 @@ def test_few_values_that_are_no_short_numbers_are_within_the_range(name, sampler
         ("months", "dates as numbers"),
         ("prices", None),
         ("zones", "other type: 50.0%: dates with and without time zones"),
+        ("commas", "other type: 33.3%"),
         ("normal", None),
     ],
 )
@@ -63,6 +67,11 @@ def test_most_dates_of_a_column_with_and_without_zones_are_dates(sampler):
     made = sampler.sample(1000)["zones"]
     assert made.dtype.kind == "M"
     assert 0.4 < made.isna().mean() < 0.6
+
+
+def test_decimal_commas_beside_points_are_no_groups_of_thousands(sampler):
+    """1,085 came back as 1085, since more numbers had a decimal point."""
+    assert sampler.sample(1000)["commas"].max() < 20
 
 
 def test_a_target_with_the_name_of_a_column_is_refused_by_this_name():

@@ -104,7 +104,7 @@ def find_kinds(unknown, noisy, n_rows):
             objects[name] = f"{n_objects / max(sum(row), n_objects):.1%}"
         chosen = _choose_type(name, style.expected, of_cells, std)
         found[name] = _make_column(chosen, style.expected, of_cells, std)
-        styles[name] = _choose_style(style, of_cells)
+        styles[name] = _choose_style(style, of_cells, least)
         share = _share_lost(chosen, styles[name], of_cells, least)
         if share > 0:
             others = {"date": "zoned date", "zoned date": "date"}.get(chosen)
@@ -167,14 +167,19 @@ def _make_column(chosen, expected, counts, std):
     return (Boolean if chosen == "boolean" else Category)(missing=True)
 
 
-def _choose_style(style, counts):
-    """Return the style of numbers: with a decimal comma or with groups, as most that are clear."""
+def _choose_style(style, counts, least):
+    """Return the style of numbers: with a decimal comma or with groups, as most that are clear.
+
+    Beside decimal commas, others are none of groups, even if more numbers have a decimal point.
+    """
     if not style.has_python_numbers:
         return style
     point, group = counts["number"], counts["grouped"]
     decimal, commas = counts["decimal comma"], sum(counts[kind] for kind in _COMMAS)
     # So few commas may be noise, or mistakes.
     if commas <= _FEW_CODES * sum(counts.values()):
+        return style
+    if decimal > group + least and decimal <= point:
         return style
     chosen = COMMA_STYLES[0 if decimal > max(point, group) else 1]
     return replace(style, decimal=chosen.decimal, thousands=chosen.thousands)
@@ -190,5 +195,6 @@ def _share_lost(chosen, style, counts, least):
     fitting = set(_FITTING.get(chosen, _COUNTED))
     if chosen in _FITTING:
         fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}
+        fitting -= set(_COMMAS) if style.has_python_numbers else set()
     lost = [count for kind, count in counts.items() if kind not in fitting]
     return sum(lost) / sum(counts.values()) if sum(lost) > least * math.sqrt(len(lost)) else 0.0

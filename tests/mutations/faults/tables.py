@@ -191,6 +191,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "decimal commas beside decimal points are groups of thousands": Fault(
+        "tables.columns.cell_kinds:_choose_style",
+        "decimal > group + least and decimal <= point",
+        "False",
+        strange("decimal_commas_beside_points_are_no_groups_of_thousands"),
+    ),
     "a value that nothing equals is a point mass": Fault(
         "tables.inference.location:read_value",
         "is_chance and found != 0",
