@@ -186,7 +186,7 @@ def fit_to_tables(
     rows = training.finish(lambda: rows.draw(batch, generator))
     if multi_way is not None:
         rows.to_knots = refinement.to_knots().float()
-    match_moments(rows.to(device), tables, marginals, subsets, coarsen, generator)
+    match_moments(rows.to(device), tables, marginals, subsets, coarsen, generator, n_steps)
     rows.cpu()
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
     match_marginals(rows, fine, n_batches * [batch], generator)
@@ -264,6 +264,7 @@ def match_moments(
     subsets: list[SubsetsTarget],
     coarsen: torch.Tensor | None,
     generator: torch.Generator,
+    n_steps: int = CONSTANTS.n_iterations,
 ) -> None:
     """Change rows to match moments that are clear of noise; see `find_clear_moments`.
 
@@ -278,6 +279,8 @@ def match_moments(
     coarsen : tensor or None
         Map from the levels of rows to those of the tables.
     generator : torch.Generator
+    n_steps : int
+        Largest number of iterations, of which there are never more than `CONSTANTS.n_iterations`.
     """
     codes, sizes = rows.draw(rows.n_codes, generator), tables[0].sizes
     counts = np.array([stratum.n_records for stratum in marginals])
@@ -314,7 +317,7 @@ def match_moments(
         ]
         return torch.stack(gaps).sum()
 
-    minimize_exactly(rows, loss, CONSTANTS.n_iterations)
+    minimize_exactly(rows, loss, min(n_steps, CONSTANTS.n_iterations))
 
 
 def _expect_tables(released, levels, n_records):
