@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from skdpgen.accounting import accountants
+from skdpgen.learners.training import descend_to_noise
 
 
 def pytest_addoption(parser):
@@ -86,6 +87,19 @@ def name_entropy(request):
     else:
         with _keys_of(request.node.nodeid):
             yield
+
+
+@pytest.fixture(scope="module")
+def few_steps():
+    """Let fits of a module take a few steps, where no test of it tells how well they learn."""
+
+    def descend(training, loss, noise_energy, n_steps, verbose=0):
+        return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), verbose)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for learner in ("histories", "normals", "particles", "sketch", "tables"):
+            patch.setattr(f"skdpgen.learners.{learner}.descend_to_noise", descend)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -143,6 +143,9 @@ def run(name, n_steps):
     return device, estimator
 
 
+@pytest.mark.default(
+    "flow, components", "network, rows", "gradients in weights", "aggregates", "local"
+)
 @pytest.mark.filterwarnings("ignore::skdpgen.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::skdpgen.exceptions.FitQualityWarning")
 @pytest.mark.parametrize("name", METHODS)
@@ -158,6 +161,7 @@ def test_steps_compute_on_the_device(name, monkeypatch):
     assert np.isfinite(X).all()
 
 
+@pytest.mark.default("flow", "network")
 @pytest.mark.filterwarnings("ignore::skdpgen.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("name", ["flow", "flow, components", "network"])
 def test_steps_after_a_release_wait_for_nothing(name):

@@ -15,7 +15,6 @@ from sklearn.datasets import load_digits
 import skdpgen
 from skdpgen import Boolean, Number, Schema
 from skdpgen._cli.parser import make_parser
-from skdpgen.learners.training import descend_to_noise
 
 DOC = Path(__file__).parents[1] / "doc"
 SECTIONS = ("getting_started", "how_to", "privacy", "estimators")
@@ -79,11 +78,6 @@ def name_what_pages_speak_of(generator):
     return names | {name: getattr(skdpgen, name) for name in skdpgen.__all__}
 
 
-def train_hardly(training, loss, noise_energy, n_steps, verbose=0):
-    """Stand in for training, of whose length snippets do not tell."""
-    return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), verbose)
-
-
 # Searches fit many candidates.
 MARKS = {
     "searches": pytest.mark.slow,
@@ -100,11 +94,9 @@ MARKS = {
         if read_blocks(page, "python")
     ],
 )
-def test_snippets_run_in_the_order_of_their_page(page, generator, tmp_path, monkeypatch):
+def test_snippets_run_in_the_order_of_their_page(page, generator, few_steps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sklearn.datasets.load_digits", few_digits)
-    for learner in ("histories", "normals", "particles", "sketch", "tables"):
-        monkeypatch.setattr(f"skdpgen.learners.{learner}.descend_to_noise", train_hardly)
     with warnings.catch_warnings():
         # So few rows give many warnings of bad quality; those that a page is about are in its text.
         warnings.simplefilter("ignore")

@@ -130,6 +130,7 @@ DECLARED = {
 }
 
 
+@pytest.mark.default("10.0-*")
 @pytest.mark.parametrize("name", DECLARED)
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_declared_columns_are_silent(name, epsilon):

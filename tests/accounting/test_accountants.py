@@ -320,6 +320,7 @@ def test_rounding_makes_no_moment_negative(q):
 # --- privacy loss distributions against exact references, T = 1 --------------------------------
 
 
+@pytest.mark.default("10-*", "2-*", "40-25-False-0.3")
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(
     ("d", "k", "orthogonal"), [(10, 4, False), (10, 4, True), (40, 25, False), (2, 1, False)]
@@ -382,6 +383,7 @@ def test_delta_of_one_fixed_size_sample_is_the_closed_form(q):
 # --- replace_one --------------------------------------------------------------------------------
 
 
+@pytest.mark.default("0.1-30", "0.01-1")
 @pytest.mark.parametrize(("q", "T"), [(0.01, 1), (0.1, 30), (0.5, 3)])
 def test_replace_one_pair_matches_dp_accounting(q, T):
     # Their sensitivity is the radius, ours the diameter.

@@ -193,6 +193,7 @@ def test_poisson_moments_under_replace_one_ask_for_more_noise():
     assert pld < rdp < 3 * pld
 
 
+@pytest.mark.default("300.0")
 @pytest.mark.parametrize("epsilon", [300.0, 1e4])
 def test_huge_budgets_are_priced_by_losses(epsilon):
     shape = {"n_features": 20, "n_projections": 50}

@@ -266,6 +266,7 @@ def test_noise_that_follows_from_the_record(monkeypatch):
     assert "noise depends on the record" in reasons
 
 
+@pytest.mark.default("auto", "auto, replaced", "auto, few records", "declared")
 @pytest.mark.parametrize(
     ("estimator", "n_samples", "n_features", "least"),
     [
@@ -311,6 +312,7 @@ def scale_noise_of(mechanism, monkeypatch, factor, is_changed):
 UNEQUAL = "noise fails the test of equal scale for both neighbours"
 
 
+@pytest.mark.default("*-present", "slice sketch-*", "tables-*")
 # That a record halves the noise looks like that its absence doubles it, but for the scale.
 @pytest.mark.parametrize("is_present", [True, False], ids=["present", "absent"])
 @pytest.mark.parametrize(

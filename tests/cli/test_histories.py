@@ -18,7 +18,7 @@ RUN = ["histories", *GIVEN, "--epsilon", "5", "-o", "out"]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(few_steps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     patients = pd.DataFrame(

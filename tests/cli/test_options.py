@@ -68,6 +68,7 @@ FORMS = {
 }
 
 
+@pytest.mark.default("commas for decimals*", "utf-16", "of the US")
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_csv_files(folder, infer, form):

@@ -59,6 +59,7 @@ def test_archives_are_refused_for_nothing(suffix, folder, infer, capsys):
     assert "unpack it" in said or "must end in .csv" in said
 
 
+@pytest.mark.default("CRLF", "byte order mark")
 @pytest.mark.parametrize(
     ("start", "end", "encoding"),
     [("", "\r\n", "utf-8"), ("", "\n\n", "utf-8"), ("", "\r", "utf-8"), ("\ufeff", "\n", "utf-8")],
@@ -118,7 +119,7 @@ NAMED = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(few_steps, tmp_path_factory):
     """One synthesis of all columns: the table, and the findings that the schema file has."""
     from skdpgen.__main__ import main
 

@@ -207,16 +207,19 @@ def test_one_cell_changes_nothing_for_other_records(column, container):
         return (CONTAINERS | MORE_CONTAINERS)[container](change(column, cell))
 
     # Chunks are read cell by cell, all of these here; a table in memory with every third.
-    chosen = CELLS if "chunks" in container else CELLS[list(DECLARED).index(column) % 3 :: 3]
+    third = CELLS[list(DECLARED).index(column) % 3 :: 3]
+    chosen = CELLS if "chunks" in container else third
     # The dtypes of a table in memory are public, and so is what follows from them.
     check(make, read, DECLARED, chosen=chosen, has_stated_dtypes=container == "whole")
     if container not in ("whole", "partitions"):
-        check(make, read, UNKNOWN, chosen=chosen)
+        # Columns of unknown type are read alike, whichever they are.
+        check(make, read, UNKNOWN, chosen=third)
 
 
 @pytest.mark.parametrize("column", OPEN)
 def test_one_cell_changes_no_counts_of_other_records(column):
-    check(lambda cell: read_chunks(change(column, cell), 7), read, OPEN)
+    chosen = CELLS[list(OPEN).index(column) % 2 :: 2]
+    check(lambda cell: read_chunks(change(column, cell), 7), read, OPEN, chosen=chosen)
 
 
 def test_without_one_reading_the_cells_of_a_chunk_would_decide_for_each_other():

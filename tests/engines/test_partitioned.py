@@ -150,6 +150,7 @@ def make_visits(n=400, n_persons=30):
     return make_table(n).assign(patient=names[whose])
 
 
+@pytest.mark.default("stops0-1", "stops[12]-3")
 @pytest.mark.parametrize("max_rows", [1, 3])
 @pytest.mark.parametrize("stops", [[], [0, 1, 1, 2, 300], range(0, 400, 20)])
 def test_persons_in_partitions_give_what_the_table_gives(max_rows, stops):

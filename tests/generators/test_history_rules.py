@@ -169,6 +169,7 @@ def list_objects(table, make):
     )
 
 
+@pytest.mark.default("texts", "one of texts", "date", "polars")
 @pytest.mark.parametrize(
     "convert",
     [

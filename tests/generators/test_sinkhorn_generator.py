@@ -149,6 +149,7 @@ def test_a_mean_is_found_through_the_noise():
     assert_allclose(generator.sample(4000).mean(0), X.mean(0), atol=0.1)
 
 
+@pytest.mark.default("adam")
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_moments_without_noise(optimizer):
     X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))

@@ -380,6 +380,7 @@ def test_pickles_hold_no_rows_and_sample_alike(five_gaussians):
 # Tables.
 
 
+@pytest.mark.default("resample", "sketch")
 @pytest.mark.parametrize("release", RELEASES)
 def test_tables(release):
     rng = np.random.RandomState(0)

@@ -79,6 +79,7 @@ def test_cells_that_the_model_lacks_count():
     assert found.std_error > found.noise
 
 
+@pytest.mark.default("columns0-*", "columns1-group", "columns2-None", "columns3-flag")
 @pytest.mark.parametrize("target", [None, "flag", "group"])
 @pytest.mark.parametrize("columns", [["x"], ["flag"], ["x", "flag"], ["x", "group", "flag"]])
 def test_features_of_records_add_up_to_what_was_released(target, columns):

@@ -377,6 +377,7 @@ class Point:
     b: str
 
 
+@pytest.mark.default("list-*", "tuple-dict")
 @pytest.mark.parametrize(
     "make_record", [dict, collections.OrderedDict, collections.UserDict, Row, Point]
 )
@@ -553,6 +554,7 @@ UNNAMED = {
 }
 
 
+@pytest.mark.default("*-positions", "cells0-*")
 @pytest.mark.parametrize("name", UNNAMED)
 @pytest.mark.parametrize("cells", [WORDS, pd.Categorical(WORDS), pd.date_range("2020", periods=80)])
 def test_tables_without_names_are_refused_with_what_to_do(name, cells):

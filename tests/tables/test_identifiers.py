@@ -203,6 +203,7 @@ def make_numbers(n):
     return keys, others
 
 
+@pytest.mark.default("10.0")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("epsilon", [4.0, 10.0])
 def test_numbers_that_may_identify_records_are_named(epsilon):

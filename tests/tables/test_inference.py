@@ -611,6 +611,7 @@ def test_cells_that_are_lost_are_warned_of(n_texts, warns):
 OBJECTS = [[7], b"7", {"a": 7}, pd.Period("2020"), pd.Interval(0, 7), 7j, object(), pd.Index([7])]
 
 
+@pytest.mark.default("list", "Interval", "bytes")
 @pytest.mark.parametrize("cell", OBJECTS, ids=lambda cell: type(cell).__name__)
 def test_objects_of_no_column_type_are_told_from_missing_cells(cell, recwarn):
     """Half of a column could be lost without a word, as missing cells are."""
@@ -802,6 +803,7 @@ def test_a_target_of_few_levels_has_fewer_knots_found():
     assert 5 < affordable[1] < affordable[0] < 16
 
 
+@pytest.mark.default("14")
 @pytest.mark.parametrize("n_values", [14, 17])
 def test_few_values_have_a_knot_or_an_atom_where_noise_leaves_few_knots(n_values):
     rng = np.random.RandomState(0)

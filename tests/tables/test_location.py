@@ -308,6 +308,7 @@ SCALES = [
 ]
 
 
+@pytest.mark.default("1000000.0-0.01", "0-1000000000000000.0", "0-1e-12", "-273.15-0.5", "0-1.0")
 @pytest.mark.parametrize(("level", "scale"), SCALES)
 def test_numbers_are_found_at_any_level_and_scale(level, scale):
     rng = np.random.default_rng(0)
@@ -409,6 +410,7 @@ def test_decimal_commas_are_told_from_groups():
         assert made.median() == pytest.approx(45 if made.max() < 1000 else 45_000, rel=0.3)
 
 
+@pytest.mark.default("False--*", "False-%-1", "True-$-1", "True-%-2")
 @pytest.mark.parametrize("decimals", [0, 1, 2])
 @pytest.mark.parametrize("sign", ["", "$", "%"])
 @pytest.mark.parametrize("is_european", [False, True])
