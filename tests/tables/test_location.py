@@ -233,9 +233,19 @@ def test_nothing_is_beyond_a_cap():
 def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():
     rng = np.random.default_rng(0)
     values = rng.lognormal(3, 1, 2000)
-    values[:200] = math.pi * 2500
+    # Too near to 7777 for the finest cells, and none of them equals it.
+    values[:200] = 7777 + 1e-9 * rng.uniform(1, 2, 200)
     with pytest.warns(FitQualityWarning, match="'x'.*may have values beyond"):
         infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)
+
+
+def test_one_value_that_no_short_number_equals_stays_in_the_range():
+    rng = np.random.default_rng(0)
+    values = rng.lognormal(3, 1, 2000)
+    values[:200] = math.pi * 2500
+    with pytest.warns(FitQualityWarning, match="'x'.*values apart from the others"):
+        found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)["x"]
+    assert found.upper > math.pi * 2500
 
 
 def test_values_apart_that_are_not_located_are_named():
