@@ -108,8 +108,9 @@ def find_kinds(unknown, noisy, n_rows):
         share = _share_lost(chosen, styles[name], of_cells, least)
         if share > 0:
             others = {"date": "zoned date", "zoned date": "date"}.get(chosen)
-            are_dates = others is not None and of_cells[others] > max(share * sum(row) / 2, least)
-            lost[name] = f"{share:.1%}" + are_dates * ": dates with and without time zones"
+            lost[name] = f"{share:.1%}"
+            if others and of_cells[others] > max(share * sum(row) / 2, least):
+                lost[name] += ": dates with and without time zones"
         look = max(LOOKS, key=of_cells.__getitem__)
         if of_cells[look] > max(_MEASURED_SHARE * sum(row), least):
             looks[name] = f"look like {look}"
