@@ -195,13 +195,15 @@ class HistoryTask:
 
 def _split_columns(options, separate):
     """Return the options of each table, of which --drop and --na-values name columns of either."""
+    dropped, markers = list_dropped(options), options.na_values
+    if not dropped and not markers:
+        return separate
     names = {}
     for table, one in separate.items():
         check_table(one)
         plain = Namespace(**{**vars(one), "drop": [], "na_values": [], "schema": None})
         names[table] = open_table(plain, lambda texts: texts).names()
     known = set().union(*names.values())
-    dropped, markers = list_dropped(options), options.na_values
     given = [*dropped, *(split_marker(marker)[0] for marker in markers)]
     lacking = [name for name in given if name is not None and name not in known]
     if lacking:
