@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
+from pandas.api.extensions import ExtensionDtype
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,6 +20,7 @@ from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
 from ..checks import factory_of, in_range, one_of, positive, whole
+from ..curator.containers import as_array
 from ..curator.inputs import check_rows, read_rows
 from ..curator.record_functions import clears_frames
 from ..learners.adaptation import fit_adaptation
@@ -282,6 +284,10 @@ class BaseAdapter(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: the "
                 "source is labelled."
             )
+        X, y = as_array(X), as_array(y)
+        if isinstance(getattr(y, "dtype", None), ExtensionDtype):
+            # scikit-learn reads nullable integers and booleans as floats.
+            y = np.array(y.tolist())
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         if y.dtype.kind in "US":
             # The dtype's width may come from labels that are not in y.

@@ -933,6 +933,23 @@ def test_fixed_size_samples_need_replace_one():
         ledger_epsilon(steps(GaussianDpEvent(1.0), 0.1, sampling="fixed"), 1e-5)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ledger_epsilon([GaussianDpEvent(2.0)], None), "delta must be a number"),
+        (lambda: ledger_epsilon([GaussianDpEvent(2.0)], "1e-5"), "delta must be a number"),
+        (lambda: ledger_epsilon([GaussianDpEvent(2.0)], 2), r"delta must be in \[0, 1\)"),
+        (lambda: ledger_delta([GaussianDpEvent(2.0)], None), "epsilon must be a number"),
+        (lambda: ledger_epsilon(None, 1e-5), "events must be a list of events"),
+        (lambda: ledger_epsilon(GaussianDpEvent(2.0), 1e-5), "events must be a list of events"),
+        (lambda: ledger_epsilon(["sum"], 1e-5), "events must be a list .* got str in it"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
 @pytest.mark.parametrize("option", ["accountant", "relation"])
 def test_unknown_names_are_refused(option):
     with pytest.raises(ValueError, match=f"{option} must be one of .*; got 'guess'"):

@@ -326,6 +326,24 @@ def test_searches_slice_a_target_of_equal_length_unless_it_is_whole():
     assert "300" not in repr(Whole(X_target))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (np.dtypes.StringDType(), ["1", "2"]),
+        (pd.StringDtype(), ["1", "2"]),
+        (pd.Int8Dtype(), [1, 2]),
+        (pd.BooleanDtype(), [False, True]),
+    ],
+)
+def test_labels_of_any_dtype_are_classes(dtype, expected):
+    X, y, X_target, _ = make_domains(60)
+    y = pd.Series(y == 1 if expected == [False, True] else y + 1)
+    y = y.astype(str).to_numpy().astype(dtype) if dtype.kind == "T" else y.astype(dtype)
+    fitted = DPSWDDomainClassifier(**QUICK | {"n_steps": 1}).fit(X, y, X_target=X_target)
+    assert fitted.classes_.tolist() == expected
+    assert all(type(label) is type(expected[0]) for label in fitted.classes_.tolist())
+
+
 def test_frames():
     X, y, X_target, _ = make_domains()
     frames = [pd.DataFrame(rows, columns=["a", "b"]) for rows in (X, X_target)]
