@@ -400,7 +400,6 @@ BAD_PARAMETERS = {
     "encoder, wrong order": (dict(encoder=["dp-pca", _Halving()]), "encoder as a list is"),
     "n_projections = 0": (
         dict(release__n_projections=0),
-        dict(release__n_projections=50.0),
         "n_projections must be a positive whole number",
     ),
     "n_projections 2.5": (
