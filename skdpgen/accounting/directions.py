@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import log_ndtr, logsumexp
 
 from ..checks import budget_share, check_number, flag
+
+# Values of H of smaller tail probabilities move no δ that can be resolved.
+_RARE = 1e-17
 
 
 class SensitivityLaw(NamedTuple):
@@ -88,6 +91,64 @@ def _sensitivity_law(d: int, k: int, orthogonal: bool, n_values: int) -> Sensiti
     if k == 1:
         return _quantile_law(stats.beta(0.5, (d - 1) / 2), 0, n_values)
     return _coarsen(*_beta_sum(d, k), n_values)
+
+
+def split_law(law: SensitivityLaw, noise_multiplier: float, n_values: int = 60) -> SensitivityLaw:
+    """Move a distribution of H to about `n_values` of its values without raising its average.
+
+    A value between two that are kept is split between them such that the mean of
+    u(H) = Φ(√H / (2s)) is kept, with s the noise multiplier. The profile δ of a Gaussian release is
+    convex in u at each ε, so that its average bounds the former one. With h = H/s², δ has the
+    derivative φ(√h/2 - ε/√h) / (2√h), whose logarithm has the derivative
+    ε²/(2h²) - 1/8 - 1/(2h): least at ε = 0, where δ is 2u - 1. It stays convex
+
+    - where H is increased by a constant or multiplied by c < 1: -1/8 - 1/(2h) is then larger;
+    - with sampling: of a removed or added record, and of any two of three releases, δ is a linear
+      function of that of a Gaussian release at another ε;
+    - for a sampled record that is replaced, with r = √h/2 and means ±r of rate q: δ has the
+      derivative q(φ(r-x) + e^ε φ(r+x)) in r, at the x with likelihood ratio e^ε. Over that of u,
+      this is 2q e^(ε/2) e^(-x²/2) cosh(y), y = rx - ε/2, which increases in r: since
+      sinh(y) = (1/q - 1) sinh(ε/2) e^(r²/2), its logarithm has the derivative
+      (x² - xr tanh(y) + r² tanh²(y)) / r ≥ 0;
+    - for the larger of two dependent H by the union bound, which averages the upper half: the
+      least over c of f(c) + 2E max(f(H) - f(c), 0), which does not decrease.
+
+    Parameters
+    ----------
+    law : SensitivityLaw
+        With increasing values.
+    noise_multiplier : float
+        That of the release, s.
+    n_values : int, default=60
+        Approximate size of the support.
+
+    Returns
+    -------
+    SensitivityLaw
+    """
+    values, weights, infinity = law
+    if values.size <= n_values:
+        return law
+    # Even steps of √H; the rarest values are all kept.
+    tails = np.cumsum(weights[::-1])[::-1]
+    rare = min(int(np.sum(tails >= _RARE)), values.size - 1)
+    roots = np.linspace(math.sqrt(values[0]), math.sqrt(values[rare]), n_values)
+    kept = np.r_[np.searchsorted(values[:rare], roots**2), range(rare, values.size)]
+    kept = np.unique(kept)
+    everything = np.arange(values.size)
+    upper = np.searchsorted(kept, everything)
+    lower = np.maximum(upper - 1, 0)
+    log_u = log_ndtr(-np.sqrt(values) / (2 * noise_multiplier))
+    at_lower, at_upper = log_u[kept[lower]], log_u[kept[upper]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width = -np.expm1(at_upper - at_lower)
+        # The margins cover the rounding of `log_ndtr`.
+        share = -np.expm1(log_u - at_lower) / width + 1e-9 + 1e-15 * (1 - at_upper) / width
+    # Without a width of its own, as under very much noise, a value is rounded up.
+    share = np.where((everything == kept[upper]) | ~(share < 1), 1.0, share)
+    total = np.bincount(upper, share * weights, kept.size)
+    total += np.bincount(lower, (1 - share) * weights, kept.size)
+    return SensitivityLaw(values[kept], total, infinity)
 
 
 def log_mgf(
@@ -214,11 +275,17 @@ def _log_hyp1f1(a: float, b: float, t: np.ndarray) -> np.ndarray:
     return result
 
 
+def _n_tail(n_values: int) -> int:
+    """Return the number of levels in the upper tail, which is finer than the rest."""
+    return max(15, n_values // 4)
+
+
 def _quantile_law(law: Any, offset: int, n_values: int) -> SensitivityLaw:
     """Discretise a continuous distribution upwards at its quantiles, finer in the upper tail."""
     # The last piece is rounded up to 1, the end of the support, so no mass remains. In many
     # dimensions 1 is far from all other values, so this piece must be extremely unlikely.
-    far = 10.0 ** -np.r_[2:17, 19, 23, 30, 50, 100]
+    n_tail = _n_tail(n_values)
+    far = 10.0 ** -np.r_[np.linspace(2, 16, n_tail), 19, 23, 30, 50, 100]
     tails = np.unique(np.r_[np.linspace(1, 0, n_values + 1)[1:-1], far])[::-1]
     # A margin covers the rounding of the quantiles. Where isf fails in the tail, 1 is safe.
     values = law.isf(tails) * (1 + 1e-9)
@@ -263,7 +330,8 @@ def _coarsen(edges: np.ndarray, masses: np.ndarray, lost: float, n_values: int) 
     # Rounded up to the last point of a group; the tail keeps its own levels, as δ is small.
     cumulative = np.cumsum(masses)
     levels = np.r_[
-        np.linspace(0, cumulative[-1], n_values + 1)[1:], cumulative[-1] - 10.0 ** -np.arange(2, 15)
+        np.linspace(0, cumulative[-1], n_values + 1)[1:],
+        cumulative[-1] - 10.0 ** -np.linspace(2, 14, _n_tail(n_values)),
     ]
     last = np.searchsorted(cumulative, levels[levels > 0])
     last = np.unique(np.minimum(np.r_[last, masses.size - 1], masses.size - 1))

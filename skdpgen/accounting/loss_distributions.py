@@ -16,7 +16,7 @@ from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dot
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from .directions import SensitivityLaw, sensitivity_law
+from .directions import SensitivityLaw, sensitivity_law, split_law
 from .events import SlicedGaussianDpEvent, compares_any_two, pure_epsilon, split_sampling
 
 # Maps ε, μ and, for a sampled release, the rate to δ.
@@ -176,7 +176,9 @@ def _law_of(base: DpEvent) -> SensitivityLaw:
     """Return the distribution of the squared sensitivity H of a base event."""
     if not isinstance(base, SlicedGaussianDpEvent):
         return SensitivityLaw(np.ones(1), np.ones(1), 0.0)
-    law = sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
+    # Fine, since values are rounded up; then on few values, since profiles are averaged over them.
+    law = sensitivity_law(base.n_features, base.n_projections, base.orthogonal, n_values=5000)
+    law = split_law(law, base.noise_multiplier)
     return law._replace(values=law.values + base.beside)
 
 

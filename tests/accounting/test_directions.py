@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 from scipy.special import betaln
 
-from skdpgen.accounting.directions import log_mgf, table4_bound
+from skdpgen.accounting import loss_distributions
+from skdpgen.accounting.directions import log_mgf, split_law, table4_bound
 from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     ledger_epsilon,
@@ -235,3 +236,62 @@ def test_table4_bound_is_above_lemma_2(d, k):
 def test_bad_arguments_of_the_bound(arguments, message):
     with pytest.raises(ValueError, match=message):
         sensitivity_bound(*arguments)
+
+
+def profiles(rate):
+    """All profiles that are averaged over H, at ε as the accountant evaluates them."""
+    at_rate = {
+        name: getattr(loss_distributions, name) for name in ("_amplified", "_remove_profile")
+    }
+    sampled = {name: lambda epsilon, mu, f=f: f(epsilon, mu, rate) for name, f in at_rate.items()}
+    replaced = lambda epsilon, mu: loss_distributions._replace_profile(epsilon, mu, rate)  # noqa: E731
+    return {
+        "gaussian": (loss_distributions.gaussian_delta, -3.0),
+        "amplified": (sampled["_amplified"], 0.0),
+        "remove": (sampled["_remove_profile"], math.log1p(-rate) / 2),
+        "add": (loss_distributions._swap(sampled["_remove_profile"]), 0.0),
+        "replace": (replaced, 1e-3),
+    }
+
+
+@pytest.mark.parametrize("noise_multiplier", [0.05, 0.3, 2.0, 100.0])
+@pytest.mark.parametrize("profile", profiles(0.5))
+@pytest.mark.parametrize("change", ["none", "a constant", "the larger of two, halved"])
+def test_splitting_lowers_no_average(profile, noise_multiplier, change):
+    fine = sensitivity_law(40, 6, True, n_values=2000)
+    # Few values, so that a wrong split is seen.
+    laws = [fine, split_law(fine, noise_multiplier, n_values=8)]
+    assert laws[1].values.size < 20
+    if change == "a constant":
+        laws = [law._replace(values=law.values + 0.3) for law in laws]
+    elif change != "none":
+        laws = [loss_distributions._law_of_larger(law) for law in laws]
+        laws = [law._replace(values=law.values / 2) for law in laws]
+    for rate in (0.01, 0.5):
+        function, low = profiles(rate)[profile]
+        high = -math.log1p(-rate) * 0.99 if profile == "add" else 8.0
+        epsilon = np.linspace(max(low, math.log1p(-rate) / 2) if rate < 0.5 else low, high, 60)
+        exact, split = (
+            sum(
+                w * function(epsilon, math.sqrt(h) / noise_multiplier)
+                for h, w in zip(*law[:2], strict=True)
+            )
+            for law in laws
+        )
+        assert np.all(split >= exact * (1 - 1e-9) - 1e-14)
+
+
+@pytest.mark.parametrize("noise_multiplier", [0.3, 2.0])
+def test_splitting_keeps_total_variation(noise_multiplier):
+    # Values are rounded up first, by more than they are split.
+    law = sensitivity_law(40, 6, True, n_values=5000)
+    split = split_law(law, noise_multiplier)
+    assert split.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert split.values.size < 70
+    exact, kept = (
+        part.weights @ special.ndtr(np.sqrt(part.values) / (2 * noise_multiplier))
+        for part in (law, split)
+    )
+    assert kept == pytest.approx(exact, rel=1e-8)
+    # Without a difference between values there is nothing to split.
+    assert split_law(law, 1e100).weights @ split_law(law, 1e100).values >= law.weights @ law.values

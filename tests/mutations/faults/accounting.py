@@ -294,6 +294,18 @@ PRIVACY = {
         "a * t / b",
         "tests/accounting/test_directions.py::test_moments_in_many_dimensions_are_bounded_closely",
     ),
+    "values of H are split by their own mean": Fault(
+        "accounting.directions:split_law",
+        "log_ndtr(-np.sqrt(values) / (2 * noise_multiplier))",
+        "-1e-6 * values",
+        "tests/accounting/test_directions.py::test_splitting_lowers_no_average",
+    ),
+    "values of H are rounded up to a few": Fault(
+        "accounting.loss_distributions:_law_of",
+        "sensitivity_law(base.n_features, base.n_projections, base.orthogonal, n_values=5000)",
+        "sensitivity_law(base.n_features, base.n_projections, base.orthogonal)",
+        accounting("delta_of_one_sliced_release_matches_quadrature"),
+    ),
     "rounding of rows is that of little noise": Fault(
         "accounting.events:SlicedGaussianDpEvent.rounding",
         "max(2.0**-21, 2.0**-39 * self.noise_multiplier)",
