@@ -427,7 +427,7 @@ class Scripted:
             self.released.append((mechanism.name, 0))
             return {name: {} for name in mechanism.columns}
         # Codes have fewer columns than the counts of their levels.
-        width = sum(getattr(mechanism, "sizes", (self.width,)))
+        width = 1 + int(max(getattr(mechanism, "places", (self.width - 1,))))
         self.released.append((mechanism.name, width))
         return NoisySum(np.resize(self.value, width), 1.0)
 
