@@ -208,6 +208,7 @@ def test_poisson_moments_under_replace_one_bound_quadrature(alpha, q, r):
     assert bound <= 2 * r * r * whole * (whole - 1) / (alpha - 1) * (1 + 1e-9) + 1e-9
 
 
+@pytest.mark.default("0.3-2.0-2", "0.05-0.4-8", "0.001-1.0-3")
 @pytest.mark.parametrize("alpha", [2, 3, 8])
 @pytest.mark.parametrize(("q", "s"), [(0.001, 1.0), (0.05, 0.4), (0.3, 2.0)])
 def test_moments_of_slices_under_replace_one_bound_quadrature(alpha, q, s):
@@ -662,6 +663,7 @@ def strong_delta(epsilon, mu, q):
     return np.where(epsilon > math.log1p(-q), gained, -np.expm1(epsilon))
 
 
+@pytest.mark.default("1-0.01-0.02", "1-0.5-0.05", "2-0.01-0.05", "2-0.5-0.005")
 @pytest.mark.parametrize("s", [0.05, 0.02, 0.005])
 @pytest.mark.parametrize("q", [0.01, 0.5])
 @pytest.mark.parametrize("T", [1, 2])

@@ -336,6 +336,7 @@ def test_noise_that_depends_on_presence(name, factor, is_present, monkeypatch):
     assert all(UNEQUAL in found.reasons for found in report.releases), report
 
 
+@pytest.mark.default("local, Laplace noise")
 @pytest.mark.parametrize("name", ["local, Laplace noise", "local, Gaussian noise"])
 def test_local_noise_that_depends_on_the_record(name, monkeypatch):
     estimator = SOUND[name][0]

@@ -123,6 +123,7 @@ def test_columns_are_found():
         find(len)
 
 
+@pytest.mark.default("DPSWFlowSampler")
 @pytest.mark.parametrize("cls", [DPSWFlowSampler, DPSlicedWassersteinGenerator])
 def test_estimates_are_near_those_of_the_records(cls):
     """With little noise."""
@@ -137,7 +138,7 @@ def test_estimates_are_near_those_of_the_records(cls):
 
 def test_containers_and_y():
     frame, y = draw(600, 3), draw(600, 3)["flag"]
-    sampler = DPSWFlowSampler(20.0, schema=SCHEMA, n_steps=100).fit(frame.drop(columns="flag"), y)
+    sampler = DPSWFlowSampler(20.0, schema=SCHEMA, n_steps=20).fit(frame.drop(columns="flag"), y)
     found = estimate(sampler, compute)
     assert found.lower.notna().all()
     polars = pytest.importorskip("polars")

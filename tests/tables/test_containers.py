@@ -240,6 +240,7 @@ def test_the_order_that_a_dtype_states_is_an_assumption(container):
     assert schema["ordered"] == Ordinal(["low", "middle", "high"], missing=True)
 
 
+@pytest.mark.default("pandas", "polars", "duckdb")
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_saved_generators_know_the_container(container, tmp_path):
     fitted = fit(container, "declared")
