@@ -68,6 +68,8 @@ CAUSES = {
     "identifiers": "By released counts, columns {} hold whole numbers that are nearly all "
     "different and evenly spread, or longer than floats hold, as identifiers are. If they identify "
     "records, drop them or declare Identifier(), which costs nothing.",
+    "codes": "Columns {} hold objects that are whole numbers, by released counts. If these are "
+    "codes with leading zeros, which are lost, give them as texts, X[name].astype('string').",
     "values unresolved": "The values of columns {} are closer to each other than inference "
     "resolves, or constant. Subtract a public level, or declare bounds that are near to them, as "
     "Number(lower, upper) or Date(lower, upper, atoms=['9999-12-31']).",

@@ -14,8 +14,9 @@ from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
 from ..format import Format
 from ..mechanisms.codes import Refinement
+from ..quality import warn_of_columns
 from ..registry import savable
-from .columns import Category, Unknown
+from .columns import Category, Number, Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
@@ -270,6 +271,9 @@ class TableFormat(Format):
         kind = kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
+        # Their texts are read as readers of files would read them; those of other dtypes stay.
+        of_objects = [n for n in inference.unknown if self.kind.dtypes.get(n) == np.dtype(object)]
+        warn_of_columns("codes", [n for n in of_objects if _is_whole(schema[n])])
         # Warnings name what to declare: only what was inferred can be wrong.
         inferred = {name: self.schema[name].open_parameters for name in self.schema.undeclared}
         resolved = TableFormat(
@@ -359,6 +363,10 @@ class TableFormat(Format):
 
     def _make_sampler(self, generate, noise):
         return TableSampler(TableEncoder(self.schema, self.codes), generate, noise)
+
+
+def _is_whole(kind):
+    return isinstance(kind, Number) and kind.decimals == 0
 
 
 def _style_of(name, kind, is_stated):

@@ -74,6 +74,17 @@ def test_decimal_commas_beside_points_are_no_groups_of_thousands(sampler):
     assert sampler.sample(1000)["commas"].max() < 20
 
 
+@pytest.mark.parametrize(("dtype", "finding"), [(object, "codes"), ("string", None)])
+def test_codes_with_leading_zeros_among_objects_are_named(dtype, finding):
+    codes = pd.Series(rng.choice(["01067", "80331"], 500), dtype=dtype)
+    sampler = DPSWFlowSampler(1e4, 1e-6, n_steps=1, n_particles=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sampler.fit(pd.DataFrame({"code": codes}))
+    assert sampler.schema_report_.loc["code", "finding"] == finding
+    assert set(sampler.sample(99)["code"]) == ({1067, 80331} if finding else {"01067", "80331"})
+
+
 def test_a_target_with_the_name_of_a_column_is_refused_by_this_name():
     table = pd.DataFrame({"age": [1, 2], "pay": [3.0, 4.0]})
     with pytest.raises(ValueError, match=r"X has a column 'age' as well.*target='age'"):

@@ -191,6 +191,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "zeros of codes among objects are lost in silence": Fault(
+        "tables.format:TableFormat.resolve",
+        "self.kind.dtypes.get(n) == np.dtype(object)",
+        "False",
+        strange("codes_with_leading_zeros_among_objects_are_named[object-codes]"),
+    ),
     "decimal commas beside decimal points are groups of thousands": Fault(
         "tables.columns.cell_kinds:_choose_style",
         "decimal > group + least and decimal <= point",
