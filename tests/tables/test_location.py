@@ -306,6 +306,19 @@ def test_values_beyond_all_grids_are_named(column):
         infer(frame, Schema.from_dtypes(frame.dtypes), epsilon=10.0)
 
 
+@pytest.mark.parametrize("column", [[2**63 + 5, 2**64 - 9], [2**61, 2**62]])
+def test_integers_of_64_bits_are_within_the_grid(column):
+    column, rng = np.array(column, dtype=np.uint64), np.random.default_rng(0)
+    values = np.where(rng.random(1500) < 0.3, rng.choice(column, 1500), np.uint64(1))
+    frame = pd.DataFrame({"x": values, "y": rng.integers(0, 9, 1500)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitQualityWarning)
+        found = infer(frame, Schema.from_dtypes(frame.dtypes), epsilon=10.0)["x"]
+    ends = [found.lower, found.upper, *(found.atoms or ())]
+    assert min(ends) <= 1
+    assert 0.99 * float(column.max()) < max(ends) <= 2.0**65
+
+
 def test_values_in_many_cells_are_left_to_the_wide_grid():
     values = np.random.default_rng(0).uniform(size=2000)
     counts = count_locations(values, 0.0, 1.0)

@@ -281,7 +281,7 @@ class Number(Column):
     def make_cells(self, numbers, missing):
         """Return the cells of synthetic numbers, in the column's dtype."""
         # Only unsigned integers of 64 bits, and larger ones, are beyond int64.
-        if self.decimals == 0 and max(-self.lower, self.upper) < 2**63:
+        if self.decimals == 0 and max(-(self.lower or 0), self.upper or 0) < 2**63:
             whole = numbers.astype(np.int64)
             return mask(whole, missing) if self.missing else whole
         return np.where(missing, np.nan, numbers)

@@ -277,6 +277,8 @@ def with_knots(kind, knots, *, is_fine=False):
     A declared scale is kept, unless it `is_fine`: a grid to count by.
     """
     kind = replace(kind, atoms=None)
+    # Integers beyond int64 would stay objects.
+    knots = np.asarray(knots, dtype=np.float64)
     knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
     number = int if kind.decimals == 0 else float
     lower, upper = (

@@ -194,7 +194,7 @@ def _join_levels(coarse, fine):
 def read_value(counts, std, n_values, lower, upper, unit=None):
     """Return the one value that nearly all values in a cluster equal, or None if they differ.
 
-    Without a unit, it is the number with the fewest digits at which the finest cells may be; None
+    Where cells are wider than a unit, it is the number with the fewest digits that is in them; None
     if these are so many that any number would have one, such as 1/3, as it equals no value.
 
     Parameters
@@ -214,7 +214,7 @@ def read_value(counts, std, n_values, lower, upper, unit=None):
     best = int((near[:-1] + near[1:]).argmax())
     pair, weights = knots[best : best + 2], near[best : best + 2].clip(0)
     value = float(pair @ weights / weights.sum())
-    if unit is not None:
+    if unit is not None and pair[1] - pair[0] <= unit:
         return round(value / unit) * unit
     for n_digits in range(1, 18):
         found = float(f"{value:.{n_digits}g}")

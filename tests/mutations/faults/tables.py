@@ -235,7 +235,7 @@ FUNCTION = {
     ),
     "unsigned integers of 64 bits wrap around": Fault(
         "tables.columns.number:Number.make_cells",
-        "self.decimals == 0 and max(-self.lower, self.upper) < 2**63",
+        "self.decimals == 0 and max(-(self.lower or 0), self.upper or 0) < 2**63",
         "self.decimals == 0",
         decimals("whole_numbers_are_found_up_to_64_bits_without_a_release_of_decimals"),
     ),
