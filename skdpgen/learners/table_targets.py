@@ -72,7 +72,7 @@ class SubsetsTarget:
         Numbers of levels of the columns of rows.
     weight : float
         Precision of the tables, relative to that of one-way tables.
-    share, noise_energy : float
+    share : float
         As in `TablesTarget`.
     """
 
@@ -80,7 +80,6 @@ class SubsetsTarget:
     sizes: list
     weight: float
     share: float
-    noise_energy: float
 
     @classmethod
     def of(cls, multi_way, stratum, sizes, tables, n_records, share, device):
@@ -88,18 +87,16 @@ class SubsetsTarget:
         columns = [c for c in range(len(multi_way.refinement.sizes)) if c != by]
         place = {column: i for i, column in enumerate(columns)}
         weight = (tables.columns_std / std) ** 2 if std > 0 else 1.0
-        products, n_cells = [], 0
+        products = []
         for factors, cells in zip(multi_way.products, multi_way.cells, strict=True):
             table = cells if by is None else cells[..., stratum]
-            n_cells += table.size
             products.append(
                 (
                     [(place[c], m.to(device, torch.float32)) for c, m in factors if c != by],
                     torch.tensor(table / n_records, dtype=torch.float32, device=device).flatten(),
                 )
             )
-        noise_energy = weight * n_cells * (share * std / n_records) ** 2
-        return cls(products, list(sizes), weight, share, noise_energy)
+        return cls(products, list(sizes), weight, share)
 
     def gap(self, first, second):
         """Estimate the squared distance to the tables of rows, from two independent samples."""

@@ -246,10 +246,10 @@ def test_the_gap_of_multi_way_tables():
             for rows in (first, second)
         ]
         expected += differences[0] @ differences[1]
-        target = SubsetsTarget([products[-1]], sizes, 1.0, 1.0, 0.0)
+        target = SubsetsTarget([products[-1]], sizes, 1.0, 1.0)
         exact = differences[0] @ differences[0]
         assert target.gap(first, first).item() == pytest.approx(exact.item())
-    target = SubsetsTarget(products, sizes, 50.0, 0.5, 0.0)
+    target = SubsetsTarget(products, sizes, 50.0, 0.5)
     assert target.gap(first, second).item() == pytest.approx(50 / 4 * expected.item())
 
 

@@ -201,7 +201,7 @@ def test_multi_way_tables_are_held():
         tables_with_later(cells, SIZES)[0][:, :5] += 6 * line
         moved = replace(released, cells=cells)
         factors = [(c, torch.eye(size)) for c, size in enumerate(SIZES)]
-        target = SubsetsTarget([(factors, torch.zeros(120))], SIZES, 50.0, 1.0, 0.0)
+        target = SubsetsTarget([(factors, torch.zeros(120))], SIZES, 50.0, 1.0)
         held = target.moved_to(rows(torch.arange(300)).detach())
         match_moments(rows, [moved], marginals_of(1), [target] * is_held, None, generator)
         found = rows(torch.arange(300)).detach()
