@@ -191,6 +191,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "long integers that are located roughly are point masses": Fault(
+        "tables.inference.location:read_value",
+        "unit is not None and pair[1] - pair[0] <= unit",
+        "unit is not None",
+        location("integers_of_64_bits_are_within_the_grid[column0]"),
+    ),
     "zeros of codes among objects are lost in silence": Fault(
         "tables.format:TableFormat.resolve",
         "self.kind.dtypes.get(n) == np.dtype(object)",
