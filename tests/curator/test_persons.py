@@ -155,7 +155,7 @@ def list_persons(max_rows):
     yield np.full((max_rows + 2, 2), np.nan), np.zeros(max_rows + 2)
 
 
-@pytest.mark.default("*-zero_out-1", "*-replace_one-4")
+@pytest.mark.default("*-zero_out-1", "*-replace_one-4", "sum-zero_out-4")
 @pytest.mark.parametrize("max_rows", [1, 4])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", MECHANISMS)
