@@ -26,7 +26,7 @@ import pandas as pd
 from .._muting import muted
 from ..registry import savable
 from .record_functions import call_quietly
-from .texts import BOOLEANS, MISSING_TEXTS, PLAIN, TextStyle, read_iso_date
+from .texts import BLANK_TEXTS, BOOLEANS, MISSING_TEXTS, PLAIN, TextStyle, read_iso_date
 
 # Cells that are read as texts.
 _WRITTEN = (str, enum.Enum, uuid.UUID, datetime.time, datetime.timedelta, np.timedelta64)
@@ -111,7 +111,10 @@ class CellReader:
         read = {}
         for j, style in enumerate(self.styles):
             if style is not None:
-                read[j] = read_column(cells[:, j], style, MISSING_TEXTS.difference(self.levels[j]))
+                # A column of unknown categories may have any but blanks.
+                is_open = style.expected is None and not self.levels[j]
+                missing = BLANK_TEXTS if is_open else MISSING_TEXTS.difference(self.levels[j])
+                read[j] = read_column(cells[:, j], style, missing)
         # Only columns that a reader changes are copied.
         cells = cells.copy() if read else cells
         for j, column in read.items():

@@ -19,6 +19,9 @@ MISSING_TEXTS = frozenset(
         *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     }
 )
+# Those that are no category in a frame: blanks, and what `astype(str)` makes of missing floats. NA
+# may be a country, and None an answer.
+BLANK_TEXTS = frozenset({"", "nan", "NaN"})
 # Texts that people write in place of a number or date: dashes, dots and the like, the errors of
 # spreadsheets, and words. In a column of texts each is a text like others.
 _PLACEHOLDER = re.compile(

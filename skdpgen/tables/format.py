@@ -259,7 +259,10 @@ class TableFormat(Format):
         styles = (None,) * len(self.schema)
         if stated is not None:
             styles = tuple(_style_of(n, k, n in stated) for n, k in self.schema.items())
-        return CellReader(styles, tuple(self._levels(name) or () for name in self.schema))
+        kinds = self.schema.items()
+        return CellReader(
+            styles, tuple(() if k.is_open else self._levels(n) or () for n, k in kinds)
+        )
 
     def resolve(self, curator):
         """Infer undeclared properties; return the resolved format, which the curator applies."""

@@ -19,6 +19,7 @@ from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Schema, Un
 from skdpgen._cli.parser import make_parser
 from skdpgen._cli.tables import TableOptions
 from skdpgen.curator.cells import (
+    CellReader,
     FrameCells,
     encode_levels,
     find_ambiguous,
@@ -388,12 +389,18 @@ def test_categories_may_look_missing():
         pd.DataFrame(columns, dtype=object),
         Schema({"code": Category(["NA", "DE"], missing=True), "other": Category()}),
     )
-    assert cells.tolist() == [["NA", None], ["DE", "DE"], [None, "x"]]
+    assert cells.tolist() == [["NA", "NA"], ["DE", "DE"], [None, "x"]]
 
 
 class Unhashable(str):
     __hash__ = None
     strip = None
+
+
+def test_categories_that_are_not_known_may_look_missing():
+    cells = np.array([["NA"] * 2, ["None"] * 2, ["nan"] * 2, [""] * 2], dtype=object)
+    read = CellReader((PLAIN, PLAIN), ((), ("DE",)))(cells)
+    assert read.tolist() == [["NA", None], ["None", None], [None, None], [None, None]]
 
 
 def test_texts_of_other_types_are_texts():

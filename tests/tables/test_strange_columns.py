@@ -23,6 +23,7 @@ COLUMNS = {
     "commas": [
         f"{x:.3f}".replace(".", ".,"[i % 3 == 0]) for i, x in enumerate(rng.exponential(size=N))
     ],
+    "countries": rng.choice(["DE", "NA", "None"], N).astype(object),
     "normal": rng.normal(size=N),
 }
 
@@ -56,6 +57,7 @@ def test_few_values_that_are_no_short_numbers_are_within_the_range(name, sampler
         ("prices", None),
         ("zones", "other type: 50.0%: dates with and without time zones"),
         ("commas", "other type: 33.3%"),
+        ("countries", None),
         ("normal", None),
     ],
 )
@@ -67,6 +69,10 @@ def test_most_dates_of_a_column_with_and_without_zones_are_dates(sampler):
     made = sampler.sample(1000)["zones"]
     assert made.dtype.kind == "M"
     assert 0.4 < made.isna().mean() < 0.6
+
+
+def test_texts_of_missing_values_may_be_categories(sampler):
+    assert {*sampler.sample(1000)["countries"]} == {"DE", "NA", "None"}
 
 
 def test_decimal_commas_beside_points_are_no_groups_of_thousands(sampler):

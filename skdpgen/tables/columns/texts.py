@@ -10,12 +10,9 @@ import pandas as pd
 
 from ...curator.cells import map_cells, name_cell
 from ...curator.containers import as_objects
-from ...curator.texts import PLAIN, read_text
+from ...curator.texts import BLANK_TEXTS, PLAIN, read_text
 from .cells import find_present, read_date, read_number
 from .values import MAX_UNITS
-
-# Texts that are no category in a frame: what `astype(str)` makes of missing floats, and blanks.
-_BLANKS = ("", "nan", "NaN")
 
 
 def parse_texts(frame, schema, style=PLAIN):
@@ -103,7 +100,7 @@ def _parse_cell(cell, kind, style):
 
 def is_blank(cell):
     """Whether a text is no category; the others are, since NA may be a country."""
-    return isinstance(cell, str) and cell.strip() in _BLANKS
+    return isinstance(cell, str) and cell.strip() in BLANK_TEXTS
 
 
 def read_cell(cell, style=PLAIN):

@@ -203,6 +203,12 @@ FUNCTION = {
         "False",
         strange("codes_with_leading_zeros_among_objects_are_named[object-codes]"),
     ),
+    "texts such as NA are no categories among objects": Fault(
+        "curator.cells:CellReader.__call__",
+        "style.expected is None and not self.levels[j]",
+        "False",
+        strange("texts_of_missing_values_may_be_categories"),
+    ),
     "decimal commas beside decimal points are groups of thousands": Fault(
         "tables.columns.cell_kinds:_choose_style",
         "decimal > group + least and decimal <= point",
