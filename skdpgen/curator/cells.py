@@ -108,17 +108,14 @@ class CellReader:
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         """Return cells, an array of objects of shape (n, n_columns), in canonical form."""
-        read = {}
+        # Only cells that a reader changes are copied.
+        cells = cells if all(style is None for style in self.styles) else cells.copy()
         for j, style in enumerate(self.styles):
             if style is not None:
                 # A column of unknown categories may have any but blanks.
                 is_open = style.expected is None and not self.levels[j]
                 missing = BLANK_TEXTS if is_open else MISSING_TEXTS.difference(self.levels[j])
-                read[j] = read_column(cells[:, j], style, missing)
-        # Only columns that a reader changes are copied.
-        cells = cells.copy() if read else cells
-        for j, column in read.items():
-            cells[:, j] = column
+                cells[:, j] = read_column(cells[:, j], style, missing)
         return cells
 
 

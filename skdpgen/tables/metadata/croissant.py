@@ -4,7 +4,8 @@
 The format is described at https://docs.mlcommons.org/croissant/docs/croissant-spec.html.
 """
 
-from .fields import Description, Field, Type, as_list, convert_date_format, set_date_format
+from .date_formats import convert_date_format
+from .fields import Description, Field, Type, as_list, set_date_format
 from .tables import choose_table
 
 NAME = "Croissant metadata"

@@ -7,7 +7,8 @@ The format is described at https://www.w3.org/TR/tabular-metadata/.
 from typing import Any
 from urllib.parse import unquote
 
-from .fields import Description, Field, Type, as_list, convert_date_format, set_date_format
+from .date_formats import convert_date_format
+from .fields import Description, Field, Type, as_list, set_date_format
 from .tables import choose_table
 
 NAME = "CSVW metadata"
