@@ -88,6 +88,9 @@ def fit_to_release(
     rows, losses = fit_to_tables(
         make_rows, strata, strata_marginals, multi_way=multi_way, **training
     )
+    if tables.by is not None:
+        # Classifiers would learn a class that is mere noise.
+        counts[marginals.is_empty[tables.by]] = 0
     return StratifiedRows(rows, counts / counts.sum(), start).eval(), losses
 
 

@@ -102,7 +102,7 @@ class TableSampler:
             rows = np.concatenate([self._make(SAMPLE_BLOCK) for _ in range(n_blocks)])
             weights = np.prod([c.probability(rows) for c in conditions.values()], axis=0)
             if not weights.sum() > 0:
-                raise ValueError("No rows were generated that can satisfy where=...; relax it.")
+                raise ValueError("No generated row can satisfy y and where: ask for other levels.")
             # Importance resampling: rows in which the conditions are likelier stand for more of
             # them.
             chosen = self._public.choice(len(rows), size, p=weights / weights.sum())

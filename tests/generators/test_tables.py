@@ -122,7 +122,7 @@ def test_where(fitted):
     assert (made["risk"] == "high").all()
     assert made["smoker"].all()
     assert (made["age"] > 50).mean() > 0.7  # as among the private rows with this level
-    with pytest.raises(ValueError, match="No rows were generated"):
+    with pytest.raises(ValueError, match="No generated row can satisfy"):
         fitted.sample(3, where={"job": "another"})  # there is none
 
 

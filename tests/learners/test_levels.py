@@ -98,6 +98,21 @@ def test_levels_are_as_frequent_as_they_were():
     assert made["target"].mean() == pytest.approx(table["target"].mean(), abs=2 / 5000)
 
 
+@pytest.mark.parametrize("kind", [DPSlicedWassersteinGenerator, DPSWFlowSampler])
+def test_a_target_has_no_other_classes_than_those_that_show(kind):
+    """Classifiers would learn a class that is mere noise; rare classes that show are `other`."""
+    frame = pd.DataFrame({"a": np.arange(1000) % 3, "target": ["yes", "no", "no", "no"] * 250})
+    for n_rare, expected in ((0, {"yes", "no"}), (60, {"yes", "no", "other"})):
+        frame.loc[: n_rare - 1, "target"] = [f"rare {i}" for i in range(n_rare)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            generator = kind(1.0, 1e-6, schema="auto", random_state=0, n_steps=2)
+            generator.fit(frame, target="target")
+        assert set(generator.sample(5000)["target"]) == expected
+    # Rare classes of before are clear of noise; the level of these can be asked for.
+    assert generator.sample(y=["other"] * 3)["target"].tolist() == ["other"] * 3
+
+
 def test_the_target_is_put_where_it_was():
     start = torch.tensor([[1.0, 0, 0, 1.0, 0], [0, 1.0, 0, 1.0, 0]])
     parts = TableParticles([3, 2], torch.Generator(), [2, 3], start)

@@ -219,6 +219,12 @@ FUNCTION = {
         "find_signal(tables.cells, tables.pairs_std)",
         by_level("a_rare_level_whose_tables_are_noise_is_warned_of[30-True]"),
     ),
+    "classes are made of noise": Fault(
+        "learners.tables:fit_to_release",
+        "counts[marginals.is_empty[tables.by]] = 0",
+        "pass",
+        by_level("a_target_has_no_other_classes_than_those_that_show[DPSWFlowSampler]"),
+    ),
     "knots within noise start without records": Fault(
         "learners.marginals:Marginals.starts",
         "np.maximum(self.counts, least)",

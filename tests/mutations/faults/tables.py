@@ -895,13 +895,19 @@ FUNCTION = {
     ),
     "noise beside one value is taken for amounts": Fault(
         "tables.inference.grids:find_hidden",
-        "_SIGNAL * noise if n_atoms == 1 else find_clear(noise, 1)",
+        "signal * noise if n_atoms == 1 else find_clear(noise, 1)",
         "0",
-        inference("a_constant_column_seldom_has_a_range_of_amounts"),
+        inference("a_constant_column_seldom_has_a_range_of_amounts[0-10]"),
+    ),
+    "beside any value there mostly are others": Fault(
+        "tables.inference.grids:find_hidden",
+        "_SIGNAL_OF_ZERO if others.atoms == [0] else _SIGNAL",
+        "_SIGNAL_OF_ZERO",
+        inference("a_constant_column_seldom_has_a_range_of_amounts[5-3]"),
     ),
     "amounts that noise hides are cut": Fault(
         "tables.inference.grids:find_hidden",
-        "_SIGNAL * noise if n_atoms == 1 else find_clear(noise, 1)",
+        "signal * noise if n_atoms == 1 else find_clear(noise, 1)",
         "math.inf",
         inference("few_amounts_beside_zeros_have_a_range"),
     ),
