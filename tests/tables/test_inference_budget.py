@@ -6,8 +6,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import Category, Date, DPSWFlowSampler, Number, Unknown
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.tables import Schema
+from skdpgen.tables.columns.cell_kinds import COUNTED, find_kinds
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.inference.budget import CONSTANTS
 
@@ -55,3 +57,16 @@ def test_categories_of_a_fifth_of_few_rows_are_found():
     fitted = DPSWFlowSampler(1.0, 1e-6, random_state=0, n_steps=1).fit(table)
     found = [len(fitted.schema_[name].categories) for name in table]
     assert np.mean([n >= 3 for n in found]) >= 0.8
+
+
+@pytest.mark.parametrize("kind", ["text", "whole", "date"])
+def test_few_cells_are_seldom_taken_for_another_type(kind):
+    """Five deviations of noise, beside ten other types of cells without any."""
+    unknown, rng = {f"c{i}": Unknown() for i in range(2000)}, np.random.default_rng(0)
+    counts = rng.normal(0, 1, (2000, len(COUNTED)))
+    counts[:, COUNTED.index(kind)] += 5
+    noisy = NoisySum(counts.ravel() / 2000**0.5, 1 / 2000**0.5)
+    found = find_kinds(unknown, noisy, 1000)[0].values()
+    expected = {"text": Category, "whole": Number, "date": Date}[kind]
+    wrong = np.mean([type(column) is not expected for column in found])
+    assert wrong < {"text": 0.02, "whole": 0.08, "date": 0.05}[kind]

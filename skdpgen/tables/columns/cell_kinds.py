@@ -24,7 +24,7 @@ KINDS, _FITTING_SHARE = "column kinds", 0.95
 _MEASURED_SHARE = 0.5
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
-_COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
+COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
 FEW = 10
 # The types of cells that a column of each type may hold; limits of measurements become missing.
@@ -57,7 +57,7 @@ def encode_kinds(table, styles):
         find = partial(_find_kind, style=styles[column.name])
         return pd.Series(map_cells(find, column.tolist()), dtype=object)
 
-    return encode_levels(table.apply(read), _COUNTED)
+    return encode_levels(table.apply(read), COUNTED)
 
 
 def _find_kind(cell, style):
@@ -88,7 +88,7 @@ def find_kinds(unknown, noisy, n_rows):
     # A row adds one cell to each column: its vector of counts was divided by the root of their
     # number.
     unit = math.sqrt(len(unknown))
-    counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED))[:, :-1], noisy.std * unit
+    counts, std = (noisy.value * unit).reshape(-1, len(COUNTED))[:, :-1], noisy.std * unit
     if n_rows < FEW * std:
         warn_of_fit(
             f"The inferred types of columns {list_names([*map(repr, unknown)])} are hardly more "
@@ -97,7 +97,7 @@ def find_kinds(unknown, noisy, n_rows):
     found, styles, lost, objects, looks = {}, {}, {}, {}, {}
     least = find_clear(std, len(unknown))
     for (name, style), row in zip(unknown.items(), counts.tolist(), strict=True):
-        of_cells = dict(zip(_COUNTED, row, strict=False))
+        of_cells = dict(zip(COUNTED, row, strict=False))
         # They are of no type, and say nothing about that of the others.
         n_objects = of_cells.pop("object")
         if n_objects > least:
@@ -138,7 +138,8 @@ def _choose_type(name, expected, counts, std):
     if expected in (None, "date"):
         options = [t for t in _FITTING if t != "integer" and (expected is None or "date" in t)]
         chosen = max(options, key=lambda t: count(_FITTING[t]))
-    fitting, noise = count(_FITTING[chosen]), 4 * std  # of four counts, twice
+    fitting = count(_FITTING[chosen])
+    noise = 2 * std * math.sqrt(len(counts) - len(_FITTING[chosen]))
     fits = total - fitting <= (1 - _FITTING_SHARE) * total + noise
     if expected is not None:
         if fits:
@@ -150,8 +151,11 @@ def _choose_type(name, expected, counts, std):
         )
     if chosen == "number" and counts["limit"] > _FITTING_SHARE * fitting:
         return "text"  # bounds such as >70 are categories
+    # The noise of several counts adds up: the largest one is the surest sign of few cells.
+    largest = max(counts, key=counts.__getitem__)
+    fits &= largest in _FITTING[chosen]
     is_measured = count(_MEASURED.get(chosen, ())) > _MEASURED_SHARE * total + noise
-    return chosen if (fits or is_measured) and fitting > 2 * std else "text"
+    return chosen if (fits or is_measured) and counts[largest] > 2 * std else "text"
 
 
 def _make_column(chosen, expected, counts, std):
@@ -193,7 +197,7 @@ def _share_lost(chosen, style, counts, least):
 
     One count is clear of noise from `least` on.
     """
-    fitting = set(_FITTING.get(chosen, _COUNTED))
+    fitting = set(_FITTING.get(chosen, COUNTED))
     if chosen in _FITTING:
         fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}
         fitting -= set(_COMMAS) if style.has_python_numbers else set()

@@ -505,8 +505,8 @@ FUNCTION = {
     ),
     "fractions are whole numbers of a column of integers": Fault(
         "tables.columns.cell_kinds:_choose_type",
-        "fitting, noise = count(_FITTING[chosen]), 4 * std",
-        'fitting, noise = count(_FITTING["number"]), 4 * std',
+        "fitting = count(_FITTING[chosen])",
+        'fitting = count(_FITTING["number"])',
         inference("numbers_with_fractions_are_no_integers"),
     ),
     "noise is taken for cells that are lost": Fault(
@@ -1156,6 +1156,18 @@ FUNCTION = {
         'fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}',
         'fitting -= {"limit"}',
         "tests/tables/test_location.py::test_numbers_in_two_forms_are_named",
+    ),
+    "the noise of many counts is a type": Fault(
+        "tables.columns.cell_kinds:_choose_type",
+        "fits &= largest in _FITTING[chosen]",
+        "pass",
+        "tests/tables/test_inference_budget.py::test_few_cells_are_seldom_taken_for_another_type[text]",
+    ),
+    "the noise of many counts is no type": Fault(
+        "tables.columns.cell_kinds:_choose_type",
+        "2 * std * math.sqrt(len(counts) - len(_FITTING[chosen]))",
+        "2 * std",
+        "tests/tables/test_inference_budget.py::test_few_cells_are_seldom_taken_for_another_type[whole]",
     ),
     "bounds alone are numbers": Fault(
         "tables.columns.cell_kinds:_choose_type",
