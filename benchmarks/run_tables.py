@@ -259,7 +259,8 @@ def synthesize(method, train, schema, epsilon, seed, options):
         schema=schema,
         random_state=seed,
     )
-    return generator.fit(train, target="target").sample(options.times * len(train))
+    made = generator.fit(train, target="target").sample(options.times * len(train))
+    return made, generator.schema_
 
 
 def synthesize_by_peer(method, train, schema, epsilon, seed, options):
@@ -287,7 +288,8 @@ def synthesize_by_peer(method, train, schema, epsilon, seed, options):
         )
         codes = pd.read_csv(synthetic)
     rng = np.random.default_rng(seed)
-    return pd.DataFrame({name: decode(codes[name], kind, rng) for name, kind in schema.items()})
+    made = pd.DataFrame({name: decode(codes[name], kind, rng) for name, kind in schema.items()})
+    return made, schema
 
 
 def n_codes(kind):
@@ -405,6 +407,9 @@ def main():
     parser.add_argument(
         "--times", type=int, default=1, help="so many times as many rows as were fitted; ours"
     )
+    parser.add_argument(
+        "--conform", action="store_true", help="put test rows within the schema of the synthetic"
+    )
     parser.add_argument("--peers", metavar="PYTHON", help="of an environment for peers_tables.py")
     parser.add_argument("--peer-path", metavar="FOLDER", help="of peers that are not installed")
     parser.add_argument("--limit", metavar="SECONDS", type=float, help="for each run of a peer")
@@ -431,7 +436,7 @@ def main():
             rows = train.sample(n_rows, random_state=seed) if n_rows < len(train) else train
             start = time.perf_counter(), cpu_seconds()
             try:
-                table = make(method, rows, schema, epsilon, seed, options)
+                table, found = make(method, rows, schema, epsilon, seed, options)
             except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
                 print(f"{what:<44} {type(error).__name__}", flush=True)
                 continue
@@ -439,7 +444,8 @@ def main():
             if options.save:
                 file = f"{method}-{name}-{epsilon:g}-{seed}-{len(table)}.parquet"
                 table.to_parquet(options.save / file)
-            areas = measure_utility(table, test, numbers)
+            seen = found.conform(test) if options.conform else test
+            areas = measure_utility(table, seen, numbers)
             report(what, areas + variations(table, train, schema), spent)
 
 

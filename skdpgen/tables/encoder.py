@@ -13,6 +13,7 @@ from ..exceptions import TableError
 from ..mechanisms.codes import HatBasis
 from .blocks import KnotBlock, LevelBlock, make_mismatch_error
 from .rules.conditions import make_condition
+from .schema import check_resolved
 
 
 class TableEncoder:
@@ -211,16 +212,6 @@ class TableEncoder:
                 f"The schema has identifiers only, {list(self.schema)}: there is nothing to learn."
             )
         return blocks
-
-
-def check_resolved(schema):
-    """Raise an error if a schema does not declare all bounds and categories."""
-    if schema.undeclared:
-        raise ValueError(
-            f"The schema does not declare the bounds or categories of {list(schema.undeclared)}. "
-            "Declare them, as Number(lower, upper) or Category([...]), from public knowledge; or "
-            "pass the schema to a generator, which infers them at a cost."
-        )
 
 
 def check_columns(table, schema):

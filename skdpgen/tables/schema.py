@@ -198,6 +198,40 @@ class Schema(ConvertibleSchema):
             {name: kind.with_even_knots() for name, kind in self.columns if kind.takes_knots}
         )
 
+    def conform(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return rows within the schema, as synthetic rows are.
+
+        Numbers and dates beyond the bounds are put at the next bound, and categories that are not
+        listed become `other`. A model that learnt from synthetic rows is to see real rows so: of
+        rare categories and far values, it knows nothing else.
+
+        Parameters
+        ----------
+        table : DataFrame
+            Some or all columns of the schema, and maybe others, which stay as they are.
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        ValueError
+            If the schema leaves bounds or categories open.
+
+        Examples
+        --------
+        >>> from skdpgen import Category, Number, Schema
+        >>> schema = Schema({"age": Number(0, 90), "job": Category(["nurse"], other="other")})
+        >>> schema.conform(pd.DataFrame({"age": [30, 99], "job": ["pilot", "nurse"]}))
+           age    job
+        0   30  other
+        1   90  nurse
+        """
+        check_resolved(self)
+        names = [name for name in self if name in table]
+        return table.assign(**{name: self[name].conform(table[name]) for name in names})
+
     def share_obeying(self, table: pd.DataFrame) -> pd.Series:
         """Return the share of the rows of a table that obey each rule.
 
@@ -272,6 +306,16 @@ class Schema(ConvertibleSchema):
         lines = "".join(f"    {name!r}: {kind!r},\n" for name, kind in self.columns)
         rules = "".join(f"    {rule!r},\n" for rule in self.rules)
         return f"Schema({{\n{lines}}}{f', rules=[{chr(10)}{rules}]' if rules else ''})"
+
+
+def check_resolved(schema):
+    """Raise an error if a schema does not declare all bounds and categories."""
+    if schema.undeclared:
+        raise ValueError(
+            f"The schema does not declare the bounds or categories of {list(schema.undeclared)}. "
+            "Declare them, as Number(lower, upper) or Category([...]), from public knowledge; or "
+            "pass the schema to a generator, which infers them at a cost."
+        )
 
 
 def _list_names(names):

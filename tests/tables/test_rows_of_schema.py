@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows without data obey the schema, and are even where no rule bends them."""
+"""Rows without data obey the schema, and are even where no rule bends them; rows put within it."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from skdpgen import Category, Date, Identifier, Number, Schema, Unknown
+from skdpgen import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
 from skdpgen.tables import Implies, Ordered, sample_from_schema
 
 SCHEMA = Schema(
@@ -44,3 +46,72 @@ def test_conditions_and_seeds_hold():
 def test_undeclared_columns_are_refused_by_name():
     with pytest.raises(ValueError, match="'town'"):
         sample_from_schema(SCHEMA.replace({"town": Unknown()}), 5)
+
+
+WIDE = Schema(
+    {
+        "age": Number(0, 90, decimals=0),
+        "dose": Number(0.5, 1.5, decimals=1, atoms=[-1.0, 9.0]),
+        "job": Category(["nurse"], other="other", missing=True),
+        "town": Category(["a", "b"]),
+        "day": Date("2020-01-01", "2021-01-01", missing=True),
+        "ill": Boolean(),
+        "grade": Ordinal([1, 2]),
+    }
+)
+DAYS = ["2019-05-01", "2020-06-01", "2022-01-01", None]
+FAR = pd.DataFrame(
+    {
+        "age": [-3, 5, 100, 90],
+        "dose": [0.1, 9.0, np.nan, 2.0],
+        "job": ["pilot", None, "nurse", "cook"],
+        "town": ["a", "b", "c", "a"],
+        "day": pd.to_datetime(DAYS),
+        "ill": [True, False, True, True],
+        "grade": [1, 2, 3, 1],
+        "new": [1, 2, 3, 4],
+    }
+)
+NEAR = FAR.assign(
+    age=[0, 5, 90, 90],
+    dose=[0.5, 9.0, np.nan, 1.5],
+    job=["other", None, "nurse", "other"],
+    day=pd.to_datetime(["2020-01-01", "2020-06-01", "2021-01-01", None]),
+)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda table: table,
+        lambda table: table.convert_dtypes(),
+        lambda table: table.convert_dtypes(dtype_backend="pyarrow"),
+        lambda table: table.astype({"age": "int8", "dose": "float32", "job": "category"}),
+        lambda table: table.astype(object).set_axis([3, 3, 1, 0]),
+        lambda table: table[["job", "new", "age"]],
+    ],
+)
+def test_far_cells_are_put_within_the_schema(convert):
+    given = convert(FAR)
+    made, expected = WIDE.conform(given), NEAR[given.columns].set_axis(given.index)
+    # Whatever the dtypes and signs of missing cells are.
+    plain = [frame.astype(object).where(frame.notna(), None) for frame in (made, expected)]
+    pd.testing.assert_frame_equal(*plain, check_dtype=False)
+    again = WIDE.conform(made)
+    pd.testing.assert_frame_equal(again, made)
+    kept = [name for name in given if name not in ("job", "dose", "age", "day")]
+    pd.testing.assert_frame_equal(made[kept], given[kept])
+
+
+def test_rows_within_the_schema_stay_as_they_are():
+    rows = sample_from_schema(SCHEMA, 200, random_state=0)
+    pd.testing.assert_frame_equal(SCHEMA.conform(rows), rows)
+    zoned = Schema({"day": Date("2020-01-01", "2021-01-01", zone="Europe/Vienna")})
+    days = pd.DataFrame({"day": pd.to_datetime(DAYS[:3]).tz_localize("Europe/Vienna")})
+    made = zoned.conform(days)["day"]
+    assert made.dt.tz_localize(None).tolist() == NEAR["day"][:3].tolist()
+
+
+def test_rows_are_put_within_no_open_schema():
+    with pytest.raises(ValueError, match="does not declare the bounds"):
+        Schema({"age": Number()}).conform(FAR)

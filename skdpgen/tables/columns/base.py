@@ -59,6 +59,18 @@ class Column:
         """Return cells as floats, NaN for missing values."""
         return pd.Series(column).to_numpy(np.float64, na_value=np.nan, copy=True)
 
+    def conform(self, column):
+        """Return a column whose numbers or dates beyond the bounds are at the next bound."""
+        if not self.has_knots:
+            return column
+        number, (present, numbers) = self.to_number(), self.read(column)
+        values = np.full(len(column), np.nan)
+        values[present] = numbers
+        nearest = np.clip(values, number.lower, number.upper)
+        is_beyond = (abs(nearest - values) > 0) & ~np.isin(values, number.atoms or ())
+        bounds = self.make_cells(np.where(is_beyond, nearest, number.lower), ~is_beyond)
+        return column.mask(is_beyond, pd.Series(bounds, index=column.index))
+
     def parse(self, cells, style):
         """Return the values of stripped texts; a text that is no value stays as it is."""
         present = ~cells.isin(MISSING_TEXTS)

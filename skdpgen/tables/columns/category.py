@@ -100,6 +100,12 @@ class Category(_Categories):
         is_new = self.other is not None and self.other not in known
         return known + (self.other,) * is_new
 
+    def conform(self, column):
+        """Return a column whose categories that are not listed are `other`, if there is one."""
+        is_new = self.to_values(column) < 0
+        is_any = self.other is not None and is_new.any()
+        return column.astype(object).mask(is_new, self.other) if is_any else column
+
     def parse(self, cells, style):
         """Return the categories of texts; numbers where undeclared categories are numbers."""
         if self.is_open and not isinstance(self.other, str):
