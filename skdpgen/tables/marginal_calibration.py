@@ -12,7 +12,6 @@ import numpy as np
 
 from .blocks import share_below
 from .inference.densities import Histogram, estimate_density
-from .inference.ranges import NARROW, find_excess
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,8 @@ class CalibrationConstants:
     # they match tables that have more of the budget (tuned on training rows of Adult and
     # bank_marketing).
     rows_std: float = 0.7
+    # Densities at neighbouring knots are similar up to this factor.
+    similar: float = 3.0
     # Share of a uniform distribution, which keeps the codes strictly increasing.
     uniform_share: float = 1e-6
 
@@ -109,12 +110,19 @@ class _CodeDistribution:
         return np.interp(before, below, grid)
 
     def _find_narrow(self):
-        """Return intervals with a value at most, where no breakpoint fits, and none stands out."""
-        knots, decimals = self.block.knots, self.block.decimals
-        if decimals is None:
+        """Return intervals with one value, where no breakpoint fits, between similar densities.
+
+        Beside a value that has far more than the next one, an interval holds so little that a small
+        difference of mass would move codes far. So it would between two values of whole numbers,
+        whose masses rows have.
+        """
+        if self.block.decimals is None:
             return False
-        is_single = find_excess(knots, self._near_knots) > 0
-        return (np.diff(knots) * 10.0**decimals < NARROW) & ~(is_single[:-1] | is_single[1:])
+        widths = np.diff(self.block.knots)
+        n_between = np.round(widths * 10.0**self.block.decimals) - 1
+        densities = self._near_knots / np.convolve(widths, [0.5, 0.5])
+        fewer, more = np.sort([densities[:-1], densities[1:]], axis=0)
+        return (n_between == 1) & (more <= CONSTANTS.similar * fewer)
 
     @property
     def _near_knots(self):

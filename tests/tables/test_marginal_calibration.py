@@ -78,15 +78,17 @@ def test_intervals_are_between_what_was_counted_and_the_rows():
     assert of_rows < found < counted
 
 
-def test_a_value_beside_what_is_not_clear_stays_where_it_is():
-    """Beside 40 hours, there is no number between 39 and 41 to be counted."""
-    kind = Number(0, 99, decimals=0, knots=[0, 39, 40, 41, 99], cuts=[5, 20, 60, 70])
+@pytest.mark.parametrize("gap", [1, 2])
+def test_a_value_beside_what_is_not_clear_stays_where_it_is(gap):
+    """Beside 40 hours, there is hardly a number between the next knots to be counted."""
+    near = [40 - gap, 40, 40 + gap]
+    kind = Number(0, 99, decimals=0, knots=[0, *near, 99], cuts=[5, 20, 60, 70])
     block = TableEncoder(Schema({"x": kind, "a": Boolean()})).make_blocks()[0]
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))
     knots = np.arange(100.0)
     counted = Histogram(knots, np.where(knots == 40, 600.0, 4.0), 1.0)
-    (codes,) = calibrate_codes([block], {"x": [counted]}, lambda n_rows: rows).values()
-    at = np.searchsorted(block.scale.numbers, [39, 40, 41])
+    (codes,) = calibrate_codes([block], {"x": [counted] * 2}, lambda n_rows: rows).values()
+    at = np.searchsorted(block.scale.numbers, near)
     assert_allclose(codes[at], [1, 2, 3], atol=1e-4)
 
 
@@ -108,6 +110,27 @@ def test_values_between_whole_knots_are_as_many_as_were_counted():
 
     codes = calibrate_codes([block], {"x": [counted]}, lambda n_rows: rows[:n_rows])
     assert share_off(codes) < 0.7 * share_off(None)
+
+
+def test_the_first_of_a_few_values_is_not_taken_for_the_second():
+    """Calls of customers: at least one. Whether counts say a few or none of 0, one stays one."""
+    kind = Number(0, 16, decimals=0, knots=[0, 1, 2, 3, 4, 8, 16], cuts=[5, 6])
+    block = TableEncoder(Schema({"x": kind})).make_blocks()[0]
+    shares = np.array([0, 0.387, 0.276, 0.123, 0.112, 0.077, 0.025])
+    # Rows have next to nothing of their neighbours, and some as much of 0 as of 2.
+    rng = np.random.RandomState(0)
+    tiny = np.tile(1e-12 * shares, (20_000, 1))
+    tiny[::10, 0] = tiny[::10, 2]
+    drawn = rng.choice(7, 20_000, p=shares)
+    drawn[::4000] = 0
+    rows = tiny + np.eye(7)[drawn]
+    expected = np.bincount(block.draw(rows, rng), minlength=17)
+    for first in (-30.0, 40.0):
+        counted = Histogram(np.arange(17.0), np.r_[first, 1.5 * expected[1:]], 50.0)
+        codes = calibrate_codes([block], {"x": [counted] * 2}, lambda _: rows)
+        made = TableEncoder(Schema({"x": kind}), codes).make_blocks()[0]
+        found = np.bincount(made.draw(rows, rng), minlength=17)
+        assert_allclose(found / 20_000, expected / 20_000, atol=0.02)
 
 
 def test_codes_increase_from_the_first_knot_to_the_last():

@@ -46,7 +46,7 @@ _MOST_PARTS, _PART, _EVENLY = 8, 0.1, 0.05
 # is far more than the others if it is as many times what is between it and the next knot.
 _FAR_MORE = 3.0
 # Widths of intervals, in units of whole numbers, in which no breakpoint fits.
-NARROW = 2.5
+_NARROW = 2.5
 
 
 def count_affordable(n_records, std, least, most):
@@ -257,7 +257,7 @@ def find_cuts(knots, counts, std, positions, unit=None, density=None):
     cumulative, cuts = np.r_[0, np.cumsum(masses)], []
     is_single, step = _stand_out(knots, counts, std, unit), unit or 0.0
     for first, last in pairwise(positions):
-        if unit is not None and last - first < NARROW * unit:
+        if unit is not None and last - first < _NARROW * unit:
             continue
         inside = points[(first < points) & (points < last)]
         values = np.r_[first, inside, last]

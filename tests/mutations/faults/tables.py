@@ -679,15 +679,21 @@ FUNCTION = {
     ),
     "single values among whole numbers are moved": Fault(
         "tables.marginal_calibration:_CodeDistribution._find_narrow",
-        "~(is_single[:-1] | is_single[1:])",
+        "more <= CONSTANTS.similar * fewer",
         "True",
-        marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is"),
+        marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is[2]"),
+    ),
+    "intervals without a value between are calibrated": Fault(
+        "tables.marginal_calibration:_CodeDistribution._find_narrow",
+        "n_between == 1",
+        "n_between < 2",
+        marginal_calibration("the_first_of_a_few_values_is_not_taken_for_the_second"),
     ),
     "single values are moved": Fault(
         "tables.marginal_calibration:_CodeDistribution.calibrate",
         "_find_runs(is_clear)",
         "[slice(0, len(masses))]",
-        marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is"),
+        marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is[2]"),
     ),
     "a last day ends at midnight": Fault(
         "tables.columns.date:check_date",
