@@ -208,7 +208,8 @@ class Schema(ConvertibleSchema):
         Parameters
         ----------
         table : DataFrame
-            Some or all columns of the schema, and maybe others, which stay as they are.
+            Some or all columns of the schema, in the types that synthetic rows have: numbers and
+            dates are not read from texts. Other columns stay as they are.
 
         Returns
         -------

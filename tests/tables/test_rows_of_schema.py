@@ -112,6 +112,12 @@ def test_rows_within_the_schema_stay_as_they_are():
     assert made.dt.tz_localize(None).tolist() == NEAR["day"][:3].tolist()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "Int8", "int8[pyarrow]", object])
+def test_bounds_may_be_no_values_of_a_dtype(dtype):
+    made = Schema({"x": Number(0.5, 2)}).conform(pd.DataFrame({"x": [0, 1, 9]}, dtype=dtype))
+    assert made["x"].tolist() == [0.5, 1, 2]
+
+
 def test_rows_are_put_within_no_open_schema():
     with pytest.raises(ValueError, match="does not declare the bounds"):
         Schema({"age": Number()}).conform(FAR)

@@ -69,7 +69,11 @@ class Column:
         nearest = np.clip(values, number.lower, number.upper)
         is_beyond = (abs(nearest - values) > 0) & ~np.isin(values, number.atoms or ())
         bounds = self.make_cells(np.where(is_beyond, nearest, number.lower), ~is_beyond)
-        return column.mask(is_beyond, pd.Series(bounds, index=column.index))
+        bounds = pd.Series(bounds, index=column.index)
+        try:
+            return column.mask(is_beyond, bounds)
+        except (TypeError, ValueError):  # a bound with decimals, of nullable integers
+            return column.astype(object).mask(is_beyond, bounds)
 
     def parse(self, cells, style):
         """Return the values of stripped texts; a text that is no value stays as it is."""
