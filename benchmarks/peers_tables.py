@@ -10,6 +10,8 @@
                                 1.11 and torch
     tabpe                       the repository microsoft/DPSDA, which is --peer-path, with
                                 generalimport, omegaconf 2.3, pandas, requests, scikit-learn, torch
+    margnet                     the repository KaiChen9909/margnet, which is --peer-path, with
+                                networkx, pandas, tomli, torch and tqdm
     napsu                       twinify 2.0.0, with jax 0.4.23, numpyro 0.11, scipy 1.12 and
                                 matplotlib below 3.9
 
@@ -32,6 +34,8 @@ MST is fitted as it comes. The others are changed, without which fits take hours
   than by elimination of columns, which gives the same numbers, and compiles in seconds rather than
   minutes. One Markov chain is drawn rather than four, with 800 steps of warm-up and 2,000 samples.
   The optimizer of scipy finds its start: that of jax may fail. One record is replaced by another.
+- MargNet has its parameters for Adult at ε = 1 and runs on the CPU; how many rows there are is
+  estimated from its noisy tables, as it comes.
 - Tab-PE makes 1,000 rows in 30 rounds, as in its example for Adult, which are then repeated at
   random. It takes the shares of classes as public.
 
@@ -45,6 +49,7 @@ as functions of each other.
 import argparse
 import itertools
 import sys
+import tempfile
 from functools import partial, partialmethod
 from unittest.mock import MagicMock
 
@@ -232,6 +237,26 @@ def by_tabpe(rows, options):
     return synthetic.astype(int).sample(len(rows), replace=True, random_state=options.seed)
 
 
+def by_margnet(rows, options):
+    import torch
+
+    torch.manual_seed(options.seed)
+    torch.cuda.reset_peak_memory_stats = torch.cuda.max_memory_allocated = lambda **_: 0
+    # Baselines that it imports, and does not use here.
+    sys.modules["method.privsyn.PrivSyn.privsyn"] = MagicMock()
+    from method.AIM.cdp2adp import cdp_rho
+    from method.MargDL.main import MargDLGen
+
+    train = {"selection_iterations": 200, "final_iterations": 200, "lr": 0.001, "batch_size": 512}
+    config = {"train": train, "model_params": {"d_layers": [256, 256], "dropout": 0.0}}
+    args = argparse.Namespace(iter=None, lr=None, batch=None, test=False, resample=False)
+    sizes = dict(zip(rows.columns, options.sizes, strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        generator = MargDLGen(args, rows, sizes, "cpu", config, folder, "gan")
+        generator.fit_adaptive(cdp_rho(options.epsilon, options.delta))
+    return pd.DataFrame(generator.model.sample(len(rows)), columns=rows.columns)
+
+
 def by_napsu(rows, options):
     import jax
     import jax.numpy as jnp
@@ -288,6 +313,7 @@ METHODS = {
     "ctgan": partial(by_sdv, "ctgan"),
     "privpgd": by_privpgd,
     "tabpe": by_tabpe,
+    "margnet": by_margnet,
     "napsu": by_napsu,
 }
 

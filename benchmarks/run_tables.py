@@ -82,7 +82,8 @@ def load_occupations():
 # and particles, with bounds and with nothing declared.
 OURS = ["network", "knots", "open", "undeclared", "particles", "particles-undeclared"]
 PEERS = """
-mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes opendp-mst opendp-aim copula ctgan privpgd tabpe
+mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes opendp-mst opendp-aim margnet copula ctgan
+privpgd tabpe
 """.split()
 LOADERS = {
     "adult": partial(load_table, "adult"),

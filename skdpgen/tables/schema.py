@@ -222,8 +222,10 @@ class Schema(ConvertibleSchema):
 
         Examples
         --------
+        >>> import pandas as pd
         >>> from skdpgen import Category, Number, Schema
-        >>> schema = Schema({"age": Number(0, 90), "job": Category(["nurse"], other="other")})
+        >>> age, job = Number(0, 90, decimals=0), Category(["nurse"], other="other")
+        >>> schema = Schema({"age": age, "job": job})
         >>> schema.conform(pd.DataFrame({"age": [30, 99], "job": ["pilot", "nurse"]}))
            age    job
         0   30  other

@@ -227,6 +227,18 @@ def test_a_constant_column_seldom_has_a_range_of_amounts(value, most):
     assert sum(kind.upper > 100 for kind in found) <= most
 
 
+def test_a_rare_class_is_seldom_taken_for_amounts():
+    """A target of zeros and a few ones, which noise hides."""
+    frame = pd.DataFrame({"a": np.arange(1000) % 3, "x": (np.arange(1000) < 10).astype(int)})
+    found = []
+    for seed in range(20):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sampler = DPSWFlowSampler(0.5, 1e-6, n_steps=1, random_state=seed)
+            found.append(sampler.fit(frame, target="x").schema_["x"])
+    assert sum(isinstance(kind, Number) and kind.upper > 100 for kind in found) <= 2
+
+
 def test_a_second_look_at_the_wide_grid_halves_the_variance(monkeypatch):
     averaged, average = [], columns.ValueCounts.average
 

@@ -325,9 +325,8 @@ class SchemaInference:
             if name in unclear:
                 near = dict(zip(knots, counts, strict=True))
                 others = Ranged.of(counted, kind).drop_ends(self.schema[name])
-                knots, is_resolved = find_hidden(
-                    others, unit_of(kind), partial(self._find_range, name)
-                )
+                find, is_target = partial(self._find_range, name), name == self.label
+                knots, is_resolved = find_hidden(others, unit_of(kind), find, is_target)
                 counts = np.array([near.get(knot, 0.0) for knot in knots])
                 hidden += [name] * (not is_resolved)
             noise = counted.std

@@ -222,7 +222,7 @@ def read_clusters(ranged, counted, std, unit, find_range):
     return ranged
 
 
-def find_hidden(others, unit, find_range):
+def find_hidden(others, unit, find_range, is_target=False):
     """Return the knots of a wide grid in a range, and whether it is resolved.
 
     Parameters
@@ -231,12 +231,14 @@ def find_hidden(others, unit, find_range):
         The grid, without point masses.
     unit, find_range
         As in `read_clusters`.
+    is_target : bool, default=False
+        Whether the column is the target, whose few values may be classes.
     """
     (lower, upper), is_resolved = find_range(others)
     n_atoms, counted = len(others.atoms), others.counted
     noise = counted.std * math.sqrt(n_atoms + counted.kind.missing)
-    # Beside zero, there mostly are others; beside another value, or several, seldom.
-    signal = _SIGNAL_OF_ZERO if others.atoms == [0] else _SIGNAL
+    # Beside zero, there mostly are amounts; beside another value, or several, seldom.
+    signal = _SIGNAL if is_target or others.atoms != [0] else _SIGNAL_OF_ZERO
     least = signal * noise if n_atoms == 1 else find_clear(noise, 1)
     if not is_resolved and others.n_values <= least + _FLOATS * counted.n_values:
         # Nothing shows beside point masses: the range is that of these.

@@ -905,9 +905,15 @@ FUNCTION = {
         "0",
         inference("a_constant_column_seldom_has_a_range_of_amounts[0-10]"),
     ),
+    "beside zeros of a target there mostly are amounts": Fault(
+        "tables.inference.grids:find_hidden",
+        "is_target or others.atoms != [0]",
+        "others.atoms != [0]",
+        inference("a_rare_class_is_seldom_taken_for_amounts"),
+    ),
     "beside any value there mostly are others": Fault(
         "tables.inference.grids:find_hidden",
-        "_SIGNAL_OF_ZERO if others.atoms == [0] else _SIGNAL",
+        "_SIGNAL if is_target or others.atoms != [0] else _SIGNAL_OF_ZERO",
         "_SIGNAL_OF_ZERO",
         inference("a_constant_column_seldom_has_a_range_of_amounts[5-3]"),
     ),
