@@ -60,7 +60,7 @@ class TableFit:
     report : DataFrame
         From `read_tables`, with the subsets of columns that have tables.
     format : TableFormat
-        With finer knots in columns of strong interactions.
+        With finer knots in columns of strong interactions, and without absent classes.
     """
 
     rows: TableRows | StratifiedRows
@@ -94,6 +94,7 @@ def fit_to_table(
     if not has_subsets:
         curator.close()
     marginals, report = read_tables(tables, format, curator.n_rows)
+    format = format.without_absent(marginals.is_empty)
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(make_rows, tables, marginals, **training)
     subsets: list[tuple[int, ...]] = []

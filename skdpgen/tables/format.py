@@ -2,6 +2,7 @@
 """Data format of tables: columns, encoding of cells, and decoding of samples."""
 
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,8 @@ class TableFormat(Format):
         Inferred parameters of the columns.
     histograms : Histograms, default=None
         The counts in which knots were found.
+    absent : tuple, default=()
+        Levels of the target that are not generated, as `without_absent` finds them.
     """
 
     schema: Schema
@@ -73,6 +76,7 @@ class TableFormat(Format):
     codes: dict | None = None
     inferred: dict | None = None
     histograms: Histograms | None = None
+    absent: tuple = ()
 
     has_blocks = True
 
@@ -104,7 +108,7 @@ class TableFormat(Format):
     @property
     def classes(self):
         levels = None if self.kind is None else self._levels(self.kind.label)
-        return None if levels is None else np.array(levels)
+        return None if levels is None else np.array([x for x in levels if x not in self.absent])
 
     @property
     def n_columns(self):
@@ -182,6 +186,13 @@ class TableFormat(Format):
     def code_sizes(self):
         """Numbers of levels of the columns of codes, from `encode_codes`."""
         return self.block_sizes + [2] * (self.halves is not None)
+
+    def without_absent(self, is_empty):
+        """Return the format without the classes that `Marginals.is_empty` tells of all levels."""
+        if not self.levels_of_target:
+            return self
+        its_own = is_empty[dict(self.blocks)[self.kind.label]]
+        return replace(self, absent=tuple(compress(self.levels_of_target, its_own)))
 
     def refine(self, columns):
         """Return the format with finer knots in some columns, and how codes among them follow.

@@ -109,6 +109,8 @@ def test_a_target_has_no_other_classes_than_those_that_show(kind):
             generator = kind(1.0, 1e-6, schema="auto", random_state=0, n_steps=2)
             generator.fit(frame, target="target")
         assert set(generator.sample(5000)["target"]) == expected
+        assert set(generator.classes_) == expected
+        assert len(generator.sample(y=generator.classes_)) == len(expected)
     # Rare classes of before are clear of noise; the level of these can be asked for.
     assert generator.sample(y=["other"] * 3)["target"].tolist() == ["other"] * 3
 

@@ -219,6 +219,12 @@ FUNCTION = {
         "find_signal(tables.cells, tables.pairs_std)",
         by_level("a_rare_level_whose_tables_are_noise_is_warned_of[30-True]"),
     ),
+    "classes that are not generated are listed": Fault(
+        "tables.format:TableFormat.without_absent",
+        "tuple(compress(self.levels_of_target, its_own))",
+        "()",
+        by_level("a_target_has_no_other_classes_than_those_that_show[DPSWFlowSampler]"),
+    ),
     "classes are made of noise": Fault(
         "learners.tables:fit_to_release",
         "counts[marginals.is_empty[tables.by]] = 0",
