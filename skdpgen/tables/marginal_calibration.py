@@ -12,6 +12,7 @@ import numpy as np
 
 from .blocks import share_below
 from .inference.densities import Histogram, estimate_density
+from .inference.ranges import find_widths
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ class _CodeDistribution:
         """
         if self.block.decimals is None:
             return False
-        widths = np.diff(self.block.knots)
-        n_between = np.round(widths * 10.0**self.block.decimals) - 1
-        densities = self._near_knots / np.convolve(widths, [0.5, 0.5])
+        knots = self.block.knots
+        n_between = np.round(np.diff(knots) * 10.0**self.block.decimals) - 1
+        densities = self._near_knots / find_widths(knots)
         fewer, more = np.sort([densities[:-1], densities[1:]], axis=0)
         return (n_between == 1) & (more <= CONSTANTS.similar * fewer)
 

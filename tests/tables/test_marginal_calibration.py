@@ -87,7 +87,7 @@ def test_a_value_beside_what_is_not_clear_stays_where_it_is(gap):
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))
     knots = np.arange(100.0)
     counted = Histogram(knots, np.where(knots == 40, 600.0, 4.0), 1.0)
-    (codes,) = calibrate_codes([block], {"x": [counted] * 2}, lambda n_rows: rows).values()
+    (codes,) = calibrate_codes([block], {"x": [counted]}, lambda n_rows: rows).values()
     at = np.searchsorted(block.scale.numbers, near)
     assert_allclose(codes[at], [1, 2, 3], atol=1e-4)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..blocks import knot_weights
 from ..columns.number import N_KNOTS
-from .ranges import find_clear
+from .ranges import find_clear, find_widths
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ValueCounts:
         is_beyond = (self._atoms < self.knots[0]) | (self._atoms > self.knots[-1])
         own = self._at_atoms[:, None] * knot_weights(self._atoms, self.knots)
         own[is_beyond] = 0
-        widths = np.convolve(np.diff(self.knots), [0.5, 0.5])
+        widths = find_widths(self.knots)
         widths[[0, -1]] += unit / 2  # the intervals around the outer values are a unit wide, too
         # All values but those that equal a candidate, which may be many and all that there are.
         density = np.pad((self._near + own.sum(axis=0) - own).clip(0) / widths, ((0, 0), (1, 1)))

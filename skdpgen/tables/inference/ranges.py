@@ -281,13 +281,18 @@ def _stand_out(knots, counts, std, unit):
     There is no other value near, or far more than the densities at the neighbours predict.
     """
     is_next = np.pad(np.diff(knots) < 1.5 * (unit or 0.0), 1, constant_values=True)
-    is_more = find_excess(knots, counts) > find_clear(std, len(counts))
+    is_more = _find_excess(knots, counts) > find_clear(std, len(counts))
     return is_more | (is_next[1:] & is_next[:-1])
 
 
-def find_excess(knots, counts):
+def find_widths(knots):
+    """Return the width of the interval around each knot, up to the middles of the next ones."""
+    return np.convolve(np.diff(knots), [0.5, 0.5])
+
+
+def _find_excess(knots, counts):
     """Return how far counts exceed far more than the densities at neighbouring knots predict."""
-    widths = np.convolve(np.diff(knots), [0.5, 0.5])
+    widths = find_widths(knots)
     density = np.pad(counts.clip(0) / widths, 1)
     return counts - _FAR_MORE * widths * np.maximum(density[:-2], density[2:])
 

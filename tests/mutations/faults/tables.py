@@ -903,7 +903,7 @@ FUNCTION = {
         "tables.inference.grids:find_hidden",
         "signal * noise if n_atoms == 1 else find_clear(noise, 1)",
         "0",
-        inference("a_constant_column_seldom_has_a_range_of_amounts[0-10]"),
+        inference("a_constant_column_seldom_has_a_range_of_amounts[0-10-10]"),
     ),
     "beside zeros of a target there mostly are amounts": Fault(
         "tables.inference.grids:find_hidden",
@@ -915,7 +915,7 @@ FUNCTION = {
         "tables.inference.grids:find_hidden",
         "_SIGNAL if is_target or others.atoms != [0] else _SIGNAL_OF_ZERO",
         "_SIGNAL_OF_ZERO",
-        inference("a_constant_column_seldom_has_a_range_of_amounts[5-3]"),
+        inference("a_constant_column_seldom_has_a_range_of_amounts[5-3-100]"),
     ),
     "amounts that noise hides are cut": Fault(
         "tables.inference.grids:find_hidden",
