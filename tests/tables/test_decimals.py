@@ -174,7 +174,7 @@ def test_each_cell_is_counted_on_its_own():
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan, None, "x", True])
 def test_numbers_that_are_not_finite_have_no_decimals(bad):
     """They count as missing, and not as whole numbers."""
-    cells = pd.DataFrame({"a": np.array([bad, 7.0, 0.25], dtype=object)})
+    cells = pd.DataFrame({"a": np.array([bad, 7.0, 0.35], dtype=object)})
     rows = encode_decimals(cells, Schema({"a": Number()}))
     assert rows.argmax(axis=1).tolist() == [rows.shape[1] - 1, 7, 10]
 

@@ -45,6 +45,11 @@ def test_levels_are_the_coarsest_steps():
         19.99,
         -4.95,
         19,
+        -750,
+        175,
+        7.5,
+        6.75,
+        4.375,
         0,
         math.inf,
         math.nan,
@@ -52,11 +57,11 @@ def test_levels_are_the_coarsest_steps():
     ends, more = len(STEPS), len(DECIMALS_OF)
     assert_array_equal(
         find_levels(np.array(numbers)),
-        [0, 1, 2, 7, 8, 9, 15, more, ends, ends + 1, ends + 2, more + 1, -1, -1],
+        [0, 1, 2, 7, 8, 9, 15, more, *range(ends, ends + 8), more + 1, -1, -1],
     )
     assert_array_equal(find_levels(np.float32([0.1, 19.99]).astype(float)), [9, ends])
     assert_array_equal(
-        find_levels(np.array([20240129.0, 20241331, 18000101.0, 0.2])), [21, 7, 7, 9]
+        find_levels(np.array([20240129.0, 20241331, 18000101.0, 0.2])), [more + 2, 7, 7, 9]
     )
     texts = ["2020-01-01", "2020-02-01", "2020-02-29", "2020-06-08", "2020-06-09"]
     texts += ["2020-06-09T03", "2020-06-09T03:30", "2020-06-09T03:30:01"]
@@ -109,6 +114,15 @@ HEAPED = {
         np.where(is_half, np.floor(pay) + 0.95, pay.round(2)),
         Number(decimals=2),
         [(1, 0.05, 0.5)],
+    ),
+    "250": (np.round(pay / 250) * 250, WHOLE, [(250, 0, 1)]),
+    "half 25": (np.where(is_half, np.round(pay / 25) * 25, pay.round()), WHOLE, [(25, 0, 0.5)]),
+    "2.5": (np.round(pay / 2.5) * 2.5, Number(decimals=1), [(2.5, 0, 1)]),
+    "quarters": (np.round(pay * 4) / 4, Number(decimals=2), [(0.25, 0, 1)]),
+    "half eighths": (
+        np.where(is_half, np.round(pay * 8) / 8, pay.round(3)),
+        Number(decimals=3),
+        [(0.125, 0, 0.5)],
     ),
     "some whole": (np.where(is_half, pay.round(), pay), Number(), [(1, 0, 0.5)]),
     "months": (months, DAYS, [("month", 1)]),

@@ -372,7 +372,17 @@ def test_cuts_do_not_part_the_values_of_a_knot_that_has_far_more(n_there, n_cuts
         ([-300, 0, 1, 2, 3, 4, 5], [0]),
         ([0, 1], []),
         ([0, 10, 100], [2]),
+        ([0, 1, 1.9, 2.9], []),
     ],
 )
 def test_knots_that_are_far_out(knots, far):
     assert_array_equal(np.flatnonzero(find_far(np.array(knots, dtype=float))), far)
+
+
+@pytest.mark.parametrize("n_knots", range(2, 8))
+def test_some_knots_are_not_far_out(n_knots):
+    """Of evenly spaced ones, too, whose gaps differ by rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        gaps = 1 + rng.choice([1e-15, 0.1, 3]) * rng.random(n_knots - 1)
+        assert not find_far(rng.normal() + np.r_[0, np.cumsum(gaps)]).all()

@@ -23,6 +23,7 @@ COLUMNS = {
     "commas": [
         f"{x:.3f}".replace(".", ".,"[i % 3 == 0]) for i, x in enumerate(rng.exponential(size=N))
     ],
+    "tiny": rng.gamma(2, 1e-40, N),
     "countries": rng.choice(["DE", "NA", "None"], N).astype(object),
     "normal": rng.normal(size=N),
 }
@@ -55,6 +56,7 @@ def test_few_values_that_are_no_short_numbers_are_within_the_range(name, sampler
         ("subnormal", "constant"),
         ("months", "dates as numbers"),
         ("prices", None),
+        ("tiny", "values unresolved"),
         ("zones", "other type: 50.0%: dates with and without time zones"),
         ("commas", "other type: 33.3%"),
         ("countries", None),

@@ -14,7 +14,7 @@ from ..schema import Schema
 from . import Category, Date, Number
 from .cells import read_dates, read_numbers
 from .date import DATE_CODES
-from .heaps import DECIMALS_OF, STEPS, find_date_levels, find_heaps, find_levels
+from .heaps import DECIMALS_OF, STEP_OF, STEPS, find_date_levels, find_heaps, find_levels
 from .values import find_farthest
 
 # The release.
@@ -144,7 +144,8 @@ class LevelCounts:
     @property
     def are_round(self):
         """Whether most numbers are multiples of 10, of which identifiers are a tenth."""
-        return bool(self.counts[: STEPS.index(10) + 1].sum() > self.counts.sum() / 2)
+        is_round = STEP_OF % 10 == 0
+        return bool(self.counts[: len(STEP_OF)][is_round].sum() > self.counts.sum() / 2)
 
     def with_heaps(self, kind, masses):
         """Return a column with heaps, from the counts of all values but point masses.

@@ -8,7 +8,14 @@ from scipy.optimize import nnls
 STEPS = (10_000, 1000, 500, 100, 50, 10, 5, 1, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
 # Gaps below multiples of steps that prices have, as 19.99.
 ENDS = ((0.01, 1), (0.05, 1), (1, 10))
-DECIMALS_OF = (*(0,) * 8, 1, 1, 2, 2, 3, 4, 5, 6, 2, 2, 0)
+# Halves of other steps, which rates, doses and hours have, as 4.125 or 7.25.
+HALVES = (250, 25, 2.5, 0.25, 0.125)
+# Decimals of each level: of STEPS, then of ENDS, then of odd multiples of HALVES.
+DECIMALS_OF = (*(0,) * 8, 1, 1, 2, 2, 3, 4, 5, 6, 2, 2, 0, 0, 0, 1, 2, 3)
+# The coarsest step of which odd multiples of halves are multiples.
+_PARENTS = {half: int((np.round(half / np.array(STEPS), 6) % 1 == 0).argmax()) for half in HALVES}
+# Steps of which all values of a level are multiples.
+STEP_OF = np.array([*STEPS, *(gap for gap, _ in ENDS), *HALVES])
 # Steps of dates, and shares of these levels among the multiples of others.
 DATE_STEPS = (
     "year",
@@ -45,8 +52,8 @@ _WITHIN = 2.0
 def find_levels(numbers):
     """Return the position of the coarsest step of which each number is a multiple.
 
-    After those of `STEPS` follow those of `ENDS`, of numbers with more digits, of 0, and of dates
-    such as 20240131 or 202401. Numbers that are not finite have the position -1.
+    After those of `STEPS` follow those of `ENDS` and `HALVES`, of numbers with more digits, of 0,
+    and of dates such as 20240131 or 202401. Numbers that are not finite have the position -1.
     """
     # Columns have few distinct values; -0.0 and 0.0 are multiples of the same steps.
     numbers, where = np.unique(numbers, return_inverse=True)
@@ -61,6 +68,9 @@ def find_levels(numbers):
         with np.errstate(all="ignore"):
             above = np.round(np.abs(numbers) + gap, decimals)
         levels[is_fine & _is_multiple(above, step, decimals)] = position
+    for position, half in enumerate(HALVES, start=len(STEPS) + len(ENDS)):
+        is_odd = levels == _PARENTS[half]
+        levels[is_odd & _is_multiple(numbers, half, DECIMALS_OF[position])] = position
     levels[is_known & (numbers == 0)] = len(DECIMALS_OF) + 1
     whole = np.where(is_known, numbers, 0)
     months, days = whole // 100 % 100, whole % 100
@@ -160,25 +170,28 @@ def find_heaps(kind, counts, std, clear):
 def expect_numbers(decimals):
     """Return heaps, and the shares of levels among the multiples of each, and among all values."""
     last = len(STEPS) if decimals is None else STEPS.index(10.0**-decimals)
-    heaps, columns = [], []
+    n_levels = len(DECIMALS_OF) + 1
+    # Values that are multiples of a coarser step only in other ways, and how many steps they have.
+    others = [(i, STEPS.index(gap), whole) for i, (gap, whole) in enumerate(ENDS, len(STEPS))]
+    first_half = len(STEPS) + len(ENDS)
+    others += [(i, _PARENTS[half], 2 * half) for i, half in enumerate(HALVES, first_half)]
+    found = {}
     for position, step in enumerate(STEPS[: last + 1]):
-        column = np.zeros(len(DECIMALS_OF) + 1)
+        column = np.zeros(n_levels)
         column[: position + 1] = np.diff(step / np.array(STEPS[: position + 1]), prepend=0)
-        for i, (gap, whole) in enumerate(ENDS, start=len(STEPS)):
-            parent = STEPS.index(gap)
+        for i, parent, whole in others:
             if position >= parent:
                 column[[i, parent]] += np.array([1, -1]) * step / whole
-        heaps.append((step, 0))
-        columns.append(column)
-    if decimals is None:
-        columns.append(np.eye(len(DECIMALS_OF) + 1)[-1])
-    else:
-        heaps.pop()
-    for i, (gap, whole) in enumerate(ENDS, start=len(STEPS)):
+        found[step, 0] = column
+    # All values, of which those of the finest step are not heaps.
+    rest = np.eye(n_levels)[-1] if decimals is None else found.popitem()[1]
+    for i, (gap, whole) in enumerate(ENDS, len(STEPS)):
         if decimals is None or DECIMALS_OF[i] <= decimals:
-            heaps.append((whole, gap))
-            columns.insert(-1, np.eye(len(DECIMALS_OF) + 1)[i])
-    return heaps, np.stack(columns, axis=1)
+            found[whole, gap] = np.eye(n_levels)[i]
+    for i, half in enumerate(HALVES, first_half):
+        if decimals is None or DECIMALS_OF[i] <= decimals:
+            found[half, 0] = (np.eye(n_levels)[i] + found[2 * half, 0]) / 2
+    return list(found), np.column_stack([*found.values(), rest])
 
 
 def expect_dates(unit):

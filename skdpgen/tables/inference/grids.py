@@ -251,13 +251,13 @@ def find_hidden(others, unit, find_range, is_target=False):
 
 
 def is_unresolved(knots, counts, std, n_values, unit):
-    """Return whether nearly all values are between two of many knots, and there are many there."""
+    """Return whether nearly all values are between two of three or more knots, and can be apart."""
     if n_values < find_clear(std, len(counts)):
         return False
     pairs = counts[:-1] + counts[1:]
     best = int(pairs.argmax())
     least = NEARLY_ALL * n_values + math.sqrt(2) * std
-    is_one = pairs[best] >= least > 0 and len(knots) >= FEWEST_FINE
+    is_one = pairs[best] >= least > 0 and len(knots) > 2
     return is_one and (unit is None or knots[best + 1] - knots[best] > N_KNOTS * unit)
 
 

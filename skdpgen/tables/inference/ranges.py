@@ -323,7 +323,8 @@ def spread_counts(knots, counts, std):
 def find_far(knots):
     """Return which knots lie far out: each half as far again, or more, as all before it reach.
 
-    But not the second one: one knot reaches nowhere, and without another all would be at it.
+    But not the second one: one knot reaches nowhere, and without another all would be at it. And
+    none if all would be, by what lies on either side: far out is far from others.
 
     Parameters
     ----------
@@ -339,7 +340,8 @@ def find_far(knots):
     >>> find_far(np.array([-9, 0, 1, 2, 3, 20, 100]))
     array([False, False, False, False, False,  True,  True])
     """
-    return _is_far_above(knots) | _is_far_above(-knots[::-1])[::-1]
+    is_far = _is_far_above(knots) | _is_far_above(-knots[::-1])[::-1]
+    return is_far & ~is_far.all()
 
 
 def is_beyond(values, knots):

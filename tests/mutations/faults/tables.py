@@ -857,6 +857,30 @@ FUNCTION = {
         "found.counts <= WITHIN_NOISE * found.std",
         strata("numbers_far_out_have_their_share_or_nothing_where_they_are_noise"),
     ),
+    "all knots may be far out": Fault(
+        "tables.inference.ranges:find_far",
+        "is_far & ~is_far.all()",
+        "is_far",
+        ranges("some_knots_are_not_far_out[4]"),
+    ),
+    "few knots resolve everything": Fault(
+        "tables.inference.grids:is_unresolved",
+        "len(knots) > 2",
+        "len(knots) >= FEWEST_FINE",
+        strange("findings[tiny-values unresolved]"),
+    ),
+    "halves of steps are no steps": Fault(
+        "tables.columns.heaps:find_levels",
+        "is_odd & _is_multiple(numbers, half, DECIMALS_OF[position])",
+        "False",
+        heaps("shares_of_steps_are_found[quarters-0.0]"),
+    ),
+    "multiples of coarser steps are none of their halves": Fault(
+        "tables.columns.heaps:expect_numbers",
+        "(np.eye(n_levels)[i] + found[2 * half, 0]) / 2",
+        "np.eye(n_levels)[i]",
+        heaps("shares_of_steps_are_found[half eighths-0.0]"),
+    ),
     "point masses are never far out": Fault(
         "tables.inference.ranges:is_beyond",
         "(values < near[0] - reach) | (values > near[-1] + reach)",
@@ -1201,7 +1225,7 @@ FUNCTION = {
     ),
     "round numbers are identifiers": Fault(
         "tables.columns.decimals:LevelCounts.are_round",
-        "bool(self.counts[: STEPS.index(10) + 1].sum() > self.counts.sum() / 2)",
+        "bool(self.counts[: len(STEP_OF)][is_round].sum() > self.counts.sum() / 2)",
         "False",
         identifiers("numbers_that_may_identify_records_are_named[10.0]"),
     ),
