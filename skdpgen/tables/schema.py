@@ -8,6 +8,7 @@ from typing import ClassVar
 import pandas as pd
 
 from .._html import make_table
+from ..curator.containers import adapt
 from .columns.base import check_list
 from .columns.kinds import parse_column
 from .conversions import ConvertibleSchema
@@ -208,12 +209,13 @@ class Schema(ConvertibleSchema):
         Parameters
         ----------
         table : DataFrame
-            Some or all columns of the schema, in the types that synthetic rows have: numbers and
-            dates are not read from texts. Other columns stay as they are.
+            Of pandas or another library: some or all columns of the schema, in the types that
+            synthetic rows have; numbers and dates are not read from texts. Other columns stay.
 
         Returns
         -------
         DataFrame
+            Of the same library.
 
         Raises
         ------
@@ -232,8 +234,11 @@ class Schema(ConvertibleSchema):
         1   90  nurse
         """
         check_resolved(self)
-        names = [name for name in self if name in table]
-        return table.assign(**{name: self[name].conform(table[name]) for name in names})
+        if not isinstance(table, pd.DataFrame):
+            cells, container, _ = adapt(table)
+            return container.give(self.conform(cells))
+        found = {name: self[name].conform(table[name]) for name in self if name in table}
+        return table.assign(**found)
 
     def share_obeying(self, table: pd.DataFrame) -> pd.Series:
         """Return the share of the rows of a table that obey each rule.
@@ -241,14 +246,16 @@ class Schema(ConvertibleSchema):
         Parameters
         ----------
         table : DataFrame
-            Synthetic or public rows. **The shares of private rows are private, too.**
+            Synthetic or public rows, of pandas or another library. **The shares of private rows are
+            private, too.**
 
         Returns
         -------
         Series
             Indexed by the rules.
         """
-        values = {n: self[n].to_values(table[n]) for rule in self.rules for n in rule.names}
+        cells = adapt(table).data
+        values = {n: self[n].to_values(cells[n]) for rule in self.rules for n in rule.names}
         shares = [rule.bind(self)(values).mean() for rule in self.rules]
         return pd.Series(shares, index=pd.Index(self.rules, dtype=object, tupleize_cols=False))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows without data obey the schema, and are even where no rule bends them; rows put within it."""
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from skdpgen import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
 from skdpgen.tables import Implies, Ordered, sample_from_schema
 
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 SCHEMA = Schema(
     {
         "patient": Identifier(),
@@ -121,3 +124,18 @@ def test_bounds_may_be_no_values_of_a_dtype(dtype):
 def test_rows_are_put_within_no_open_schema():
     with pytest.raises(ValueError, match="does not declare the bounds"):
         Schema({"age": Number()}).conform(FAR)
+
+
+@pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas])
+def test_rows_stay_in_their_library(convert):
+    table = FAR[["age", "dose", "job", "day", "new"]]
+    given = convert(table)
+    made = WIDE.conform(given)
+    assert type(made) is type(given)
+    pd.testing.assert_frame_equal(
+        made.to_pandas().astype(object),
+        convert(NEAR[[*table]]).to_pandas().astype(object),
+    )
+    assert nw.from_native(made).schema == nw.from_native(given).schema
+    rules = Schema({"age": Number(0, 90), "new": Number(0, 90)}, rules=[Ordered("new", "age")])
+    assert rules.share_obeying(given).tolist() == [0.75]

@@ -1211,6 +1211,12 @@ FUNCTION = {
         "True",
         "tests/tables/test_rows_of_schema.py::test_far_cells_are_put_within_the_schema[<lambda>0]",
     ),
+    "rows leave their library": Fault(
+        "tables.schema:Schema.conform",
+        "container.give(self.conform(cells))",
+        "self.conform(cells)",
+        "tests/tables/test_rows_of_schema.py::test_rows_stay_in_their_library[from_pandas0]",
+    ),
     "missing cells are new categories": Fault(
         "tables.columns.category:Category.conform",
         "self.to_values(column) < 0",
