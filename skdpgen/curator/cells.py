@@ -35,12 +35,15 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INFINITE = re.compile(r"\s*([+-]?)inf(inity)?\s*", re.ASCII | re.IGNORECASE)
 # Whole numbers below this are exact as floats.
 _LARGEST_EXACT = 2**53
-# The years of Python's dates.
+# Python's first and last dates, for those that it has not; in seconds, as any container has them.
+_FIRST, _LAST = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59)
 _FIRST_YEAR, _LAST_YEAR = np.datetime64("0001", "Y"), np.datetime64("9999", "Y")
 # Whole numbers that readers could have made of a year.
 _YEARS = (1000, 9999)
 # Most digits of the numbers that people write; of floats of 32 bits, fewer than they hold.
 _DIGITS, _SINGLE_DIGITS = 9, 6
+# Stands for dates that cannot be read.
+UNREADABLE = object()
 _MIDNIGHT = re.compile(r"00:00(:00(\.0+)?)?")
 
 
@@ -75,12 +78,14 @@ class FrameCells:
 
 def _list_dates(column):
     """Return dates as objects of Python, which take a tenth of the time of those of pandas."""
-    dates = column.to_numpy()
+    return _as_python(column.to_numpy()).astype(object)
+
+
+def _as_python(dates):
+    """Return dates of NumPy in microseconds, of the years that Python has."""
     years = dates.astype("M8[Y]")
-    if ((years < _FIRST_YEAR) | (years > _LAST_YEAR)).any():
-        # NumPy makes numbers of years that Python does not have.
-        return column.to_numpy(dtype=object)
-    return dates.astype("M8[us]").astype(object)
+    dates = np.where(years < _FIRST_YEAR, np.datetime64(_FIRST), dates.astype("M8[us]"))
+    return np.where(years > _LAST_YEAR, np.datetime64(_LAST), dates)
 
 
 @savable
@@ -208,8 +213,7 @@ def _read_text(text, number, style):
     if stripped.lower() in ("true", "false"):
         return stripped.lower() == "true"
     date = read_iso_date(stripped) if style.date_format is None else None
-    date = None if date is None else _in_utc(date)
-    return text if date is None else date
+    return text if date is None else _in_utc(date)
 
 
 def read_numbers(texts: Sequence[str]) -> np.ndarray:
@@ -230,10 +234,12 @@ def read_numbers(texts: Sequence[str]) -> np.ndarray:
 
 
 def _read_other(cell, style):
-    value = None
-    # Cells whose conversion fails stay unchanged.
-    with contextlib.suppress(Exception):
+    try:
         value = _read_value(cell)
+    except Exception:
+        # Methods of dates and time zones may be users' code, whose errors quote rows: nobody is to
+        # call them again. Other cells whose conversion fails stay unchanged.
+        value = UNREADABLE if issubclass(type(cell), datetime.date) else None
     return _expect(cell if value is None else value, style)
 
 
@@ -248,27 +254,34 @@ def _read_value(cell):
         return float(cell) + 0.0
     if isinstance(cell, float | np.floating):
         return float(cell) + 0.0
-    # NaT is an instance of datetime, but has no date.
-    if cell is pd.NaT:
-        return None
-    if isinstance(cell, pd.Timestamp):
-        return _in_utc(cell.to_pydatetime(warn=False))
-    if isinstance(cell, datetime.datetime):
-        return _in_utc(cell)
     if isinstance(cell, datetime.date):
-        return datetime.datetime(cell.year, cell.month, cell.day)
+        return None if cell is pd.NaT else _in_utc(_read_date(cell))
     if isinstance(cell, np.datetime64) and not np.isnat(cell):
-        return cell.astype("M8[us]").item()
+        return _as_python(cell).item()
     return None
+
+
+def _read_date(cell):
+    """Return the date of a cell as one of Python, next to it if it is of a year beyond."""
+    if isinstance(cell, pd.Timestamp):
+        if 1 <= cell.year <= 9999:
+            return cell.to_pydatetime(warn=False)
+        return (_FIRST if cell.year < 1 else _LAST).replace(tzinfo=cell.tzinfo)
+    if type(cell) is datetime.datetime:
+        return cell
+    names = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
+    times = {n: getattr(cell, n) for n in names} if isinstance(cell, datetime.datetime) else {}
+    return datetime.datetime(cell.year, cell.month, cell.day, **times)
 
 
 def _in_utc(date):
-    """Convert a date with a time zone to UTC; None if that has no such year."""
+    """Convert a date with a time zone to UTC; the next date of Python's if it has no such year."""
     if date.tzinfo is None:
         return date
-    with contextlib.suppress(OverflowError):
+    try:
         return date.astimezone(datetime.timezone.utc)
-    return None
+    except OverflowError:
+        return (_FIRST if date.year == 1 else _LAST).replace(tzinfo=datetime.timezone.utc)
 
 
 def _expect(value, style):

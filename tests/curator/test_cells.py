@@ -19,6 +19,7 @@ from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Schema, Un
 from skdpgen._cli.parser import make_parser
 from skdpgen._cli.tables import TableOptions
 from skdpgen.curator.cells import (
+    UNREADABLE,
     CellReader,
     FrameCells,
     encode_levels,
@@ -528,3 +529,50 @@ def test_dates_are_read_as_those_of_pandas(unit, last):
     expected = read_column(frame["date"].to_numpy(dtype=object), PLAIN).tolist()
     assert [cell for cell in found if not pd.isna(cell)] == [expected[0], expected[2]]
     assert pd.isna(found[1])
+
+
+class Named(datetime.tzinfo):
+    """A time zone, or a date, whose code fails with a row in its message."""
+
+    def utcoffset(self, date):
+        raise ValueError("secret")
+
+
+class Failing(datetime.datetime):
+    def __str__(self):
+        raise ValueError("secret")
+
+    time = date = astimezone = __str__
+
+
+LAST = datetime.datetime(9999, 12, 31, 23, 59, 59)
+WEST = datetime.timezone(-datetime.timedelta(hours=5))
+STRANGE_DATES = [
+    (np.datetime64("12000-01-01", "s"), LAST),
+    (np.datetime64("-300000-01-01", "D"), datetime.datetime(1, 1, 1)),
+    (pd.Timestamp(np.datetime64("12000-01-01", "s")), LAST),
+    (pd.Timestamp(np.datetime64("-0044-03-15", "s")), datetime.datetime(1, 1, 1)),
+    (LAST.replace(tzinfo=WEST), LAST.replace(tzinfo=datetime.timezone.utc)),
+    (Failing(2020, 1, 2, 3), datetime.datetime(2020, 1, 2, 3)),
+    (datetime.datetime(2020, 1, 2, tzinfo=Named()), UNREADABLE),
+]
+
+
+@pytest.mark.parametrize(("cell", "expected"), STRANGE_DATES, ids=lambda cell: type(cell).__name__)
+def test_dates_are_those_that_python_has(cell, expected):
+    day = datetime.datetime(2020, 1, 31)
+    assert read_cell(cell, PLAIN) == expected
+    assert read_column(np.array([day, cell, None], dtype=object), PLAIN)[0] == day
+    assert read_cell(read_cell(cell, PLAIN), PLAIN) == expected
+
+
+@pytest.mark.parametrize("kind", [Date(), Category(), Unknown()], ids=repr)
+def test_strange_dates_do_not_end_a_fit(kind):
+    """Their errors would tell of private rows that they are there, and quote them."""
+    cells = [datetime.datetime(2020, 1, 1 + i % 28) for i in range(99)]
+    cells += [cell for cell, _ in STRANGE_DATES]
+    frame = pd.DataFrame({"day": pd.Series(cells, dtype=object)})
+    sampler = DPSWFlowSampler(5.0, 1e-6, schema=Schema({"day": kind}), n_steps=1, n_particles=50)
+    assert len(sampler.fit(frame).sample(9)) == 9
+    far = pd.Series(np.array([*cells[:-7], np.datetime64("12000-01-01")], dtype="M8[s]"))
+    assert len(sampler.fit(lambda: iter([far.to_frame("day")])).sample(9)) == 9

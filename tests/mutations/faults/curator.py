@@ -139,6 +139,24 @@ PRIVACY = {
         "text",
         cells("one_cell_changes_nothing_for_other_records[day-chunks of 7]"),
     ),
+    "dates of far years are numbers": Fault(
+        "curator.cells:_read_value",
+        "_as_python(cell).item()",
+        "cell.astype('M8[us]').item()",
+        cells("dates_are_those_that_python_has[datetime64-datetime0]"),
+    ),
+    "dates of far years end a fit": Fault(
+        "curator.cells:_read_date",
+        "(_FIRST if cell.year < 1 else _LAST).replace(tzinfo=cell.tzinfo)",
+        "cell",
+        cells("strange_dates_do_not_end_a_fit[Unknown()]"),
+    ),
+    "errors of time zones end a fit": Fault(
+        "curator.cells:_read_other",
+        "UNREADABLE if issubclass(type(cell), datetime.date) else None",
+        "None",
+        cells("strange_dates_do_not_end_a_fit[Unknown()]"),
+    ),
     "dates keep their time zones": Fault(
         "curator.cells:_in_utc",
         "date.astimezone(datetime.timezone.utc)",
