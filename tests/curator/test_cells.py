@@ -566,7 +566,7 @@ def test_dates_are_those_that_python_has(cell, expected):
     assert read_cell(read_cell(cell, PLAIN), PLAIN) == expected
 
 
-@pytest.mark.parametrize("kind", [Date(), Category(), Unknown()], ids=repr)
+@pytest.mark.parametrize("kind", [Date(), Category(), Unknown()], ids=["date", "category", "any"])
 def test_strange_dates_do_not_end_a_fit(kind):
     """Their errors would tell of private rows that they are there, and quote them."""
     cells = [datetime.datetime(2020, 1, 1 + i % 28) for i in range(99)]

@@ -135,7 +135,7 @@ PRIVACY = {
     ),
     "texts that are dates stay texts": Fault(
         "curator.cells:_read_text",
-        "text if date is None else date",
+        "text if date is None else _in_utc(date)",
         "text",
         cells("one_cell_changes_nothing_for_other_records[day-chunks of 7]"),
     ),
@@ -145,17 +145,17 @@ PRIVACY = {
         "cell.astype('M8[us]').item()",
         cells("dates_are_those_that_python_has[datetime64-datetime0]"),
     ),
-    "dates of far years end a fit": Fault(
+    "dates of late years are early": Fault(
         "curator.cells:_read_date",
-        "(_FIRST if cell.year < 1 else _LAST).replace(tzinfo=cell.tzinfo)",
-        "cell",
-        cells("strange_dates_do_not_end_a_fit[Unknown()]"),
+        "_FIRST if cell.year < 1 else _LAST",
+        "_FIRST",
+        cells("dates_are_those_that_python_has[Timestamp-datetime0]"),
     ),
     "errors of time zones end a fit": Fault(
         "curator.cells:_read_other",
         "UNREADABLE if issubclass(type(cell), datetime.date) else None",
         "None",
-        cells("strange_dates_do_not_end_a_fit[Unknown()]"),
+        cells("dates_are_those_that_python_has[datetime-object]"),
     ),
     "dates keep their time zones": Fault(
         "curator.cells:_in_utc",
