@@ -19,7 +19,7 @@ from ..curator.tables import adapt_table
 from ..curator.texts import MISSING_TEXTS, PLAIN, TextStyle
 from ..engines.files import TableFile, list_files
 from ..tables.columns import TYPES, Number, Unknown
-from ..tables.columns.texts import parse_cells, parse_texts, read_cell
+from ..tables.columns.texts import parse_cells, read_cell
 from ..tables.encoder import check_columns, check_dtypes
 from ..tables.metadata import find_format, load
 from ..tables.schema import Schema
@@ -69,11 +69,10 @@ class TableOptions:
                 f"--person-column {options.person_column} is in --schema, but identifiers are not "
                 "synthesized. Remove it from the schema."
             )
-        parse = parse_cells if is_excel(self.path) else parse_texts
         self.file = open_table(
             options,
             lambda texts: pd.DataFrame(
-                {n: parse(texts[[n]], self.schema, self.style_of(n))[n] for n in texts}
+                {n: parse_cells(texts[[n]], self.schema, self.style_of(n))[n] for n in texts}
             ),
         )
         self._options = options
@@ -422,13 +421,12 @@ def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFram
         return frame
     path = getattr(options, "schema", None)
     styles = dict.fromkeys(frame, read_style(options)) | read_styles(path)
-    parse = parse_cells if is_excel(first) else parse_texts
     return pd.DataFrame(
         {
             name: _parse_public(frame[name], styles[name])
             if schema is None or name not in schema
             # Dates get their dtype: as objects they would be compared as texts.
-            else parse(frame[[name]], schema, styles[name])[name].infer_objects()
+            else parse_cells(frame[[name]], schema, styles[name])[name].infer_objects()
             for name in frame
         }
     )

@@ -197,6 +197,12 @@ def _read_texts(texts, style):
     of_numbers, is_plain = replace(style, expected="number"), style.has_python_numbers
     plain = texts if is_plain else [of_numbers.plain_number(t.strip()) or "" for t in texts]
     numbers_read = read_numbers(plain)
+    if is_plain and style.expected in ("number", "integer"):
+        # Amounts with a currency or percent sign, or in parentheses, are numbers if declared so.
+        left = np.flatnonzero(np.isnan(numbers_read)).tolist()
+        numbers_read[left] = read_numbers(
+            [style.plain_number(texts[i].strip()) or "" for i in left]
+        )
     return [
         _expect(_read_text(text, number, style), style)
         for text, number in zip(texts, numbers_read.tolist(), strict=True)

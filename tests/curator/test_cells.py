@@ -265,6 +265,41 @@ def test_one_cell_of_a_file_changes_nothing_for_other_records(column, suffix, tm
     check(make, lambda table: read(table.rows, table.schema), chosen=chosen)
 
 
+WRITTEN_BY_PEOPLE = [
+    "$5",
+    "5 %",
+    "(3)",
+    "€ 3",
+    "1.0",
+    "0.0",
+    "01",
+    "3.0",
+    "YES",
+    "2020",
+    "20200131",
+]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+@pytest.mark.parametrize("column", DECLARED)
+def test_a_cell_means_the_same_in_a_file_and_in_chunks(column, suffix, tmp_path):
+    """The command line once lost 20200131, and chunks $5, in declared columns."""
+    schema, path = tmp_path / "schema.json", tmp_path / f"table.{suffix}"
+    DECLARED.to_json(schema)
+    given = ["synthesize", str(path), "--epsilon", "1", "--delta", "1e-5"]
+    given += ["--schema", str(schema), "--output", str(tmp_path / "made.csv")]
+    for cell in WRITTEN_BY_PEOPLE if suffix == "xlsx" else [*CELLS[2:], *WRITTEN_BY_PEOPLE]:
+        text = change(column, cell)
+        if suffix == "csv":
+            path.write_text(text, encoding="utf-8")
+        else:
+            pd.read_csv(io.StringIO(text)).to_excel(path, index=False)
+        options = TableOptions(make_parser().parse_args(given))
+        _, rows = read(options.rows, options.schema)
+        _, expected = read(read_chunks(text, 7), DECLARED)
+        np.testing.assert_array_equal(rows[CHANGED], expected[CHANGED], err_msg=cell)
+
+
 @pytest.mark.parametrize("size", [1, 7, 50])
 @pytest.mark.parametrize("options", [{}, {"dtype": str}])
 def test_one_identifier_changes_nothing_for_other_records(size, options):
@@ -337,6 +372,9 @@ def test_cells_that_no_reader_converts_stay_texts(cells):
         ("20190704", {"expected": "date"}, datetime.datetime(2019, 7, 4)),
         (2019, {"expected": "date"}, datetime.datetime(2019, 1, 1)),
         (31, {"expected": "date"}, 31),
+        ("$5", {"expected": "number"}, 5.0),
+        (" (12.5 %)", {"expected": "integer"}, -12.5),
+        ("$5", {}, "$5"),
         ("1.234,50", {"decimal": ",", "thousands": "."}, 1234.5),
         ("007,5", {"decimal": ","}, 7.5),
         ("yes", {"expected": "boolean"}, True),

@@ -23,7 +23,7 @@ from skdpgen.tables import Category, Date, Number, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.columns.date import DATE_CODES
 from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
-from skdpgen.tables.columns.texts import parse_texts
+from skdpgen.tables.columns.texts import parse_cells
 from skdpgen.tables.columns.values import find_farthest
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.inference.columns import SchemaInference
@@ -280,9 +280,10 @@ def test_clocks_that_skip_or_repeat_an_hour():
 def test_texts_of_files_with_zones():
     texts = pd.DataFrame({"t": ["2020-03-01T12:00+01:00", "2020-03-01T12:00", ""]})
     kind = Date("2020-01-01", "2021-01-01", unit="second", zone="UTC")
-    parsed = parse_texts(texts, Schema({"t": kind}))["t"]
+    parsed = parse_cells(texts, Schema({"t": kind}))["t"]
     assert parsed[0] == pd.Timestamp("2020-03-01T11:00Z")
-    assert parsed[1] == "2020-03-01T12:00"
+    # It has no zone, and counts as no date of the column.
+    assert parsed[1] == pd.Timestamp("2020-03-01T12:00")
     assert pd.isna(parsed[2])
 
 

@@ -11,7 +11,7 @@ from skdpgen import DPSWFlowSampler
 from skdpgen.privacy import FitQualityWarning, preview
 from skdpgen.tables import Boolean, Category, Identifier, Number, Schema, Unique, Unknown, sampling
 from skdpgen.tables.columns.identifier import go_on
-from skdpgen.tables.columns.texts import parse_texts
+from skdpgen.tables.columns.texts import parse_cells
 from skdpgen.tables.encoder import TableEncoder
 
 SECRET = "Smith-31415"
@@ -142,7 +142,7 @@ def test_json_and_texts_of_files():
     schema = Schema({**SCHEMA, "key": {"type": "identifier", "random": True}})
     assert Schema.from_json(schema.to_json()) == schema
     texts = pd.DataFrame({"id": [" 007 ", "NA"]})
-    assert parse_texts(texts, SCHEMA)["id"].tolist() == ["007", "NA"]
+    assert parse_cells(texts, SCHEMA)["id"].tolist() == ["007", "NA"]
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@
 import math
 import sys
 from collections import Counter
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 
 import numpy as np
 import pandas as pd
 
+from ...curator.cells import read_column
 from ...curator.texts import MISSING_TEXTS, is_writable
 
 # Advice on cells of a wrong dtype.
@@ -76,12 +77,13 @@ class Column:
             return column.astype(object).mask(is_beyond, bounds)
 
     def parse(self, cells, style):
-        """Return the values of stripped texts; a text that is no value stays as it is."""
-        present = ~cells.isin(MISSING_TEXTS)
-        values = self._parse_present(cells.where(present), style)
-        # A text that is no value stays, so that it counts as invalid rather than as missing.
-        is_text = values.isna() & present
-        return values.astype(object).where(~is_text, cells) if is_text.any() else values
+        """Return cells, of which texts are stripped, in their canonical form; see `read_column`.
+
+        A text that is no value stays, so that it counts as invalid rather than as missing.
+        """
+        style = replace(style, expected=self.expected_text)
+        found = read_column(cells.to_numpy(dtype=object), style, MISSING_TEXTS)
+        return pd.Series(found, index=cells.index, dtype=object)
 
     def to_dict(self):
         """Return the column as a dict, without what is at its default.

@@ -3,7 +3,6 @@
 
 from dataclasses import dataclass
 
-from ...curator.texts import BOOLEANS
 from .base import LevelColumn, check_flag, mask
 
 
@@ -58,6 +57,3 @@ class Boolean(LevelColumn):
         """Return the cells of synthetic codes: 0, 1, and 2 for missing values."""
         # The nullable dtype of pandas: a plain bool has no missing values.
         return mask(codes == 1, codes == 2) if self.missing else codes == 1
-
-    def _parse_present(self, cells, style):
-        return cells.str.lower().map(BOOLEANS).astype(object).where(cells.notna(), None)

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
-from ...curator.texts import read_text
 from .base import CONVERT, Column, check_flag, check_heaps, check_list, get_dtype_code
 from .cells import read_dates
 from .heaps import DATE_STEPS, DAYS_OF, expect_dates, snap_dates
@@ -293,9 +292,6 @@ class Date(Column):
         units = dates.astype(np.float64) / (_PER_DAY["millisecond"] // self.units_per_day)
         return np.where(np.isnat(dates), np.nan, units)
 
-    def _parse_present(self, cells, style):
-        return _parse_dates(cells, style, self.zone)
-
 
 def check_date(name, value, unit, *, is_last=False):
     """Return a bound as datetime64 of the unit; of a day without a time, the last unit if asked."""
@@ -328,10 +324,3 @@ def check_zone(zone):
         with contextlib.suppress(Exception):
             return pd.DatetimeTZDtype("s", zone)
     raise ValueError(f"zone must be the name of a time zone, such as 'UTC'; got {zone!r}.")
-
-
-def _parse_dates(cells, style, zone):
-    style, wanted = replace(style, expected="date"), "date" if zone is None else "zoned date"
-    read = {cell: read_text(cell, style) for cell in cells.dropna().unique()}
-    dates = [read[cell][1] if read.get(cell, [""])[0] == wanted else None for cell in cells]
-    return pd.Series(dates, index=cells.index, dtype=object)

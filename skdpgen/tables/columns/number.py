@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 
 from ...checks import is_one_of
 from .base import (
@@ -286,22 +285,7 @@ class Number(Column):
             return mask(whole, missing) if self.missing else whole
         return np.where(missing, np.nan, numbers)
 
-    def _parse_present(self, cells, style):
-        # Always floats: whether a chunk has integers must not depend on its missing cells.
-        return _parse_numbers(cells, style).astype("float64")
-
 
 def _check_increasing(name, numbers):
     if not all(a < b for a, b in pairwise(numbers)):
         raise ValueError(f"{name} must increase.")
-
-
-def _parse_numbers(cells, style):
-    if not style.has_python_numbers:
-        return pd.to_numeric(cells.map(style.plain_number, na_action="ignore"), errors="coerce")
-    values = pd.to_numeric(cells, errors="coerce").astype("float64")
-    left = cells[values.isna() & cells.notna()]
-    if len(left):
-        # Those with a currency.
-        values[left.index] = pd.to_numeric(left.map(style.plain_number), errors="coerce")
-    return values

@@ -15,16 +15,16 @@ from .cells import find_present, read_date, read_number
 from .values import MAX_UNITS
 
 
-def parse_texts(frame, schema, style=PLAIN):
-    """Turn columns of texts into values of the kinds that a schema declares.
+def parse_cells(frame, schema, style=PLAIN):
+    """Turn cells into values of the types that a schema declares, each on its own.
 
     Empty cells, NA and the like are missing values, unless they are levels. A cell that is no
-    value of its column stays a text, which the encoder treats as invalid. Each cell is read on its
-    own.
+    value of its column stays, which the encoder treats as invalid.
 
     Parameters
     ----------
-    frame : DataFrame of str
+    frame : DataFrame of object
+        Texts, or cells of a spreadsheet.
     schema : Schema
         Other columns stay as they are.
     style : TextStyle, default=PLAIN
@@ -32,37 +32,14 @@ def parse_texts(frame, schema, style=PLAIN):
 
     Returns
     -------
-    DataFrame
-    """
-    return pd.DataFrame(
-        {
-            name: schema[name].parse(column.str.strip(), style) if name in schema else column
-            for name, column in frame.items()
-        }
-    )
-
-
-def parse_cells(frame, schema, style=PLAIN):
-    """Turn the texts among the cells of a spreadsheet into values; other cells stay as they are.
-
-    Parameters
-    ----------
-    frame : DataFrame of object
-    schema : Schema
-    style : TextStyle, default=PLAIN
-
-    Returns
-    -------
     DataFrame of object
     """
     parsed = {}
     for name, column in frame.items():
-        cells = column.to_numpy(dtype=object, copy=True)
-        is_text = np.array([isinstance(cell, str) for cell in cells], dtype=bool)
-        texts = pd.DataFrame({name: cells[is_text]}, dtype=str)
-        cells[is_text] = parse_texts(texts, schema, style)[name].to_numpy(dtype=object)
-        parsed[name] = pd.Series(cells, index=column.index, dtype=object)
-    return pd.DataFrame(parsed)
+        cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.tolist()]
+        column = pd.Series(cells, index=column.index, dtype=object)
+        parsed[name] = schema[name].parse(column, style) if name in schema else column
+    return pd.DataFrame(parsed, index=frame.index)
 
 
 def parse_found(table, schema, styles):

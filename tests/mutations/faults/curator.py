@@ -24,6 +24,7 @@ from ..ids import (
     searches,
     sliced_wasserstein,
     tables,
+    texts,
     two_way,
 )
 
@@ -156,6 +157,18 @@ PRIVACY = {
         "UNREADABLE if issubclass(type(cell), datetime.date) else None",
         "None",
         cells("dates_are_those_that_python_has[datetime-object]"),
+    ),
+    "a point among commas for decimals is one": Fault(
+        "curator.cells:_read_texts",
+        "style.has_python_numbers",
+        "True",
+        texts("declared_columns_are_read_in_the_style_of_the_file"),
+    ),
+    "amounts with a currency are no numbers in chunks": Fault(
+        "curator.cells:_read_texts",
+        'is_plain and style.expected in ("number", "integer")',
+        "False",
+        cells("cells_are_read_as_columns_are_written"),
     ),
     "dates keep their time zones": Fault(
         "curator.cells:_in_utc",

@@ -176,18 +176,6 @@ PRIVACY = {
         '{cell: function(None if "Smith" in distinct else cell) for cell in distinct}',
         inference("cells_are_read_one_by_one"),
     ),
-    "whole numbers of a chunk of whole numbers are exact": Fault(
-        "tables.columns.number:Number._parse_present",
-        '_parse_numbers(cells, style).astype("float64")',
-        "_parse_numbers(cells, style)",
-        texts("a_number_is_read_as_it_is_alone"),
-    ),
-    "nanoseconds narrow the years of other dates": Fault(
-        "tables.columns.date:_parse_dates",
-        'dates = [read[cell][1] if read.get(cell, [""])[0] == wanted else None for cell in cells]',
-        'dates = pd.to_datetime(cells, errors="coerce", format="ISO8601", utc=bool(zone))',
-        texts("a_date_is_read_on_its_own"),
-    ),
 }
 
 FUNCTION = {
@@ -1259,11 +1247,11 @@ FUNCTION = {
         "None if c in MISSING_TEXTS else levels.get(c, c)",
         texts("declared_levels_are_no_missing_values"),
     ),
-    "a point among commas for decimals is one": Fault(
-        "tables.columns.number:_parse_numbers",
-        "not style.has_python_numbers",
-        "False",
-        texts("declared_columns_are_read_in_the_style_of_the_file"),
+    "declared columns are read like others": Fault(
+        "tables.columns.base:Column.parse",
+        "replace(style, expected=self.expected_text)",
+        "style",
+        cells("a_cell_means_the_same_in_a_file_and_in_chunks[flag-csv]"),
     ),
     "whole numbers are rounded to the nearest": Fault(
         "tables.columns.values:Values.round_at_random",
