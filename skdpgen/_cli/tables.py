@@ -8,6 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -71,11 +72,10 @@ class TableOptions:
             )
         self.file = open_table(
             options,
-            lambda texts: pd.DataFrame(
-                {n: parse_cells(texts[[n]], self.schema, self.style_of(n))[n] for n in texts}
-            ),
+            lambda texts: pd.DataFrame({n: self._parse(texts[n]) for n in texts}),
         )
         self._options = options
+        self._identifiers = options.person_column, getattr(options, "key", None)
         names = self.file.names()
         self.schema = self._complete(names, declared, options)
         check_columns(pd.DataFrame(columns=names), self.schema)
@@ -89,6 +89,13 @@ class TableOptions:
         self.rows = self.file if options.engine is None else self._on_engine(options)
         if options.target is not None and options.target not in names:
             raise ValueError(f"--target must be one of the columns {names}; got {options.target}.")
+
+    def _parse(self, column):
+        """Return the values of a column; identifiers as Python writes numbers."""
+        style = self.style_of(column.name)
+        if column.name not in self._identifiers:
+            return parse_cells(column.to_frame(), self.schema, style)[column.name]
+        return column.map(partial(_write_identifier, style=replace(style, expected="number")))
 
     def style_of(self, name: str) -> TextStyle:
         """Return how the numbers and dates of a column are written, as options and files say."""
@@ -128,8 +135,11 @@ class TableOptions:
 
     def count(self) -> int:
         """Return the number of rows, or of persons, which is public."""
-        # A table of an engine counts itself; cells of a file need not be parsed for that.
-        plain = open_table(self._options, lambda texts: texts)
+        # A table of an engine counts itself; of the cells of a file, persons alone are read.
+        plain = open_table(
+            self._options,
+            lambda texts: texts.assign(**{n: self._parse(texts[n]) for n in [self.persons] if n}),
+        )
         table = adapt_table(plain if self.rows is self.file else self.rows)
         if self.persons is not None:
             table = table.by_person(self.persons)
@@ -187,6 +197,15 @@ def _declare_stated(stated: Mapping, known: Mapping) -> Schema:
             file=sys.stderr,
         )
     return schema
+
+
+def _write_identifier(cell, style):
+    """Return a text that is a number in a style as Python writes it, and other cells as they are.
+
+    Where decimals have a comma, 7 and 7,0 are one person.
+    """
+    number = style.plain_number(cell.strip()) if isinstance(cell, str) else None
+    return cell if number is None else number
 
 
 def open_table(options: Namespace, parse: Callable) -> TableFile:

@@ -28,16 +28,18 @@ NO_IDENTIFIER = (
     "persons holds no identifier: all are missing, lists or the like, or floats from 2**53 on, "
     "which stand for several whole numbers each. Give texts or integers."
 )
-# Texts that readers take for whole numbers; they hold more digits than floats do.
-_WHOLE = re.compile(r"\s*([+-]?)0*(\d+)(\.0*)?\s*", re.ASCII)
+# Texts that readers take for whole numbers; they hold more digits than floats do. Where decimals
+# have a comma, 7 is written as 7,0 beside a missing one; elsewhere commas part thousands.
+_WHOLE = re.compile(r"([+-]?)0*(\d+)(\.0*|,0{0,2})?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.0*)?", re.ASCII)
 
 
 class Persons:
     """The persons whose rows are curated, by an identifier for each row.
 
-    Identifiers are equal if their canonical forms are: 7, 7.0, "7" and "007" are one. A row counts
-    as absent if its identifier is missing, blank or invalid: a list, for example, or a float from
-    2^53 on (of 32 bits: from 2^24 on), which stands for several whole numbers.
+    Identifiers are equal if their canonical forms are: 7, 7.0, "7", "007" and "7,0" are one. A row
+    counts as absent if its identifier is missing, blank or invalid: a list, for example, or a float
+    from 2^53 on (of 32 bits: from 2^24 on), which stands for several whole numbers.
 
     Parameters
     ----------
@@ -338,10 +340,12 @@ def _is_identifier(name):
 def _write_name(name):
     """Return the canonical form of an identifier, "7" for 7.0, "7" and "007"; None if invalid."""
     if isinstance(name, str):
-        text = str.strip(name)
+        # A byte order mark begins the first cell of some files.
+        text = str.strip(name).lstrip("\ufeff")
         if text in MISSING_TEXTS:
             return None
-        if whole := _WHOLE.fullmatch(text):
+        plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
+        if whole := _WHOLE.fullmatch(plain):
             # Minus zero is zero.
             return f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]
         name = read_cell(text, PLAIN)

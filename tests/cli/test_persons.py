@@ -54,6 +54,27 @@ def test_the_person_column_of_a_parquet_file(persons, synthesize):
 
 
 @pytest.mark.parametrize(
+    ("forms", "options"),
+    [
+        (["{},0"], []),
+        (["{},0", "{}"], ["--decimal", ","]),
+        (["1.{}", "1{}", "1{},00"], ["--decimal", ",", "--thousands", "."]),
+        (["1,{}", "1{}"], []),
+    ],
+)
+def test_identifiers_are_written_as_other_numbers_are(forms, options, persons, synthesize):
+    """Chunks with and without a missing one write them in two ways."""
+    codes = persons["patient"].str.strip().str.removeprefix("P")
+    names = [
+        forms[i % len(forms)].format(f"{int(c) + 100}") if c.isdigit() else ""
+        for i, c in enumerate(codes)
+    ]
+    persons.assign(patient=names).to_csv("private.csv", sep=";", index=False)
+    assert synthesize("--person-column", "patient", *options) == 0
+    assert read("made/certificate.json")["n_persons"] == 100
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--person-column", "nurse"], "There is no column 'nurse' of persons among"),

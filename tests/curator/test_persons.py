@@ -491,6 +491,7 @@ def test_identifiers_of_any_kind_are_taken_by_position(persons):
     ("name", "forms"),
     [
         ("7", [7, 7.0, "7", "007", " 7 ", "7.0", np.int8(7), np.float32(7), Decimal(7)]),
+        ("1553", [1553, "1553", "1553.0", "1553,0", "1,553", "01553,", "\ufeff1553", "1,553.0"]),
         ("-7", [-7, -7.0, "-7", "-007", " -7", "-7.0", np.int8(-7), Decimal(-7)]),
         ("1", [1, True, np.True_, 1.0, "1", "True", "true"]),
         ("0", [0, False, -0.0, "-0", "00", "False"]),

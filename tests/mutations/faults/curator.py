@@ -383,7 +383,7 @@ PRIVACY = {
     ),
     "numbers and their texts are two persons": Fault(
         "curator.persons:_write_name",
-        "_WHOLE.fullmatch(text)",
+        "_WHOLE.fullmatch(plain)",
         "None",
         engines("numbers_and_texts_that_read_alike_are_one_person"),
     ),
