@@ -45,7 +45,7 @@ def open_curator(
         A validated one.
     format : object
         Its public method ``encode(X, y)`` maps each record to a row on its own, and its `clip_norm`
-        is the radius that rows are scaled down to; ``refuse(X, y)`` raises an error for invalid
+        is the radius that rows are scaled down to; ``validate(X, y)`` raises an error for invalid
         records.
     plan, noise, device, verbose
         As in `Curator`.

@@ -257,7 +257,7 @@ def _add_tables(tables: Sequence[Tables]) -> Tables:
 
 def _open(source) -> PublishedRelease:
     if isinstance(source, Release):
-        return source.published
+        return source.get_published()
     published = source if isinstance(source, PublishedRelease) else load(source)
     if not isinstance(published, PublishedRelease):
         raise ValueError(f"{source} is a file of a fitted estimator, and not of a release.")

@@ -61,12 +61,16 @@ class Release(Specification):
         ValueError
             Before `fit`, and for releases of many steps, whose values are not kept.
         """
+        self.get_published().save(path)
+
+    def get_published(self):
+        """Return the released values, or raise a ValueError if there are none; see `to_file`."""
         if self.published is None:
             raise ValueError(
                 f"This {type(self).__name__} has no released values: use the release_ of a fitted "
                 "estimator, and release='sketch'. Values of many steps are not kept."
             )
-        self.published.save(path)
+        return self.published
 
     def of(self, format) -> "Release":
         """Return the release for data of a format."""

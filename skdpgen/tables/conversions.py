@@ -14,7 +14,7 @@ from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..curator.containers import as_array
 from .columns.kinds import infer_public_column, kind_of_dtype
-from .metadata import load, read_metadata, write_metadata
+from .metadata import WRITABLE, load, read_metadata, write_metadata
 
 if TYPE_CHECKING:
     from typing import Self
@@ -271,6 +271,8 @@ class ConvertibleSchema(Mapping):
           'constraints': {'required': True, 'minimum': 18, 'maximum': 90}}]
         """
         document = write_metadata(type(self), self, format)
+        if path in WRITABLE:
+            raise ValueError(f"path names a format: write to_metadata(format={path!r}).")
         if path is not None:
             text = json.dumps(document, ensure_ascii=False, indent=2)
             Path(path).write_text(text + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 import skdpgen
 from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.mechanisms.noise import NoiseSource, PublicSource
-from skdpgen.releases import from_release, merge
+from skdpgen.releases import SliceSketch, from_release, merge
 from skdpgen.tables import Implies
 
 BOTH = [DPSWFlowSampler, DPSlicedWassersteinGenerator]
@@ -95,6 +95,9 @@ def test_values_of_many_steps_are_not_kept():
     fitted = DPSWFlowSampler(epsilon=8.0, bounds=(0, 1), release="resample").fit(X)
     with pytest.raises(ValueError, match="has no released values"):
         fitted.release_.to_file("never")
+    for release in (fitted.release_, SliceSketch()):
+        with pytest.raises(ValueError, match="has no released values"):
+            from_release(release, DPSWFlowSampler())
 
 
 def test_values_must_be_those_of_the_certificate(tmp_path, monkeypatch):

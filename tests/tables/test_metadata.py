@@ -891,3 +891,5 @@ def test_sdv_keeps_what_it_can_express(tmp_path):
 def test_other_formats_are_not_written():
     with pytest.raises(ValueError, match="format must be one of"):
         EXACT.to_metadata(format="csvw")
+    with pytest.raises(ValueError, match=r"to_metadata\(format='sdv'\)"):
+        Schema({"age": Number(18, 90)}).to_metadata("sdv")
