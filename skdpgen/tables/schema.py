@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -254,7 +254,7 @@ class Schema(ConvertibleSchema):
         Series
             Indexed by the rules.
         """
-        cells = adapt(table).data
+        cells: Any = adapt(table).data
         values = {n: self[n].to_values(cells[n]) for rule in self.rules for n in rule.names}
         shares = [rule.bind(self)(values).mean() for rule in self.rules]
         return pd.Series(shares, index=pd.Index(self.rules, dtype=object, tupleize_cols=False))
