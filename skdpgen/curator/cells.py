@@ -164,8 +164,16 @@ def read_column(
     of_texts |= dict.fromkeys(texts & missing)
     if types == {str}:
         return np.fromiter((of_texts[cell] for cell in listed), dtype=object)
+    large = {c for c in listed if type(c) is int and _LARGEST_EXACT <= abs(c) < 2**64}
+    read = read_numbers([str(cell) for cell in large]).tolist()
+    known = of_texts | {c: _expect(x, style) for c, x in zip(large, read, strict=True)}
     with muted():
-        read = (of_texts[c] if isinstance(c, str) else _read_other(c, style) for c in listed)
+        read = (
+            known[c]
+            if isinstance(c, str) or (large and type(c) is int and c in large)
+            else _read_other(c, style)
+            for c in listed
+        )
         return np.fromiter(read, dtype=object)
 
 
