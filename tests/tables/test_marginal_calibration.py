@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
-from skdpgen.tables.blocks import knot_weights
+from skdpgen.tables.blocks import knot_weights, share_below
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.inference.densities import Histogram
-from skdpgen.tables.marginal_calibration import calibrate_codes
+from skdpgen.tables.marginal_calibration import CONSTANTS, _CodeDistribution, calibrate_codes
 
 KIND = Number(0, 100, knots=[0, 10, 50, 100], cuts=[1, 2, 4, 20, 30], atoms=[0], missing=True)
 SCHEMA = Schema({"a": Boolean(), "x": KIND})
@@ -54,6 +54,18 @@ def make_exponential(n_rows, rng, factor=1.0):
     rows = np.zeros((n_rows, 8))
     rows[:, 2:6] = knot_weights(codes, np.arange(4.0)).mean(axis=0)
     return rows
+
+
+def test_distributions_of_rows_are_added_up():
+    """Those of powers on a grid are near enough to that of each row."""
+    block = TableEncoder(SCHEMA).make_blocks()[1]
+    rows = make_rows(5_000, np.random.default_rng(0))
+    found = _CodeDistribution(block)
+    found.add(rows)
+    from_left, from_right, _ = block.split_weights(rows[:, block.where])
+    steps = np.arange(1, CONSTANTS.n_steps + 1)[:, None, None] / CONSTANTS.n_steps
+    below = ((from_left + from_right) * share_below(steps, from_left, from_right)).sum(axis=1)
+    assert_allclose(found._find_below(), below.T, atol=1e-3 * below.max())
 
 
 def test_shares_between_cuts_are_as_counted():

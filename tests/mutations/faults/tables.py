@@ -659,6 +659,12 @@ FUNCTION = {
         "pass",
         location("values_apart_that_are_not_located_are_named"),
     ),
+    "densities of rows all rise": Fault(
+        "tables.marginal_calibration:_CodeDistribution.add",
+        "from_right > from_left",
+        "from_right > -1",
+        marginal_calibration("distributions_of_rows_are_added_up"),
+    ),
     "values between whole knots are too few": Fault(
         "tables.marginal_calibration:_CodeDistribution.calibrate",
         "is_clear |= self._find_narrow()",
