@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import nnls
 
 from ...registry import savable
@@ -114,7 +115,8 @@ def estimate_density(histograms, lower, upper, unit=None):
         counts.append(part.counts / std)
     weights, counts = np.vstack(weights), np.concatenate(counts)
     roughness = np.diff(np.eye(n_bins), min(order, n_bins - 1), axis=0) * (n_bins / total)
-    penalty = max(CONSTANTS.penalties, key=lambda x: _evidence(weights, counts, roughness, x))
+    penalties = np.array(CONSTANTS.penalties)
+    penalty = penalties[_evidence(weights, counts, roughness, penalties).argmax()]
     weights = np.vstack([weights, math.sqrt(penalty) * roughness])
     masses = _solve(weights, np.r_[counts, np.zeros(len(roughness))])
     if is_few:
@@ -169,12 +171,17 @@ def _place_bins(histogram, lower, upper, n_points):
     return points
 
 
-def _evidence(weights, counts, roughness, penalty):
-    """Return the log evidence of a Gaussian model, but for a constant."""
-    precision = weights.T @ weights + penalty * roughness.T @ roughness
+def _evidence(weights, counts, roughness, penalties):
+    """Return the log evidence of a Gaussian model for each penalty, but for a constant."""
+    data, prior = weights.T @ weights, roughness.T @ roughness
+    # Of like size, so that one basis, in which both are diagonal, serves all penalties.
+    scale = np.trace(data) / np.trace(prior)
+    both = data + scale * prior
     # Where nothing is counted, only the penalty decides.
-    precision += 1e-12 * np.trace(precision) / len(precision) * np.eye(len(precision))
-    values, vectors = np.linalg.eigh(precision)
+    both += 1e-12 * np.trace(both) / len(both) * np.eye(len(both))
+    shares, vectors = eigh(data, both)
+    shares = shares.clip(0, 1)
+    values = shares + (penalties / scale)[:, None] * (1 - shares)
     values = values.clip(1e-300)
-    explained = ((vectors.T @ (weights.T @ counts)) ** 2 / values).sum()
-    return 0.5 * (explained - np.log(values).sum() + len(roughness) * math.log(penalty))
+    explained = ((vectors.T @ (weights.T @ counts)) ** 2 / values).sum(axis=1)
+    return 0.5 * (explained - np.log(values).sum(axis=1) + len(roughness) * np.log(penalties))

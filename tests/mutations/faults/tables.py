@@ -553,7 +553,7 @@ FUNCTION = {
     ),
     "noise decides how smooth a density is": Fault(
         "tables.inference.densities:_evidence",
-        "len(roughness) * math.log(penalty)",
+        "len(roughness) * np.log(penalties)",
         "0.0",
         densities("the_evidence_is_that_of_a_gaussian_model"),
     ),
