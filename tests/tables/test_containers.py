@@ -6,6 +6,7 @@ import datetime
 import decimal
 import functools
 import io
+import itertools
 import math
 import pickle
 import re
@@ -178,19 +179,20 @@ def sample_cells(container, mode):
     return list_cells(fit(container, mode).sample(30))
 
 
+IN_DEFAULT_RUN = [("pandas", "inferred"), *((name, "declared") for name in ("polars", "duckdb"))]
 FITS = [
-    (container, mode)
-    for container in CONTAINERS
-    for mode in ("declared", "inferred")
-    if mode == "declared" or container in TYPED
+    pytest.param(*fit, marks=() if fit in IN_DEFAULT_RUN else pytest.mark.slow)
+    for fit in itertools.product(CONTAINERS, ("declared", "inferred"))
+    if fit[1] == "declared" or fit[0] in TYPED
 ]
 of_fits = pytest.mark.parametrize(("container", "mode"), FITS)
 
 
 @of_fits
-@pytest.mark.parametrize("name", TYPES)
-def test_values_are_those_of_pandas(container, mode, name):
-    assert sample_cells(container, mode)[name] == sample_cells("pandas", mode)[name]
+def test_values_are_those_of_pandas(container, mode):
+    made, expected = (sample_cells(name, mode) for name in (container, "pandas"))
+    for name in TYPES:
+        assert made[name] == expected[name]
 
 
 @of_fits
@@ -200,6 +202,7 @@ def test_samples_come_back_in_the_container(container, mode):
     assert list(adapt(made).data.columns) == list(TYPES)
 
 
+@pytest.mark.default("polars", "duckdb", "records")
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_scores_take_the_container(container):
     fitted = fit(container, "declared")

@@ -35,8 +35,6 @@ COLUMNS = {
     "small, both signs": 1e-5 * rng.normal(size=N),
     "17 digits": keys,
     "17 digits, nullable": keys.astype("Int64"),
-    "17 digits, Arrow": keys.astype("uint64[pyarrow]"),
-    "17 digits, objects": keys.astype(object),
     "17 digits, texts": (keys.astype(str), keys),
     "all of 64 bits": pd.Series(rng.integers(-(2**63), 2**63 - 1, N)),
     "tiny": 1e-12 * rng.normal(size=N),
