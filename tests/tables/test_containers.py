@@ -230,6 +230,7 @@ def test_categories_that_a_dtype_lists_do_not_get_out(container, mode):
     assert SECRET.encode() not in pickle.dumps(fit(container, mode))
 
 
+@pytest.mark.default("polars")
 @pytest.mark.parametrize("container", TYPED)
 def test_the_order_that_a_dtype_states_is_an_assumption(container):
     declared, inferred = (
