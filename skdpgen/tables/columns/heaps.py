@@ -152,19 +152,32 @@ def find_heaps(kind, counts, std, clear):
     n_levels = len(expected)
     counts = counts[:n_levels]
     total = max(counts.sum(), 1.0)
-    shares = nnls(expected, counts / total)[0]
-    # By noise and sampling: a step shows by the excess of its multiples over finer steps.
-    noises = np.sqrt(np.linalg.pinv(expected) ** 2 @ (std**2 + counts.clip(0))) / total
-    is_found = shares > np.maximum(clear * noises, _MIN_SHARE)
-    is_found[:-1] &= [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps]
-    is_found[-1] = shares[-1] > _WITHIN * noises[-1]
-    # Counts of the others belong to those that are left.
-    found = np.flatnonzero(is_found)
-    if not len(found) or found[0] == len(heaps):
+
+    def find(among):
+        """Return the shares of some steps, and which are clear of noise and sampling."""
+        shares, noises = np.zeros((2, len(heaps) + 1))
+        # A step shows by the excess of its multiples over finer steps.
+        shares[among] = nnls(expected[:, among], counts / total)[0]
+        variances = np.linalg.pinv(expected[:, among]) ** 2 @ (std**2 + counts.clip(0))
+        noises[among] = np.sqrt(variances) / total
+        is_clear = shares > np.maximum(clear * noises, _MIN_SHARE)
+        is_clear[-1] = shares[-1] > _WITHIN * noises[-1]
+        return shares, is_clear
+
+    is_half = np.array([heap[0] in HALVES for heap in heaps] + [False])
+    is_long = [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps] + [True]
+    # Halves are looked for beside all other steps, and others without them: 25 has much of 5.
+    is_found = np.where(is_half, find(np.full(len(is_half), True))[1], find(~is_half)[1])
+    is_found &= is_long
+    if not is_found[:-1].any():
         return []
-    shares = nnls(expected[:, found], counts / total)[0]
+    # Counts of the others belong to those that are left.
+    shares, is_clear = find(is_found)
+    shares = shares * is_clear
+    if not shares[:-1].any():
+        return []
     shares = (shares / shares.sum()).tolist()
-    return [(*heaps[i], share) for i, share in zip(found, shares, strict=True) if i < len(heaps)]
+    return [(*heap, share) for heap, share in zip(heaps, shares, strict=False) if share > 0]
 
 
 def expect_numbers(decimals):

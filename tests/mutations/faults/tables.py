@@ -595,8 +595,8 @@ FUNCTION = {
     ),
     "popular values are heaps": Fault(
         "tables.columns.heaps:find_heaps",
-        "is_found[:-1] &= [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps]",
-        "pass",
+        "spread >= _MIN_STEPS * kind.measure(*heap)",
+        "True",
         heaps("other_columns_have_no_heaps[0.0]"),
     ),
     "some dates among numbers are enough": Fault(
@@ -868,6 +868,12 @@ FUNCTION = {
         "is_odd & _is_multiple(numbers, half, DECIMALS_OF[position])",
         "False",
         heaps("shares_of_steps_are_found[quarters-0.0]"),
+    ),
+    "halves take the multiples of other steps": Fault(
+        "tables.columns.heaps:find_heaps",
+        "find(~is_half)[1]",
+        "find(is_half | ~is_half)[1]",
+        heaps("halves_hide_no_other_steps"),
     ),
     "multiples of coarser steps are none of their halves": Fault(
         "tables.columns.heaps:expect_numbers",
