@@ -209,13 +209,13 @@ class Schema(ConvertibleSchema):
         Parameters
         ----------
         table : DataFrame
-            Of pandas or another library: some or all columns of the schema, in the types that
+            Some or all columns of the schema, in a frame of any library and in the types that
             synthetic rows have; numbers and dates are not read from texts. Other columns stay.
 
         Returns
         -------
         DataFrame
-            Of the same library.
+            A frame of the same library.
 
         Raises
         ------

@@ -236,7 +236,7 @@ def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():
     # Too near to 7777 for the finest cells, and none of them equals it.
     values[:200] = 7777 + 1e-9 * rng.uniform(1, 2, 200)
     with pytest.warns(FitQualityWarning, match="'x'.*may have values beyond"):
-        infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)
+        infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=4.0)
 
 
 def test_one_value_that_no_short_number_equals_stays_in_the_range():

@@ -381,7 +381,7 @@ def test_knots_that_are_far_out(knots, far):
 
 @pytest.mark.parametrize("n_knots", range(2, 8))
 def test_some_knots_are_not_far_out(n_knots):
-    """Of evenly spaced ones, too, whose gaps differ by rounding."""
+    """Evenly spaced ones are not, too, whose gaps differ by rounding."""
     rng = np.random.default_rng(0)
     for _ in range(300):
         gaps = 1 + rng.choice([1e-15, 0.1, 3]) * rng.random(n_knots - 1)

@@ -174,7 +174,7 @@ def _place_bins(histogram, lower, upper, n_points):
 def _evidence(weights, counts, roughness, penalties):
     """Return the log evidence of a Gaussian model for each penalty, but for a constant."""
     data, prior = weights.T @ weights, roughness.T @ roughness
-    # Of like size, so that one basis, in which both are diagonal, serves all penalties.
+    # Both are about as large, so that one basis, in which both are diagonal, serves all penalties.
     scale = np.trace(data) / np.trace(prior)
     both = data + scale * prior
     # Where nothing is counted, only the penalty decides.
