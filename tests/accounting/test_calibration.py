@@ -185,6 +185,7 @@ def test_bad_arguments(change, message):
         calibrate_sliced_gaussian(**({"epsilon": 1.0, "delta": 1e-5} | SMALL | change))
 
 
+@pytest.mark.slow
 def test_poisson_moments_under_replace_one_ask_for_more_noise():
     pld, rdp = (
         calibrate_sliced_gaussian(1.0, 1e-5, relation="replace_one", method=method, **SMALL)

@@ -254,6 +254,7 @@ def profiles(rate):
     }
 
 
+@pytest.mark.default("*-0.3", "*-2.0")
 @pytest.mark.parametrize("noise_multiplier", [0.05, 0.3, 2.0, 100.0])
 @pytest.mark.parametrize("profile", profiles(0.5))
 @pytest.mark.parametrize("change", ["none", "a constant", "the larger of two, halved"])

@@ -154,6 +154,7 @@ def test_fits_add_up_in_a_budget():
     assert 0 < budget.spent <= 6.0
 
 
+@pytest.mark.slow
 def test_rows_with_a_private_gradient():
     X, y, X_target, y_target = make_domains(1500)
     params = {"n_projections": 10, "align_weight": 1.0, "random_state": 0}

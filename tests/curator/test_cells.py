@@ -280,6 +280,7 @@ WRITTEN_BY_PEOPLE = [
 ]
 
 
+@pytest.mark.default("day-*", "flag-csv", "age-csv")
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 @pytest.mark.parametrize("column", DECLARED)
 def test_a_cell_means_the_same_in_a_file_and_in_chunks(column, suffix, tmp_path):

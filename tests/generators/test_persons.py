@@ -194,6 +194,7 @@ class Owned:
         self.estimator.fit(X, y, persons=self.persons)
 
 
+@pytest.mark.default("*-True-*")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("has_classes", [False, True])
 @pytest.mark.parametrize("name", ["network", "components"])

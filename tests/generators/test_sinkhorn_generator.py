@@ -141,6 +141,7 @@ def test_digits_without_noise(digits, params):
     assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_mean_is_found_through_the_noise():
     rng = np.random.RandomState(0)
     X = np.array([0.5, -0.4, 0.2]) + rng.normal(scale=0.05, size=(20_000, 3))

@@ -672,6 +672,7 @@ def test_one_and_two_way_tables_together_have_the_least_noise_on_one_way_tables(
         assert_allclose(found, best, rtol=5 * math.sqrt(2 / 4000 / size))
 
 
+@pytest.mark.default("sizes1", "sizes2")
 @pytest.mark.parametrize("sizes", [[30], [20, 30], [20, 9, 8], [2, 2, 2]])
 def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkeypatch):
     """The least loss that is left to reach, on average, is the one at which training stops."""

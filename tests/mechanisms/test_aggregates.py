@@ -315,6 +315,7 @@ def test_refusals():
 # Costs.
 
 
+@pytest.mark.slow
 def test_a_step_costs_what_one_event_costs():
     """The loss of the worst record, simulated: its products turn with the first noisy sum."""
     n_runs, s, rate, share = 3000, 0.9, 0.3, 0.5

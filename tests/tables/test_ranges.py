@@ -143,6 +143,7 @@ def test_a_range_seldom_grows_into_noise():
     assert np.mean((upper > 200) | (lower < 8)) < 0.02
 
 
+@pytest.mark.default("2")
 @pytest.mark.parametrize("n_near", [0, 2])
 def test_values_near_a_range_do_not_carry_noise_far_from_it(n_near):
     """Octaves at a standard deviation of noise of one: five more are 32 times the range."""
