@@ -21,7 +21,7 @@ from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
 from ..checks import factory_of, in_range, one_of, positive, whole
 from ..curator.containers import as_array
-from ..curator.inputs import check_rows, read_rows
+from ..curator.inputs import check_order, check_rows, read_rows
 from ..curator.record_functions import clears_frames
 from ..learners.adaptation import fit_adaptation
 from ..mechanisms.noise import NoiseSource
@@ -284,6 +284,7 @@ class BaseAdapter(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: the "
                 "source is labelled."
             )
+        check_order(X, y, "y")
         X, y = as_array(X), as_array(y)
         if isinstance(getattr(y, "dtype", None), ExtensionDtype):
             # scikit-learn reads nullable integers and booleans as floats.

@@ -19,7 +19,7 @@ from ..accounting.plan import Plan
 from ..exceptions import TableError
 from .cells import CellReader, FrameCells
 from .containers import Container, adapt, as_objects, read_frame
-from .inputs import check_labels, check_length, check_rows
+from .inputs import check_labels, check_length, check_order, check_rows
 from .persons import UNKNOWN_COLUMN, Persons, check_persons
 from .tables import TableInParts, adapt_table
 
@@ -104,6 +104,7 @@ class Dataset:
     """
 
     def __init__(self, X, y=None, persons=None, *, target=None, max_rows: int | None = None):
+        check_order(X, y, "y")
         X, self._container, self.dtypes = adapt(X)
         if persons is not None:
             X, persons = self._split_persons(X, persons)
@@ -410,7 +411,7 @@ def _join_label(X, y, name):
     """Return a table with labels as a column of it."""
     # A list has no dtype: NumPy would choose one by the labels.
     y = adapt(as_objects(y) if isinstance(y, list | tuple) else y).data
-    # By position, as all labels: the index of y says nothing.
+    # By position, as all labels: `check_order` has refused another order of the same index.
     y = y.array if isinstance(y, pd.Series) else y
     if not isinstance(y, ExtensionArray):
         y = column_or_1d(y, warn=True)

@@ -285,6 +285,37 @@ def check_length(y, n_rows: int) -> None:
         )
 
 
+def check_order(X, other, name: str, whose: str = "another row's") -> None:
+    """Refuse labels or identifiers that have the index of X in another order.
+
+    Parameters
+    ----------
+    X, other : array-like
+    name : str
+        The parameter, in the message.
+    whose : str, default="another row's"
+        Whose each entry would be.
+
+    Raises
+    ------
+    ValueError
+        It names the mistake, not the rows: both indexes hold the same labels.
+    """
+    index, order = getattr(X, "index", None), getattr(other, "index", None)
+    if not (isinstance(index, pd.Index) and isinstance(order, pd.Index)):
+        return
+    if len(index) != len(order) or index.equals(order):
+        # A plain difference of length is reported by the check of lengths.
+        return
+    # Some indexes cannot be compared.
+    difference = call_quietly(index.symmetric_difference, order, None, False)
+    if difference is not None and not len(difference):
+        raise ValueError(
+            f"{name} has the index of X in another order, and rows are matched by position: each "
+            f"would be {whose}. Give {name}.loc[X.index]."
+        )
+
+
 def _infer_classes(y):
     classes = None
     with contextlib.suppress(Exception):

@@ -20,6 +20,7 @@ from pandas.api.extensions import ExtensionArray
 
 from .cells import name_cell, read_cell
 from .containers import as_array, as_objects
+from .inputs import check_order
 from .record_functions import call_quietly
 from .texts import MISSING_TEXTS, PLAIN
 
@@ -282,20 +283,7 @@ def check_persons(X, persons) -> None:
             f"persons is the column {name!r} of X, and identifiers are no data: say "
             f"persons={name!r}, or X.drop(columns={name!r})."
         )
-    index, other = getattr(X, "index", None), getattr(persons, "index", None)
-    if not (isinstance(index, pd.Index) and isinstance(other, pd.Index)):
-        return
-    if len(index) != len(other) or index.equals(other):
-        # A plain difference of length is reported by the check of lengths.
-        return
-    # Some indexes cannot be compared.
-    difference = call_quietly(index.symmetric_difference, other, None, False)
-    if difference is not None and not len(difference):
-        # The message names the mistake, not the rows: both indexes hold the same labels.
-        raise ValueError(
-            "persons has the index of X in another order, and rows are matched by position: each "
-            "would be another person's. Give persons.loc[X.index]."
-        )
+    check_order(X, persons, "persons", "another person's")
 
 
 def _factorize(persons):

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
 
 from .._muting import muted
+from ..curator.inputs import check_order
 from ..learners.training import Descent
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
@@ -102,6 +103,8 @@ def train_on_synthetic_score(
         raise ValueError(f"classifier must be one of {_CLASSIFIERS}, got {classifier!r}.")
     if metric not in _METRICS:
         raise ValueError(f"metric must be one of {_METRICS}, got {metric!r}.")
+    check_order(X_syn, y_syn, "y_syn")
+    check_order(X_test, y_test, "y_test")
     X_syn, X_test = _check_rows(X_syn, X_test, classifier)
     y_syn, y_test = _check_labels(X_syn, y_syn), _check_labels(X_test, y_test)
     # Numbers never equal texts, so that each row would count as wrong.

@@ -266,6 +266,12 @@ def test_a_bad_sampler_is_refused_without_a_target():
         DPSWDDomainAdapter(**QUICK, sampler=DPSWFlowSampler(n_steps=-1)).check_fit(X, y)
 
 
+def test_labels_in_another_order_of_the_index_are_refused():
+    X, y, _, _ = make_domains()
+    with pytest.raises(ValueError, match="y has the index of X in another order"):
+        DPSWDDomainAdapter(**QUICK).check_fit(pd.DataFrame(X), pd.Series(y)[::-1])
+
+
 def test_a_fit_to_a_sampler_is_free():
     X, y, X_target, _ = make_domains()
     fitted = DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target)

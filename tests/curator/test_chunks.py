@@ -250,6 +250,21 @@ def test_persons_in_another_order_of_the_index_are_refused(has_same_labels):
         DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(visits, persons=whose)
 
 
+@pytest.mark.parametrize("has_same_labels", [True, False])
+@pytest.mark.parametrize("schema", ["private", None])
+@pytest.mark.parametrize("is_frame", [True, False])
+def test_labels_in_another_order_of_the_index_are_refused(has_same_labels, schema, is_frame):
+    visits = make_visits()[["age"]]
+    ward = pd.Series(np.arange(300) % 2, visits.index, name="ward")[::-1]
+    y = ward if has_same_labels else ward.set_axis(range(1000, 1300))
+    model = DPSWFlowSampler(1.0, 1e-3, schema=schema, bounds=None if schema else (0, 100))
+    refused = pytest.raises(
+        ValueError, match=r"^y has the index.*another order.*y\.loc\[X\.index\]"
+    )
+    with refused if has_same_labels else nullcontext():
+        model.set_params(n_steps=1).fit(visits, y.to_frame() if is_frame else y)
+
+
 def test_persons_in_another_order_are_refused_where_a_label_is_missing():
     index = [*map(float, range(299)), np.nan]
     visits = make_visits().set_axis(index)

@@ -263,7 +263,7 @@ def test_cnn_trains_whatever_the_torch_settings(digits):
 
 X = np.random.default_rng(0).random((6, 16))
 Y = np.array([0, 1, 2, 0, 1, 2])
-TABLE = pd.DataFrame(X)
+TABLE, LABELS = pd.DataFrame(X), pd.Series(Y)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +277,8 @@ TABLE = pd.DataFrame(X)
         ((TABLE[:0], Y[:0], TABLE, Y), "at least one row"),
         ((TABLE, Y, TABLE[:0], Y[:0]), "at least one row"),
         ((X, Y[:5], X, Y), "inconsistent numbers of samples"),
+        ((TABLE, LABELS[::-1], TABLE, Y), r"y_syn has the index .* Give y_syn.loc\[X.index\]"),
+        ((TABLE, Y, TABLE, LABELS[::-1]), "y_test has the index of X in another order"),
         ((TABLE, Y, X, Y), "both be DataFrames or both be arrays"),
         ((TABLE, Y, TABLE.rename(columns={0: "a"}), Y), "same columns"),
         ((TABLE, Y, TABLE[[*range(16), 0]], Y), "same columns"),

@@ -364,10 +364,16 @@ PRIVACY = {
         chunks("later_readings_count_no_more_of_anybody"),
     ),
     "the order of an index is not looked at": Fault(
-        "curator.persons:check_persons",
+        "curator.inputs:check_order",
         "difference is not None and not len(difference)",
         "False",
         chunks("persons_in_another_order_of_the_index_are_refused"),
+    ),
+    "the order of labels is not looked at": Fault(
+        "curator.dataset:Dataset.__init__",
+        'check_order(X, y, "y")',
+        "pass",
+        chunks("labels_in_another_order_of_the_index_are_refused[True-private-True]"),
     ),
     "dates of NumPy are persons of other names": Fault(
         "curator.persons:_factorize",
