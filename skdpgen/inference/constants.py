@@ -22,16 +22,21 @@ class InferenceConstants:
     trade: float = 4.0
     # Largest bias by a misfit, in standard errors, that an interval allows for.
     most_bias: float = 0.5
-    # Attempts to change a statistic by other values of a column, drawn from so many rows.
-    n_tries: int = 3
-    n_values: int = 200
+    # Attempts to change a statistic by other values of a column, drawn from so many rows: few,
+    # so that extremes change as well.
+    n_values: tuple[int, ...] = (200, 20, 2)
     # Rows at which interactions are measured.
     n_corners: int = 60
     # Smoothness: copies of a row that change a statistic like one copy, up to this relative error,
-    # and the rows that are tried.
+    # and the rows that are tried: any, and those with the largest influence, of which only few
+    # copies are small changes.
     copies: tuple[int, ...] = (5, 25)
     smooth: float = 0.2
     n_smooth: int = 30
+    n_largest: int = 5
+    # Largest relative change of a statistic if each row is repeated: unbiased variances of n_rows
+    # rows change by 0.02 %, sums by 100 %.
+    repeated: float = 0.01
 
 
 CONSTANTS = InferenceConstants()

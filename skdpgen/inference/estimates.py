@@ -18,7 +18,6 @@ import pandas as pd
 from scipy import stats
 
 from ..checks import budget_share, in_range
-from .constants import CONSTANTS
 from .influence import Statistic
 from .model import N_KINDS, Model
 from .projection import Features, Projection
@@ -36,7 +35,8 @@ def estimate(
     statistic : callable
         ``statistic(frame)`` returns a number, or a dict or Series of numbers, of a DataFrame with
         the columns of the schema. It must be a smooth function of the distribution, the same if
-        each row is repeated: means, shares, differences, ratios, coefficients.
+        each row is repeated: means, shares, differences, ratios, coefficients. Multiply shares by
+        the public number of records for counts.
     level : float, default=0.95
         Probability that an interval covers its parameter.
     misfit : float, default=0.25
@@ -58,7 +58,7 @@ def estimate(
     ------
     ValueError
         If the generator's release is not of tables, or is for persons with several rows; or if the
-        statistic uses a column that is not learned.
+        statistic uses a column that is not learned, or changes if each row is repeated.
 
     Notes
     -----
@@ -88,12 +88,12 @@ def estimate(
     measured = Statistic(statistic, model.rows)
     probes = model.draw_probes(features.n_probes, columns)
     influence = measured.find_influence(probes, columns)
+    measured.check_repeated(influence)
     corners, n_triples = model.draw_corners(columns)
     interactions = measured.measure_interactions(corners, n_triples, columns)
     projection = Projection(model, features, probes, influence, misfit)
     found = projection.estimate(measured.values, interactions, level, measured.names)
-    is_model = slice(0, N_KINDS * CONSTANTS.n_smooth, N_KINDS)
-    is_smooth = measured.is_smooth(probes[is_model], influence[is_model])
+    is_smooth = measured.is_smooth(probes[::N_KINDS], influence[::N_KINDS])
     found.loc[~is_smooth, ["std_error", "noise", "lower", "upper"]] = np.nan
     return found
 

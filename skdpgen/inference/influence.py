@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from .._muting import muted
 from .constants import CONSTANTS
 
 
@@ -36,7 +37,9 @@ class Statistic:
 
     def _compute(self, rows):
         """Return the values by their names: groups of few rows come and go."""
-        return self._call(rows).reindex(self.names).to_numpy(dtype=float, na_value=np.nan)
+        # Rows here are made: warnings of the function, such as of empty groups, concern no record.
+        with muted(RuntimeWarning):
+            return self._call(rows).reindex(self.names).to_numpy(dtype=float, na_value=np.nan)
 
     def find_columns(self, learned, random_state: np.random.Generator) -> list:
         """Return the columns on which the values depend.
@@ -59,14 +62,17 @@ class Statistic:
                 "not in the release: use the columns that they follow from."
             )
         if not found:
-            raise ValueError("The statistic is the same for all rows: it depends on no column.")
+            raise ValueError(
+                "The statistic depends on no column: with other cells of each it is the same, or "
+                "undefined. The number of records is public, as release_.published.n_samples."
+            )
         return found
 
     def _depends_on(self, name, random_state):
         rows = self._rows
-        for _ in range(CONSTANTS.n_tries):
+        for n_values in CONSTANTS.n_values:
             # Drawn from few rows, so that the marginal distribution changes as well.
-            few = random_state.choice(len(rows), CONSTANTS.n_values)
+            few = random_state.choice(len(rows), n_values)
             cells = rows[name].iloc[random_state.choice(few, len(rows))]
             try:
                 other = self._compute(rows.assign(**{name: cells.array}))
@@ -105,15 +111,57 @@ class Statistic:
         signs = np.array([(-1) ** i.bit_count() for i in range(8)])
         return n_triples * np.abs(np.einsum("c,ncv->nv", signs, influence)).mean(0)
 
+    def check_repeated(self, influence: np.ndarray) -> None:
+        """Refuse values that change if each row is repeated, such as sums and counts.
+
+        Parameters
+        ----------
+        influence : ndarray of shape (n_probes, n_values)
+            It tells rounding errors of values near 0 from changes.
+
+        Raises
+        ------
+        ValueError
+        """
+        twice = self._compute(pd.concat([self._rows, self._rows], ignore_index=True))
+        with np.errstate(invalid="ignore"):
+            size = np.maximum(np.abs(twice), np.abs(self.values))
+            # Changes of an influence over n are those of corrected degrees of freedom.
+            least = np.nan_to_num(influence).std(axis=0) / len(self._rows)
+            is_changed = np.abs(twice - self.values) > np.maximum(CONSTANTS.repeated * size, least)
+        if is_changed.any():
+            changed = [n for n, found in zip(self.names, is_changed, strict=True) if found]
+            raise ValueError(
+                f"Values {changed} of the statistic change if each row is repeated, as sums and "
+                "counts do, and the number of synthetic rows is not that of records. Return means "
+                "or shares, and multiply estimates and intervals by the public number of records."
+            )
+
     def is_smooth(self, probes: pd.DataFrame, influence: np.ndarray) -> np.ndarray:
         """Return whether the influences are the same for larger steps, of shape (n_values,).
 
-        Those of quantiles follow from single values, and those of few rows change at once.
+        Those of quantiles follow from single values, and those of few rows change at once. Without
+        any influence of one row, that of many is not known.
+
+        Parameters
+        ----------
+        probes : DataFrame
+            Rows of the model.
+        influence : ndarray of shape (n_probes, n_values)
+            Their influences.
         """
-        near = influence[: len(probes)]
+        few = np.arange(len(probes))[: CONSTANTS.n_smooth]
+        # Quantiles of values that many rows share change by a few rows only.
+        largest = np.argsort(-np.abs(influence), axis=0)[: CONSTANTS.n_largest]
+        tried = [(few, n) for n in CONSTANTS.copies]
+        tried.append((np.unique(largest), CONSTANTS.copies[0]))
+        is_same = [self._is_same(probes, influence, which, n) for which, n in tried]
+        return influence.any(axis=0) & np.all(is_same, axis=0)
+
+    def _is_same(self, probes, influence, which, n_copies):
+        near, far = influence[which], self._add(probes.iloc[which], n_copies)
         scale = np.linalg.norm(near, axis=0) * CONSTANTS.smooth
-        far = [self._add(probes, n_copies) for n_copies in CONSTANTS.copies]
-        return np.all([np.linalg.norm(step - near, axis=0) <= scale for step in far], axis=0)
+        return np.linalg.norm(far - near, axis=0) <= scale
 
     def _add(self, probes, n_copies):
         """Return the slopes to the values after so many copies of each probe are added."""

@@ -182,7 +182,8 @@ class Projection:
         bias = self._misfit * np.abs(left[self._kind < 2]).mean(0) + interactions
         estimates = value + sums @ weights
         # The quantile of |N(bias, std_error²)|.
-        half = std_error * np.sqrt(stats.ncx2.ppf(level, 1, (bias / std_error) ** 2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            half = std_error * np.sqrt(stats.ncx2.ppf(level, 1, (bias / std_error) ** 2))
         # With a larger bias, the interval would be no better than the guess of the misfit.
         half = np.where(bias <= CONSTANTS.most_bias * std_error, half, np.nan)
         found = {

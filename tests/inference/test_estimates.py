@@ -119,6 +119,8 @@ def test_columns_are_found():
     assert find(compute) == ["x", "group", "flag"]
     # A statistic that fails for other values of a column depends on it.
     assert find(lambda frame: [0.0][int(frame["x"].sum() != draw(500, 2)["x"].sum())]) == ["x"]
+    # Extremes change with few values only.
+    assert find(lambda frame: frame["group"].nunique()) == ["group"]
     with pytest.raises(ValueError, match="depends on no column"):
         find(len)
 
@@ -178,6 +180,52 @@ def test_unreleased_statistics_get_no_interval():
     found = estimate(sampler, lambda frame: frame["x"].median()).iloc[0]
     assert np.isnan(found.std_error)
     assert np.isnan(found.lower)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_statistics_that_single_rows_do_not_change_get_no_standard_error():
+    """Many rows share each value, so that few rows more change no quantile."""
+    schema = Schema({"age": Number(18, 80, decimals=0, knots=[18, 30, 50, 80])})
+    frame = pd.DataFrame({"age": np.random.default_rng(0).integers(18, 81, 2000)})
+    sampler = fit(frame, schema=schema, n_particles=2000)
+    functions = ["median", "nunique", "max", lambda age: age.quantile(0.95)]
+    found = estimate(sampler, lambda frame: frame["age"].agg(functions))
+    assert found.estimate.notna().all()
+    assert found[["std_error", "noise", "lower", "upper"]].isna().all(axis=None)
+
+
+def test_quantiles_that_few_rows_change_are_not_smooth():
+    """One row more moves the quantile between the two values that 95 % and 5 % of rows have."""
+    values = np.repeat([10.0, 70.0], [950, 50])
+    rows = pd.DataFrame({"x": values}).sample(frac=1, random_state=0)
+    statistic = Statistic(lambda rows: rows["x"].quantile(0.95, "lower"), rows)
+    probes = pd.DataFrame({"x": np.where(np.arange(300) == 200, 70.0, 10.0)})
+    influence = statistic.find_influence(probes, ["x"])
+    assert np.count_nonzero(influence) == 1
+    assert not statistic.is_smooth(probes, influence).any()
+
+
+@pytest.mark.parametrize("name", ["sum", "count", "centred", "standard error"])
+def test_statistics_of_the_number_of_rows_are_refused(name):
+    functions = {
+        "sum": lambda x: x.sum(),
+        "count": lambda x: (x > 40).sum(),
+        "centred": lambda x: (x - 20).sum(),
+        "standard error": lambda x: x.sem(),
+    }
+
+    def statistic(rows):
+        return {"share": (rows["flag"] == "yes").mean(), name: functions[name](rows["x"])}
+
+    with pytest.raises(ValueError, match=rf"Values \['{name}'\] .* public number of records"):
+        estimate(fit(n_steps=1), statistic)
+
+
+def test_corrected_variances_and_values_near_0_are_no_sums():
+    rows = draw(3000, 13)
+    rows["x"] -= rows["x"].mean()
+    statistic = Statistic(lambda rows: rows["x"].agg(["mean", "var", "std", "skew"]), rows)
+    statistic.check_repeated(statistic.find_influence(rows[:300], ["x"]))
 
 
 def test_inferred_numbers_are_known_by_their_histograms():

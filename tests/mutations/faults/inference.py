@@ -38,10 +38,34 @@ FUNCTION = {
         estimates("cells_that_the_model_lacks_count"),
     ),
     "medians are believed to be smooth": Fault(
-        "inference.influence:Statistic.is_smooth",
+        "inference.influence:Statistic._is_same",
         "np.linalg.norm(near, axis=0) * CONSTANTS.smooth",
         "np.linalg.norm(near, axis=0) * 1e9",
         estimates("unreleased_statistics_get_no_interval"),
+    ),
+    "statistics without any influence are believed to be smooth": Fault(
+        "inference.influence:Statistic.is_smooth",
+        "influence.any(axis=0)",
+        "True",
+        estimates("statistics_that_single_rows_do_not_change_get_no_standard_error"),
+    ),
+    "quantiles that few rows change are believed to be smooth": Fault(
+        "inference.influence:Statistic.is_smooth",
+        "np.unique(largest)",
+        "few",
+        estimates("quantiles_that_few_rows_change_are_not_smooth"),
+    ),
+    "sums have intervals": Fault(
+        "inference.influence:Statistic.check_repeated",
+        "is_changed.any()",
+        "False",
+        estimates("statistics_of_the_number_of_rows_are_refused[sum]"),
+    ),
+    "sums of centred numbers have intervals": Fault(
+        "inference.influence:Statistic.check_repeated",
+        "CONSTANTS.repeated * size",
+        "size",
+        estimates("statistics_of_the_number_of_rows_are_refused[centred]"),
     ),
     "strata in sum are believed to have the noise of one": Fault(
         "inference.projection:Features.__init__",
