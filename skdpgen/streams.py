@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Releases of growing data, period by period, within one privacy budget."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
@@ -13,6 +14,7 @@ from .accounting.plan import Plan, Terms
 from .curator.curator import open_curator
 from .curator.dataset import Dataset
 from .curator.record_functions import RecordFunction, clears_frames
+from .exceptions import FitQualityWarning
 from .mechanisms.noise import NoiseSource
 from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_tables
 from .mechanisms.tables import Tables
@@ -21,7 +23,7 @@ from .planning import list_assumptions
 from .releases import PublishedRelease, TwoWayTables
 from .serialization import Saves
 from .tables import Category, Schema
-from .tables.columns.base import check_list
+from .tables.columns.base import check_labels
 from .tables.format import TableFormat
 from .tables.kind import TableKind
 
@@ -29,6 +31,8 @@ __all__ = ["ReleaseStream"]
 
 # Each period would find other interactions.
 _RELEASE = TwoWayTables(max_order=2)
+# Standard deviations: noise alone is larger in one of three million updates.
+_BEYOND_NOISE = 5.0
 _ASSUMED = (
     "all {n} updates of a stream are covered together: each is made once, from the same saved "
     "state, and no record changes its period between updates",
@@ -49,7 +53,7 @@ class ReleaseStream(Saves):
     epsilon_total : float
         ε of all updates together.
     horizon : sequence
-        Labels of all periods, in order, fixed beforehand.
+        Different labels of all periods, in order, fixed beforehand.
     schema : Schema
         The columns of the rows other than the period. All bounds and categories must be declared;
         knots of numbers that are not given are evenly spaced.
@@ -105,7 +109,7 @@ class ReleaseStream(Saves):
         accountant: str = "pld",
     ) -> None:
         self.epsilon_total, self.delta = check_epsilon(epsilon_total), check_delta(delta)
-        self.horizon = tuple(check_list("horizon", horizon))
+        self.horizon = check_labels(horizon, "horizon")
         self.schema, self.period = schema, period
         self.relation, self.accountant = relation, accountant
         # Budgets know by it which charge pays: two streams may have the same terms.
@@ -143,7 +147,8 @@ class ReleaseStream(Saves):
         ----------
         X : DataFrame of shape (n_samples, n_columns)
             Private rows of **all** periods up to this one, with the column of the period; any
-            table that `fit` takes.
+            table that `fit` takes. Rows of the new period alone spoil this and all later updates;
+            a `FitQualityWarning` says so, by released counts, once the update is made.
 
         Returns
         -------
@@ -152,8 +157,8 @@ class ReleaseStream(Saves):
         Raises
         ------
         ValueError
-            If all updates were made, the columns are not those of the schema, or rows of earlier
-            periods are missing.
+            If all updates were made, the columns are not those of the schema, or there are fewer
+            rows than at the last update.
         BudgetExceededError
             If an open budget cannot pay for the whole stream.
         """
@@ -183,7 +188,9 @@ class ReleaseStream(Saves):
             self.released.append(curator.release(mechanism))
             assumed = [text.format(n=len(self.horizon)) for text in _ASSUMED]
             certificate = curator.certificate((*list_assumptions(format), *assumed))
-        self.release_ = self._publish(plan, format, certificate)
+        tables = estimate_tables(self.released, len(self.horizon))
+        _warn_of_missing(tables, n_records)
+        self.release_ = self._publish(tables, plan, format, certificate)
         return self
 
     def _make_plan(self, n_records) -> Plan:
@@ -191,9 +198,8 @@ class ReleaseStream(Saves):
         plan = _RELEASE.plan(Terms(*budget, n_records, 1, None), TableFormat(self.schema))
         return replace(plan, stream=self._name)
 
-    def _publish(self, plan, format, certificate):
+    def _publish(self, tables, plan, format, certificate):
         """Return the estimate of the tables of all rows so far, for learners."""
-        tables = estimate_tables(self.released, len(self.horizon))
         kind = format.kind
         names = tuple(name for name in kind.names if name != self.period)
         kind = replace(kind, names=names, label=None).without_dtypes([self.period])
@@ -220,3 +226,18 @@ class ReleaseStream(Saves):
         """Raise an error if there is nothing to save yet."""
         if not self.released:
             raise ValueError("The stream has released nothing yet: call update first.")
+
+
+def _warn_of_missing(tables, n_records):
+    """Warn if more records were released so far than there are rows."""
+    # Earlier releases hold the missing rows; numbers of rows by period are private.
+    count, std = tables.count_records()
+    if count - n_records > _BEYOND_NOISE * std:
+        warnings.warn(
+            f"X has {n_records:,} rows, and about {count:,.0f} ± {2 * std:,.0f} records were "
+            "released so far: rows of earlier periods are missing, and later updates keep a part "
+            "of this error. Start a new stream with the rows of all periods, pd.concat([january, "
+            "february]); its certificate composes with this one.",
+            FitQualityWarning,
+            stacklevel=4,
+        )

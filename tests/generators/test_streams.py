@@ -6,7 +6,7 @@ import pytest
 
 import skdpgen
 from skdpgen import Category, DPSWFlowSampler, Number, PrivacyBudget, Schema
-from skdpgen.privacy import BudgetExceededError, TableError
+from skdpgen.privacy import BudgetExceededError, FitQualityWarning, TableError
 from skdpgen.releases import from_release
 from skdpgen.streams import ReleaseStream
 from skdpgen.tables import Implies
@@ -146,9 +146,33 @@ def test_rows_of_earlier_periods_are_needed():
         stream.update(ROWS[ROWS.month == "feb"][:300])
 
 
+@pytest.mark.parametrize("n_updates", [2, 3])
+def test_rows_of_the_new_period_alone_are_noticed(n_updates):
+    stream = make_stream()
+    for month in MONTHS[: n_updates - 1]:
+        stream.update(ROWS[ROWS.month.isin(["jan", month])])
+    new = make_rows(MONTHS[n_updates - 1], 0.2, 800)
+    with pytest.warns(FitQualityWarning, match="X has 800 rows, and about .* so far") as warned:
+        stream.update(new)
+    assert warned[0].filename == __file__
+    assert len(stream.released) == n_updates
+
+
+def test_rows_of_all_periods_are_not_missed(recwarn):
+    for _ in range(20):
+        stream = make_stream()
+        for t in (1, 2, 3):
+            stream.update(ROWS[ROWS.month.isin(MONTHS[:t])])
+    assert not [w for w in recwarn if "are missing" in str(w.message)]
+
+
 def test_public_facts_are_refused_before_anything_is_spent():
     with pytest.raises(ValueError, match="2 to 1,000 labels"):
         ReleaseStream(1.0, ["jan"], SCHEMA)
+    with pytest.raises(ValueError, match="horizon must be different; got"):
+        ReleaseStream(1.0, ["jan", "feb", "jan"], SCHEMA)
+    with pytest.raises(ValueError, match="horizon must be all strings or all numbers"):
+        ReleaseStream(1.0, ["1", 2], SCHEMA)
     with pytest.raises(ValueError, match="horizon must be a list"):
         ReleaseStream(1.0, "jan", SCHEMA)
     with pytest.raises(ValueError, match="bounds and categories of all columns"):

@@ -158,27 +158,27 @@ def check_list(name, values):
     return values
 
 
-def check_labels(labels):
-    labels = tuple(plain(label) for label in check_list("categories", labels))
+def check_labels(labels, name="categories"):
+    labels = tuple(plain(label) for label in check_list(name, labels))
     if not labels:
-        raise ValueError("categories must not be empty.")
+        raise ValueError(f"{name} must not be empty.")
     for label in labels:
         # Types that JSON can write, and that compare by value.
         if not isinstance(label, str | int | float) or (
             isinstance(label, float) and not math.isfinite(label)
         ):
             raise ValueError(
-                f"categories must be strings or finite numbers; got {label!r}. Missing values are "
+                f"{name} must be strings or finite numbers; got {label!r}. Missing values are "
                 "declared with missing=True."
             )
         if not is_writable(label):
-            raise ValueError(f"categories must be texts that UTF-8 can write; got {label!r}.")
+            raise ValueError(f"{name} must be texts that UTF-8 can write; got {label!r}.")
     # A text "1" and a number 1 would be the same in a file of texts.
     if len({isinstance(label, str) for label in labels}) > 1:
-        raise ValueError("categories must be all strings or all numbers.")
+        raise ValueError(f"{name} must be all strings or all numbers.")
     repeated = find_repeated(labels)
     if repeated:
-        raise ValueError(f"categories must be different; got {repeated} more than once.")
+        raise ValueError(f"{name} must be different; got {repeated} more than once.")
     return labels
 
 

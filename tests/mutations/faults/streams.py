@@ -73,6 +73,18 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "rows of the new period alone pass unnoticed": Fault(
+        "streams:_warn_of_missing",
+        "count - n_records > _BEYOND_NOISE * std",
+        "False",
+        streams("rows_of_the_new_period_alone_are_noticed[2]"),
+    ),
+    "rows of all periods are said to be missing": Fault(
+        "streams:_warn_of_missing",
+        "_BEYOND_NOISE * std",
+        "-_BEYOND_NOISE * std",
+        streams("rows_of_all_periods_are_not_missed"),
+    ),
     "each update of a stream pays for all": Fault(
         "accounting.budget:PrivacyBudget._allow",
         "return None",
