@@ -188,8 +188,8 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
     Raises
     ------
     ValueError
-        If the releases are not tables, or their schemas, targets, units or, without `overlap`,
-        events differ.
+        If the releases are not tables, one is given twice, two are of the same stream, or their
+        schemas, targets, units or, without `overlap`, events differ.
 
     Notes
     -----
@@ -210,6 +210,11 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
                 "Releases with different schemas, targets or units cannot be merged. Declare the "
                 "same bounds, categories and knots for all; inferred ones differ."
             )
+    if len(set(map(_identify, parts))) < len(parts):
+        raise ValueError(
+            "The same release is given twice, or two of the same stream: its records and its noise "
+            "would count twice. Give each release once, and the last one of a stream."
+        )
     certificates = [part.certificate for part in parts]
     n_samples = sum(part.n_samples for part in parts)
     # Records that are in several data sets are in several releases: these compose.
@@ -243,6 +248,17 @@ def _describe_sums(part):
     # Sums of other columns, strata or units would add up numbers of different meaning.
     label = part.format.kind.label if part.format.kind else None
     return part.format.schema, label, part.plan.relation, part.plan.max_rows
+
+
+def _identify(part):
+    """Return what is equal for releases with the same noise only."""
+    # Those of a stream differ, but their noise is correlated.
+    if part.plan.stream is not None:
+        return part.plan.stream
+    # The values', since certificates of sums have no digest.
+    digest = Digest()
+    digest.add(part.main)
+    return str(digest)
 
 
 def _add_tables(tables: Sequence[Tables]) -> Tables:

@@ -11,6 +11,7 @@ import skdpgen
 from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.mechanisms.noise import NoiseSource, PublicSource
 from skdpgen.releases import SliceSketch, from_release, merge
+from skdpgen.streams import ReleaseStream
 from skdpgen.tables import Implies
 
 BOTH = [DPSWFlowSampler, DPSlicedWassersteinGenerator]
@@ -147,6 +148,25 @@ def test_merged_data_that_overlap_are_composed(tmp_path):
     merged.save(tmp_path / "merged")
     fitted = from_release(tmp_path / "merged", DPSWFlowSampler(n_steps=2))
     assert fitted.privacy_.epsilon == merged.certificate.epsilon
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("kind", ["release", "file", "sum", "stream"])
+def test_a_release_is_merged_once(kind, overlap, tmp_path):
+    one = fit_table().release_
+    twice = [one, one]
+    if kind == "file":
+        one.to_file(tmp_path / "release")
+        twice = [one, tmp_path / "release"]
+    if kind == "sum":
+        other = fit_table(1).release_
+        twice = [merge(one, other), merge(one, other)]
+    if kind == "stream":
+        rows = make_table().assign(period="a")
+        stream = ReleaseStream(8.0, ["a", "b"], SCHEMA).update(rows)
+        twice = [stream.release_, stream.update(rows).release_]
+    with pytest.raises(ValueError, match="same release is given twice, or two of the same stream"):
+        merge(*twice, overlap=overlap)
 
 
 def test_tables_that_cannot_be_merged_are_refused():

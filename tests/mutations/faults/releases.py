@@ -1,9 +1,21 @@
 """Faults in releases."""
 
 from ..fault import Fault
-from ..ids import components, few_rows, interactions, sizes
+from ..ids import components, few_rows, interactions, published, sizes
 
 PRIVACY = {
+    "a release is merged with itself": Fault(
+        "releases.published:merge",
+        "len(set(map(_identify, parts))) < len(parts)",
+        "False",
+        published("a_release_is_merged_once[release-False]"),
+    ),
+    "releases of a stream are merged with each other": Fault(
+        "releases.published:_identify",
+        "part.plan.stream is not None",
+        "False",
+        published("a_release_is_merged_once[stream-False]"),
+    ),
     "slices that are not taken are believed to tell": Fault(
         "releases.sketches:SliceSketch.min_samples",
         "ratio *= math.sqrt(enough / self._fewest(terms.n_columns))",
