@@ -11,7 +11,8 @@ from ..curator.containers import PANDAS, Container
 from ..curator.dtypes import cast, hide_values
 from ..curator.texts import PLAIN
 from ..registry import savable
-from .columns import Category, Ordinal
+from .columns import Category, Number, Ordinal
+from .columns.values import Values
 
 
 @savable
@@ -103,13 +104,23 @@ class TableKind:
         """Return a table of samples in the containers and dtypes of `fit`."""
         for name, dtype in self.dtypes.items():
             if frame[name].dtype != dtype:
-                frame[name] = _cast(frame[name], dtype, schema[name].is_generated)
+                frame[name] = _cast(frame[name], dtype, schema[name])
         X = self.X.give(frame[list(self.names)])
         return X if self.y is None else (X, self.y.give(frame[self.label]))
 
 
 def _check_integers(schema, dtypes):
-    """Raise an error for rules on numbers that the cast to an integer dtype would round."""
+    """Raise an error for bounds, and rules on numbers, that the cast to a dtype would break."""
+    for name, dtype in dtypes.items():
+        kind = schema.get(name)
+        if not isinstance(kind, Number) or kind.is_open:
+            continue
+        lower, upper = _round_bounds(kind, _find_places(dtype))
+        if lower > upper:
+            raise ValueError(
+                f"Column {name!r} has dtype {dtype}, and no value of it lies between the bounds "
+                f"{kind.lower!r} and {kind.upper!r}: declare bounds in the units of the column."
+            )
     for rule in schema.rules:
         for name in rule.names:
             kind, dtype = schema[name], dtypes.get(name)
@@ -117,6 +128,21 @@ def _check_integers(schema, dtypes):
                 raise ValueError(
                     f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
                 )
+
+
+def _find_places(dtype):
+    """Return how many decimals a dtype holds: those of integers and of Arrow's decimals."""
+    if getattr(dtype, "kind", "O") in "iu":
+        return 0
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("decimal"):
+        return dtype.pyarrow_dtype.scale
+    return None
+
+
+def _round_bounds(kind, places):
+    """Return the bounds of a number, rounded inwards to so many decimals."""
+    values = Values(places)
+    return values.at_least(kind.lower), values.at_most(kind.upper)
 
 
 # Categorical columns without a declaration.
@@ -150,15 +176,28 @@ def _put_in_order(kind, dtype):
     return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
 
 
-def _cast(column, dtype, is_identifier):
+def _cast(column, dtype, kind):
     """Cast a column to its dtype in the private table, if that can hold the values."""
+    places = _find_places(dtype)
+    if places is not None and column.dtype.kind == "f":
+        column = _round_within(column, places, kind)
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
         least, most = find_integer_range(dtype)
         if column.dtype.kind == "f":
             # Clipped, since a cast out of range wraps around without an error.
-            column = column.round().clip(least, most)
+            column = column.clip(least, most)
         elif not column.dropna().between(least, most).all():
-            if is_identifier:  # clipping would make them equal
+            if kind.is_generated:  # clipping would make identifiers equal
                 return column
             column = column.clip(least, most)
     return cast(column, dtype)
+
+
+def _round_within(column, places, kind):
+    """Round numbers; those within the bounds of their column stay within them."""
+    rounded = column.round(places)
+    if not isinstance(kind, Number) or kind.is_open:
+        return rounded
+    # Point masses may be beyond the bounds.
+    is_within = column.between(kind.lower, kind.upper)
+    return rounded.mask(is_within, rounded.clip(*_round_bounds(kind, places)))

@@ -17,7 +17,7 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, load
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget, load
 from skdpgen.curator.containers import adapt
 from skdpgen.evaluation import report
 from skdpgen.privacy import TableFile, preview
@@ -707,3 +707,45 @@ def test_structured_arrays_are_refused():
     rows = np.rec.fromarrays([CODES, CODES], names="a,b")
     with pytest.raises(ValueError, match=r"give pd\.DataFrame\(X\)"):
         make().fit(rows)
+
+
+# Rounding to a dtype.
+
+AGES = np.random.default_rng(0).integers(0, 100, 600)
+BY_DTYPE = {
+    "int64": lambda: pd.Series(AGES),
+    "Int16": lambda: pd.Series(AGES, dtype="Int16"),
+    "int32[pyarrow]": lambda: pd.Series(AGES, dtype="int32[pyarrow]"),
+    "decimal": lambda: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.array(AGES.astype(str)).cast(pa.decimal128(6, 1)))
+    ),
+    "float32": lambda: pd.Series(AGES, dtype="float32"),
+}
+
+
+@pytest.mark.default("*int64-bounds0")
+@pytest.mark.parametrize("bounds", [(18.45, 79.55), (18.45, 79.55, 2), (-0.4, 99.6, 1)])
+@pytest.mark.parametrize("name", BY_DTYPE)
+def test_rounding_to_a_dtype_stays_within_the_bounds(name, bounds):
+    schema, table = Schema({"x": Number(*bounds)}), pd.DataFrame({"x": BY_DTYPE[name]()})
+    made = DPSWFlowSampler(20.0, schema=schema, n_steps=1).fit(table).sample(3000, random_state=0)
+    assert made["x"].dtype == table["x"].dtype
+    # A bound is what the dtype holds of it.
+    lower, upper = np.array(bounds[:2], dtype="float32" if name == "float32" else "float64")
+    assert lower <= float(made["x"].min()) < float(made["x"].max()) <= upper
+    pd.testing.assert_frame_equal(schema.conform(made), made)
+
+
+def test_point_masses_beyond_the_bounds_are_rounded_alone():
+    x = np.where(AGES < 50, -9, AGES)
+    schema = Schema({"x": Number(18.4, 99.5, atoms=[-9])})
+    made = DPSWFlowSampler(20.0, schema=schema, n_steps=20).fit(pd.DataFrame({"x": x})).sample(900)
+    assert (made["x"] == -9).mean() == pytest.approx(0.5, abs=0.1)
+    assert made["x"][made["x"] != -9].min() >= 19
+
+
+def test_bounds_without_a_value_of_the_dtype_are_refused_for_nothing():
+    schema, table = Schema({"age": Number(0.18, 0.8)}), pd.DataFrame({"age": AGES})
+    with PrivacyBudget(9.0, 1e-5) as budget, pytest.raises(ValueError, match="'age' has dtype int"):
+        DPSWFlowSampler(1.0, schema=schema).fit(table)
+    assert budget.spent == 0

@@ -121,6 +121,15 @@ def test_bounds_may_be_no_values_of_a_dtype(dtype):
     assert made["x"].tolist() == [0.5, 1, 2]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "Float32"])
+def test_bounds_and_point_masses_of_32_bits_stay(dtype):
+    table = pd.DataFrame({"x": [0.1, 0.7, -99.9]}, dtype=dtype)
+    made = Schema({"x": Number(0.1, 0.7, atoms=[-99.9])}).conform(table)
+    pd.testing.assert_frame_equal(made, table)
+    made = Schema({"x": Number(0.1, 0.7)}).conform(table)
+    pd.testing.assert_frame_equal(made, pd.DataFrame({"x": [0.1, 0.7, 0.1]}, dtype=dtype))
+
+
 def test_rows_are_put_within_no_open_schema():
     with pytest.raises(ValueError, match="does not declare the bounds"):
         Schema({"age": Number()}).conform(FAR)

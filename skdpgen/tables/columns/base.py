@@ -67,10 +67,15 @@ class Column:
         number, (present, numbers) = self.to_number(), self.read(column)
         values = np.full(len(column), np.nan)
         values[present] = numbers
-        nearest = np.clip(values, number.lower, number.upper)
-        is_beyond = (abs(nearest - values) > 0) & ~np.isin(values, number.atoms or ())
+        lower, upper, *atoms = _store([number.lower, number.upper, *(number.atoms or ())], column)
+        nearest = np.clip(values, lower, upper)
+        is_beyond = (abs(nearest - values) > 0) & ~np.isin(values, atoms)
+        if not is_beyond.any():
+            return column
         bounds = self.make_cells(np.where(is_beyond, nearest, number.lower), ~is_beyond)
         bounds = pd.Series(bounds, index=column.index)
+        if getattr(column.dtype, "kind", "O") == "f":
+            bounds = bounds.astype(column.dtype)
         try:
             return column.mask(is_beyond, bounds)
         except (TypeError, ValueError):  # a bound with decimals, of nullable integers
@@ -142,6 +147,13 @@ def mask(values, missing):
     values = pd.array(values)
     values[missing] = pd.NA
     return values
+
+
+def _store(numbers, column):
+    """Return numbers as a column of floats holds them, which may have less than 64 bits."""
+    dtype = getattr(column.dtype, "numpy_dtype", column.dtype)
+    is_float = getattr(dtype, "kind", "O") == "f"
+    return np.array(numbers, dtype=dtype if is_float else np.float64).astype(np.float64)
 
 
 def plain(value):

@@ -1211,6 +1211,30 @@ FUNCTION = {
         "True",
         "tests/tables/test_rows_of_schema.py::test_far_cells_are_put_within_the_schema[<lambda>0]",
     ),
+    "rounding leaves the bounds": Fault(
+        "tables.kind:_round_within",
+        "rounded.clip(*_round_bounds(kind, places))",
+        "rounded",
+        containers("rounding_to_a_dtype_stays_within_the_bounds[int64-bounds0]"),
+    ),
+    "rounding moves point masses to the bounds": Fault(
+        "tables.kind:_round_within",
+        "column.between(kind.lower, kind.upper)",
+        "column.notna()",
+        containers("point_masses_beyond_the_bounds_are_rounded_alone"),
+    ),
+    "bounds without a value of the dtype pass": Fault(
+        "tables.kind:_check_integers",
+        "lower > upper",
+        "False",
+        containers("bounds_without_a_value_of_the_dtype_are_refused_for_nothing"),
+    ),
+    "floats of 32 bits are beyond their own bounds": Fault(
+        "tables.columns.base:_store",
+        "dtype if is_float else np.float64",
+        "np.float64",
+        "tests/tables/test_rows_of_schema.py::test_bounds_and_point_masses_of_32_bits_stay[float32]",
+    ),
     "rows leave their library": Fault(
         "tables.schema:Schema.conform",
         "container.give(self.conform(cells))",
