@@ -141,12 +141,8 @@ class PrivacyBudget:
         self.delta = delta
         self.relation = relation
         self.threshold_delta = at_most(threshold_delta)
-        terms = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "relation": relation,
-            "threshold_delta": self.threshold_delta,
-        }
+        names = ("epsilon", "delta", "relation", "threshold_delta")
+        terms = {name: getattr(self, name) for name in names}
         self._store: MemoryStore | FileStore = (
             MemoryStore() if path is None else FileStore(path, terms)
         )
@@ -302,9 +298,11 @@ class PrivacyBudget:
         # Calibration ends within 1e-12 of the budget, and the sum of several fits within rounding
         # of it.
         if cost > self.epsilon * (1 + 1e-9):
+            aside = f", and {show(self.threshold_delta)} of δ is set aside for inferred categories"
             raise BudgetExceededError(
                 f"With this fit ε = {show(cost)} at δ = {show(self.delta)} would be spent, over "
-                f"the budget of {show(self.epsilon)}; {show(self._cost(charges))} is spent already."
+                f"the budget of {show(self.epsilon)}; {show(self._cost(charges))} is spent already"
+                f"{aside * (self.threshold_delta > 0)}. Give the fit a smaller epsilon."
             )
         return charge
 

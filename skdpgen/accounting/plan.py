@@ -302,10 +302,12 @@ def _gaussian_releases(
     """Split the multiplier s that spends the budget: a share p of ρ has s / √p."""
     if any(not share > 0 for share in shares.values()):
         raise ValueError(f"Shares must be positive; got {shares}.")
-    # Thresholds take their δ', and their part of ε, from the budget first.
+    # Thresholds take their δ', and their part of ε, from the budget first: that of a single one
+    # with all of δ', which is more than that of several, as a `PrivacyBudget` reserves it.
+    slack = sum(thresholds.values())
     total = calibrate_gaussian(
-        epsilon + sum(math.log1p(-slack) for slack in thresholds.values()),
-        delta - sum(thresholds.values()),
+        epsilon + math.log1p(-slack),
+        delta - slack,
         relation=relation,
         accountant=accountant,
     )

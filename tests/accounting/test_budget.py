@@ -6,11 +6,13 @@ import threading
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
+from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.rounding import show
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -117,6 +119,20 @@ def test_an_exact_fit_is_allowed():
     assert 0.999 < budget.spent <= 1.0
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 1e-3), (8.0, 1e-2), (1.0, 1.4e-3)])
+def test_an_exact_fit_with_several_thresholds_is_allowed(epsilon, delta):
+    """They cost less than the one of all their δ', which a budget must set aside."""
+    table = pd.DataFrame({name: list("abcd") * 50 for name in "xyz"})
+    budget, refused = PrivacyBudget(epsilon, delta, threshold_delta=delta / 10), None
+    try:
+        with budget:
+            DPSWFlowSampler(epsilon, delta, n_steps=1).fit(table)
+    except BudgetExceededError as error:
+        refused = error
+    assert refused is None
+    assert 0.999 * epsilon < budget.spent <= epsilon * (1 + 1e-9)
+
+
 def test_a_fit_that_overruns_by_a_millionth_is_refused():
     cost = together(1.0, 0.5)
     with PrivacyBudget(cost, 1e-5) as enough:
@@ -138,7 +154,9 @@ def test_an_overrunning_fit_is_refused_before_rows_are_read():
     budget = PrivacyBudget(1.2, 1e-5)
     with budget:
         fit(1.0)
-        with pytest.raises(BudgetExceededError, match=r"over the budget of 1.2; 1 is spent"):
+        with pytest.raises(
+            BudgetExceededError, match=r"over the budget of 1.2; 1 is spent .* smaller epsilon"
+        ):
             fit(1.0, X=read)
     assert budget.spent == pytest.approx(1.0, rel=1e-6)
 

@@ -89,3 +89,7 @@ def test_several_syntheses_that_infer_fit_into_one_budget(synthesize, folder):
     for name in ("first", "second", "third"):
         assert main([*command, "-o", name]) == 0
     assert PrivacyBudget.from_file("kept.budget").spent < 6
+
+
+def test_any_delta_goes_without_a_budget(infer):
+    assert infer("--epsilon", "10", "--delta", "3e-3") == 0

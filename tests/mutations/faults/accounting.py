@@ -68,6 +68,12 @@ PRIVACY = {
         "os.register_at_fork(before=lambda: None)",
         budget_processes("a_fork_while_another_thread_reserves"),
     ),
+    "a plan takes less for thresholds than a budget sets aside": Fault(
+        "accounting.plan:_gaussian_releases",
+        "math.log1p(-slack)",
+        "sum(math.log1p(-one) for one in thresholds.values())",
+        budget("an_exact_fit_with_several_thresholds_is_allowed[2.0-0.001]"),
+    ),
     "a budget adds nothing for thresholds": Fault(
         "accounting.budget:PrivacyBudget._cost",
         "cost - math.log1p(-self.threshold_delta)",
