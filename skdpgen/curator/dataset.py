@@ -202,8 +202,7 @@ class Dataset:
         head = X.head if self.is_in_parts else X
         # The type's name only: a repr would print cells.
         if not isinstance(head, pd.DataFrame):
-            what = "chunks of X must be tables" if self.is_in_parts else "X must be a DataFrame"
-            raise ValueError(f"With a schema, {what}; got {type(head).__name__}.")
+            raise ValueError(f"With a schema, X must be a DataFrame; got {type(head).__name__}.")
         return head.iloc[:0]
 
     def validate_array(

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -139,7 +140,7 @@ class TableChunks(TableInParts):
             table = next(chunks, None)
         if table is None:
             raise TableError("The table has no rows.")
-        return table.iloc[:0] if isinstance(table, pd.DataFrame) else table
+        return table.iloc[:0]
 
     def __call__(self):
         return (table for table, _ in self._split_chunks())
@@ -151,14 +152,27 @@ class TableChunks(TableInParts):
         return (lambda: ((read(t), None, ids) for t, ids in self._split_chunks())), None, persons
 
     def _split_chunks(self):
-        """Yield pairs of a chunk that holds rows and its identifiers, or None."""
+        """Yield pairs of a chunk that holds rows and its identifiers, or None.
+
+        Raises
+        ------
+        TableError
+            If a chunk is no table, or has other columns than the first one. Names are public: the
+            first reading, which counts rows, refuses such chunks for nothing.
+        """
+        names = None
         for chunk in self._read():
-            if self.person_column is None or not isinstance(chunk, pd.DataFrame):
-                yield chunk, None
-            elif self.person_column not in chunk:
-                raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
-            else:
-                yield chunk.drop(columns=self.person_column), chunk[self.person_column]
+            if not isinstance(chunk, pd.DataFrame):
+                raise TableError(f"Chunks of X must be tables; got {type(chunk).__name__}.")
+            identifiers = None
+            if self.person_column is not None:
+                if self.person_column not in chunk:
+                    raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
+                identifiers = chunk[self.person_column]
+                chunk = chunk.drop(columns=self.person_column)
+            names = chunk.columns if names is None else names
+            _check_names(chunk.columns, names)
+            yield chunk, identifiers
 
     def _call(self):
         chunks = self._function()
@@ -180,6 +194,17 @@ class TableChunks(TableInParts):
             # Readers may end with an empty chunk.
             if not isinstance(chunk, pd.DataFrame) or len(chunk):
                 yield chunk
+
+
+def _check_names(names, first):
+    """Refuse names of columns of a chunk that are not those of the first one, in any order."""
+    if Counter(names) != Counter(first):
+        lacking, more = Counter(first) - Counter(names), Counter(names) - Counter(first)
+        found = [f"lacks {list(lacking)}"] * bool(lacking) + [f"has {list(more)} more"] * bool(more)
+        raise TableError(
+            f"A later chunk of X has other columns than the first one: it {' and '.join(found)}. "
+            "All chunks must have the same."
+        )
 
 
 def _describe_failure(error):

@@ -273,6 +273,34 @@ def test_persons_in_another_order_are_refused_where_a_label_is_missing():
         DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(visits, persons=whose[::-1])
 
 
+OTHER_CHUNKS = {
+    "lacking": (lambda t: t.drop(columns="age"), r"lacks \['age'\]"),
+    "more": (lambda t: t.assign(ward="A"), r"has \['ward'\] more"),
+    "renamed": (
+        lambda t: t.rename(columns={"age": "Age"}),
+        r"lacks \['age'\] and has \['Age'\] more",
+    ),
+    "repeated": (lambda t: pd.concat([t, t[["age"]]], axis=1), r"has \['age'\] more"),
+    "no table": (lambda t: 5, "Chunks of X must be tables; got int"),
+}
+
+
+@pytest.mark.parametrize("persons", [None, "patient"])
+@pytest.mark.parametrize("kind", OTHER_CHUNKS)
+def test_other_columns_of_a_later_chunk_are_refused_for_nothing(kind, persons):
+    change, match = OTHER_CHUNKS[kind]
+    visits = make_visits() if persons else make_visits().drop(columns="patient")
+    chunks = [visits[:100], visits[100:200], change(visits[200:])]
+    with PrivacyBudget(9.0, 1e-4) as budget, pytest.raises(TableError, match=match):
+        fit(lambda _: chunks, persons=persons)
+    assert budget.spent == 0
+
+
+def test_columns_of_chunks_may_be_in_any_order():
+    visits = make_visits()
+    fit(lambda _: [visits[:100], visits[100:].iloc[:, ::-1]])
+
+
 @pytest.mark.parametrize("when", ["called", "first", "later", "warned"])
 @pytest.mark.parametrize("persons", [None, "patient"])
 def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
@@ -311,7 +339,7 @@ NO_CHUNKS = {
     "columns": (lambda: {SECRET: [1.0]}, "it returned dict"),
     "text": (lambda: SECRET, "it returned str"),
     "nothing": (lambda: None, "it returned NoneType"),
-    "arrays": (lambda: iter([np.zeros((9, 2))]), "chunks of X must be tables; got ndarray"),
+    "arrays": (lambda: iter([np.zeros((9, 2))]), "Chunks of X must be tables; got ndarray"),
 }
 
 

@@ -718,6 +718,12 @@ FUNCTION = {
         "False",
         chunks("functions_that_give_no_chunks_are_refused_for_nothing[auto-table]"),
     ),
+    "columns of later chunks are not looked at": Fault(
+        "curator.tables:_check_names",
+        "Counter(names) != Counter(first)",
+        "False",
+        chunks("other_columns_of_a_later_chunk_are_refused_for_nothing[lacking-None]"),
+    ),
     "compressed files are read as texts": Fault(
         "engines.files:TableFile._check_encoding",
         "start.startswith(_COMPRESSED)",
