@@ -72,9 +72,23 @@ def _list_callers():
     return names
 
 
+def warn_of_index(names: list):
+    """Warn of levels of the index of a table, by name: they are no columns."""
+    given = ", ".join(map(repr, names))
+    _warn_outside(
+        f"The index of X ({given}) is no column, and so not learned: give X.reset_index() if it is "
+        "data, X.reset_index(drop=True) if not.",
+        FitQualityWarning,
+    )
+
+
 def _warn_of_leak(message):
-    """Raise a PrivacyLeakWarning at the line that called the package."""
+    _warn_outside(message, PrivacyLeakWarning)
+
+
+def _warn_outside(message, category):
+    """Raise a warning at the line that called the package."""
     # The depth of decorators and context managers below `fit` differs between estimators.
     inside = (__name__.partition(".")[0], "contextlib", "joblib", "sklearn")
     outside = (i for i, name in enumerate(_list_callers(), 1) if name.split(".")[0] not in inside)
-    warnings.warn(message, PrivacyLeakWarning, stacklevel=max(2, next(outside, 2)))
+    warnings.warn(message, category, stacklevel=max(2, next(outside, 2)))

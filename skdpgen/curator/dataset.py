@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features, column_or_1d
 
 from ..accounting.plan import Plan
-from ..exceptions import TableError
+from ..exceptions import TableError, warn_of_index
 from .cells import CellReader, FrameCells
 from .containers import Container, adapt, as_objects, read_frame
 from .inputs import check_labels, check_length, check_order, check_rows
@@ -293,6 +293,8 @@ class Dataset:
                 format.check_dtypes(head, are_stated=X.states_dtypes)
             cells, n_rows, persons = X.map_parts(lambda part: read(part)[:])
         else:
+            if reset:
+                _warn_of_index(X, persons)
             head, table = X, X if y is None else _join_label(X, y, format.kind.label)
             cells, n_rows = read(table), len(table)
             format.check_held(table)
@@ -404,6 +406,13 @@ def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:
     if not strict:
         valid = "all cells of X, which is of dtype object, are numbers: others"
     return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
+
+
+def _warn_of_index(X, persons):
+    """Warn of levels of an index with names, unless these identify persons: names are public."""
+    used = {*X.columns, getattr(persons, "name", None), None}
+    if names := [name for name in X.index.names if name not in used]:
+        warn_of_index(names)
 
 
 def _join_label(X, y, name):

@@ -64,8 +64,9 @@ def read_parquet(paths, drop):
     """Return Parquet files, without some columns, as a table of Dask."""
     import dask.dataframe
 
-    frame = dask.dataframe.read_parquet(paths, dtype_backend="numpy_nullable")
-    return DaskParquet(frame.drop(columns=list(drop)))
+    # An index of pandas is a column.
+    frame = dask.dataframe.read_parquet(paths, index=False, dtype_backend="numpy_nullable")
+    return DaskParquet(frame.drop(columns=[name for name in drop if name in frame.columns]))
 
 
 class _Constant:

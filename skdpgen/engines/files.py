@@ -29,6 +29,8 @@ _CHUNK_ROWS = 50_000
 _MOST_HEADER = 1_000_000
 # How files of gzip, zip, bzip2, xz, Zstandard and old spreadsheets begin.
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"\xd0\xcf")
+# The columns in which pandas writes an index without a name to a Parquet file.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 # The usual separators of cells, with their names in messages.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
@@ -159,7 +161,8 @@ class TableFile:
     def on_engine(self, engine: str) -> PartitionedTable:
         """Return Parquet files as the table of an engine, a module of this package."""
         paths = list(map(str, self._list_files()))
-        return import_module(f"{__package__}.{engine}").read_parquet(paths, self._drop)
+        drop = [*self._drop, *filter(_UNNAMED_INDEX.fullmatch, self._read_schema().names)]
+        return import_module(f"{__package__}.{engine}").read_parquet(paths, drop)
 
     def _keep(self, names):
         """Return the names of columns that are neither left out nor identify persons."""
@@ -190,6 +193,9 @@ class TableFile:
         return chunk
 
     def _read_dtypes(self):
+        return dict(read_frame(_read_arrow(self._read_schema().empty_table())).dtypes)
+
+    def _read_schema(self):
         from pyarrow.parquet import read_schema
 
         first, *others = self._list_files()
@@ -197,8 +203,7 @@ class TableFile:
         for other in others:
             if not read_schema(other).equals(schema):
                 raise TableError(f"{other} has other columns, or of other types, than {first}.")
-        head = schema.empty_table().to_pandas(types_mapper=find_pandas_dtype)
-        return dict(read_frame(head).dtypes)
+        return schema
 
     def _read_parquet(self):
         from pyarrow.parquet import ParquetFile
@@ -206,7 +211,7 @@ class TableFile:
         for path in self._list_files():
             with ParquetFile(path) as file:
                 for batch in file.iter_batches(_CHUNK_ROWS):
-                    yield batch.to_pandas(types_mapper=find_pandas_dtype)
+                    yield _read_arrow(batch)
 
     def _read_texts(self):
         """Yield the chunks of CSV or Excel files, with the columns in the order of the first."""
@@ -342,6 +347,13 @@ def _name_cells(column):
     read = read_column(np.fromiter(cells, dtype=object), PLAIN).tolist()
     # Numbers equal booleans.
     return [(type(cell) is bool, cell) for cell in read]
+
+
+def _read_arrow(data):
+    """Return the columns of Arrow's data; an index of pandas is one if it has a name."""
+    # The metadata of pandas would make an index of it, whose cells would be lost.
+    frame = data.to_pandas(types_mapper=find_pandas_dtype, ignore_metadata=True)
+    return frame.drop(columns=list(filter(_UNNAMED_INDEX.fullmatch, frame)))
 
 
 def _find_separator(path: Path, encoding: str) -> str:

@@ -273,6 +273,30 @@ def test_dtypes_of_parquet(tmp_path):
     assert found == {"a": "Int32", "b": "float64", "c": "boolean"}
 
 
+@pytest.mark.parametrize("index", ["job", ["job", "age"], None])
+def test_an_index_of_parquet_is_a_column_if_it_has_a_name(tmp_path, index):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "table.parquet"
+    frame = pd.DataFrame({"job": list("aba"), "age": [31, 62, 31], "dose": [0.5, 1.0, 1.5]})
+    indexed = frame.set_axis([7, 8, 9]) if index is None else frame.set_index(index)
+    indexed.to_parquet(path)
+    (chunk,) = TableFile(path)()
+    assert sorted(chunk) == sorted(TableFile(path).names()) == ["age", "dose", "job"]
+    assert sorted(TableFile(path, person_column="job").names()) == ["age", "dose"]
+    pd.testing.assert_frame_equal(chunk[[*frame]], frame, check_dtype=False)
+    assert chunk.dtypes.to_dict() == TableFile(path).dtypes()
+
+
+@pytest.mark.parametrize("engine", ["dask", "spark"])
+@pytest.mark.parametrize("index", ["job", None])
+def test_an_index_of_parquet_is_a_column_of_engines(tmp_path, index, engine):
+    pytest.importorskip({"spark": "pyspark"}.get(engine, engine))
+    path = tmp_path / "table.parquet"
+    frame = pd.DataFrame({"job": list("aba"), "age": [31, 62, 31]})
+    (frame.set_axis([7, 8, 9]) if index is None else frame.set_index(index)).to_parquet(path)
+    assert sorted(TableFile(path).on_engine(engine).head) == ["age", "job"]
+
+
 def write_excel(path, rows):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

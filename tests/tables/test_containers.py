@@ -709,6 +709,30 @@ def test_structured_arrays_are_refused():
         make().fit(rows)
 
 
+# Indexes.
+
+
+@pytest.mark.parametrize(
+    ("index", "persons", "named"),
+    [
+        ("job", None, "'job'"),
+        (["job", "age"], None, "'job', 'age'"),
+        ("job", "column", None),
+        ("job", "index", None),
+        (None, None, None),
+    ],
+)
+def test_an_index_with_a_name_is_named_as_no_column(recwarn, index, persons, named):
+    table = pd.DataFrame({"age": AGES, "x": AGES / 100, "job": AGES % 7})
+    table = table if index is None else table.set_index(index)
+    given = {"column": table.index.to_series(), "index": table.index}.get(persons)
+    DPSWFlowSampler(20.0, schema="private", n_steps=1).fit(table, persons=given)
+    found = [str(w.message) for w in recwarn if "is no column" in str(w.message)]
+    expected = f"The index of X ({named}) is no column, and so not learned"
+    assert [text.partition(":")[0] for text in found] == [expected] * (named is not None)
+    assert all(w.filename == __file__ for w in recwarn if "is no column" in str(w.message))
+
+
 # Rounding to a dtype.
 
 AGES = np.random.default_rng(0).integers(0, 100, 600)

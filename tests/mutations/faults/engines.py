@@ -1,7 +1,7 @@
 """Faults in engines."""
 
 from ..fault import Fault
-from ..ids import command_line, engines, secrets
+from ..ids import command_line, containers, engines, files, secrets
 
 PRIVACY = {
     "rows of a person are bounded within partitions": Fault(
@@ -41,7 +41,7 @@ PRIVACY = {
         engines("a_failure_after_a_release_says_what_was_spent"),
     ),
     "files of a table have columns of other types": Fault(
-        "engines.files:TableFile._read_dtypes",
+        "engines.files:TableFile._read_schema",
         "not read_schema(other).equals(schema)",
         "read_schema(other).names != schema.names",
         "tests/engines/test_files.py::test_files_of_one_table_have_the_same_columns_of_the_same_types",
@@ -51,5 +51,26 @@ PRIVACY = {
         "not self._has_header",
         "False",
         command_line("a_table_without_a_header"),
+    ),
+}
+
+FUNCTION = {
+    "an index of Parquet is lost": Fault(
+        "engines.files:_read_arrow",
+        "data.to_pandas(types_mapper=find_pandas_dtype, ignore_metadata=True)",
+        "data.to_pandas(types_mapper=find_pandas_dtype)",
+        files("an_index_of_parquet_is_a_column_if_it_has_a_name[job]"),
+    ),
+    "an index without a name is a column": Fault(
+        "engines.files:_read_arrow",
+        "list(filter(_UNNAMED_INDEX.fullmatch, frame))",
+        "[]",
+        files("an_index_of_parquet_is_a_column_if_it_has_a_name[None]"),
+    ),
+    "an index with a name is lost in silence": Fault(
+        "curator.dataset:_warn_of_index",
+        "name not in used",
+        "False",
+        containers("an_index_with_a_name_is_named_as_no_column[job-None-'job']"),
     ),
 }
