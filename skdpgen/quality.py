@@ -75,6 +75,12 @@ CAUSES = {
     "Number(lower, upper) or Date(lower, upper, atoms=['9999-12-31']).",
     "apart": "Columns {} have values apart from the others that are not located: a code would be "
     "spread among numbers. Declare codes, as Number(atoms=[7777]) or Date(atoms=['2100-06-30']).",
+    "at bound": "Nearly all values of columns {} are at a declared bound, or beyond it and clipped "
+    "to it, by released counts. Declare bounds in the units of the columns, or drop those that are "
+    "constant.",
+    "one left": "Many records count as absent, and columns {} have one declared category above the "
+    "noise: cells may hold others, or spell them otherwise. Compare the declared categories with "
+    "those of the table.",
     "constant": "Columns {} are constant up to noise. Drop them, or use a larger epsilon if they "
     "vary.",
     "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "
@@ -255,19 +261,29 @@ def warn_of_absent(share, std):
 
     Returns
     -------
-    bool
-        Whether it warned.
+    {"all", "many"} or None
+        How many are absent, if it warned. If no others show above the noise, all other warnings
+        of released numbers follow from that.
     """
     absent = min(1.0, 1 - share)
     # Noise goes beyond four standard deviations in 3 of 100,000 fits.
-    is_much = bool(absent > max(MANY_ABSENT, 4 * std))
-    if is_much:
-        warn_of_fit(
-            f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
-            "released: their labels were not declared, or cells are missing, not finite, or not as "
-            "declared. strict=True refuses such records, but a refusal discloses something of them."
-        )
-    return is_much
+    clear = max(MANY_ABSENT, 4 * std)
+    if not absent > clear:
+        return None
+    are_all = bool(share < clear)
+    message = (
+        f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
+        "released: their labels were not declared, or cells are missing, not finite, or not as "
+        "declared. "
+    )
+    message += (
+        "Nothing else can be told from these counts, not even which column it is: compare the "
+        "declared types and categories with how cells are written."
+        if are_all
+        else "strict=True refuses such records, but a refusal discloses something of them."
+    )
+    warn_of_fit(message)
+    return "all" if are_all else "many"
 
 
 def warn_of_sketch(sums, sums_std, counts, counts_std):

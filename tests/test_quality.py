@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPHistorySampler, DPSWFlowSampler
 from skdpgen.privacy import FitQualityWarning
 from skdpgen.quality import (
     CAUSES,
@@ -159,6 +159,54 @@ def test_a_column_that_is_constant_up_to_noise():
     assert "'a' are constant up to noise" in message
     assert not warned_of(Category(["x", "y"]), [900, 50])
     assert not warned_of(Category(["x"]), [900])
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts", "at"),
+    [
+        (Number(0.18, 0.8, n_knots=3), [5, 3, 900], "0.8"),
+        (Number(100, 200, n_knots=3, atoms=[100]), [0, 0, 3, 900], "100"),
+        (Date("2020-01-01", "2020-12-31", n_knots=3), [900, 2, 3], "2020-01-01"),
+    ],
+)
+def test_values_at_a_declared_bound_are_not_said_to_be_constant(kind, counts, at):
+    (message,) = warned_of(kind, counts, inferred=())
+    assert f"columns 'a' ({at}) are at a declared bound" in message
+    (message,) = warned_of(Number(0, 9, n_knots=3), [3, 900, 5], inferred=())
+    assert "constant up to noise" in message
+
+
+ABSENT = Schema({"age": Number(0, 99, decimals=0), "job": Category(["nurse", "Clerk"])})
+
+
+@pytest.mark.parametrize(
+    ("target", "schema"), [(None, ABSENT), ("job", ABSENT), (None, ABSENT.select(["job"]))]
+)
+def test_what_follows_from_absent_records_is_not_said(target, schema):
+    """Whether all records are absent, or those with a category that is spelled otherwise."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(0, 99, 1500), "job": rng.choice(["cook", "x"], 1500)})
+    table = table[list(schema)]
+
+    def fit(table):
+        sampler = DPSWFlowSampler(4.0, 1e-5, schema=schema, n_steps=2)
+        return said(lambda: sampler.fit(table, target=target))
+
+    assert ["not even which column it is" in text for text in fit(table)] == [True]
+    few = fit(table.assign(job=table["job"].replace("x", "nurse")))
+    found = [text for text in few if "columns 'job' have one declared category" in text]
+    assert len(found) == 1
+    assert not [text for text in few if "constant up to noise" in text]
+
+
+def test_what_follows_from_absent_persons_is_not_said():
+    persons = pd.DataFrame({"id": range(400), "job": "cook"})
+    stays = pd.DataFrame({"id": range(400), "ward": "A"})
+    job, ward = Category(["nurse", "clerk"]), Category(["A", "B"])
+    schemas = {"persons": Schema({"job": job}), "stays": Schema({"ward": ward})}
+    sampler = DPHistorySampler(4.0, 1e-5, schemas=schemas, n_steps=2, max_rows_per_person=2)
+    found = said(lambda: sampler.fit({"persons": persons, "stays": stays}, persons="id"))
+    assert ["not even which column it is" in text for text in found] == [True]
 
 
 def test_other_is_much_where_categories_were_inferred():

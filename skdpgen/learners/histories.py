@@ -319,9 +319,13 @@ def _read_tables(released, format, n_records):
     stds = list_stds(released)
     parts = persons.cells, rows.cells, released.links.cells, released.steps.cells
     cells = np.concatenate([part.ravel() for part in parts])
-    is_noise = warn_of_noise(find_signal(cells, max(stds)), "tables of persons and rows")
     present, std = persons.count_records()
-    if warn_of_absent(present / n_records, std / n_records):
+    absent = warn_of_absent(present / n_records, std / n_records)
+    # Without records, all else is noise.
+    is_noise = absent == "all" or warn_of_noise(
+        find_signal(cells, max(stds)), "tables of persons and rows"
+    )
+    if absent:
         n_records *= max(present / n_records, std / n_records, 1 / n_records)
     n, n_levels = sum(persons.sizes[:-1]), sum(released.sizes.rows)
     is_optional, is_knot, _ = format.table.find_masks()
@@ -356,14 +360,11 @@ def _read_tables(released, format, n_records):
             {name: shown[where] for name, where in format.table.blocks},
             {name: noise[where.start] for name, where in format.table.blocks},
             format.table.inferred,
+            has_absent=absent is not None,
         )
-    if format.order is not None and format.gap_block is None:
-        warn_of_fit(
-            f"The order, {format.order!r}, has no numbers or dates by released counts: rows are in "
-            "the order of the table. Declare how it is written, as Date() or "
-            "Unknown(date_format='%d/%m/%Y'), or leave order out."
-        )
-    _warn_of_counts(of_persons, released.sizes.max_rows)
+    if absent != "all":
+        _warn_of_order(format)
+        _warn_of_counts(of_persons, released.sizes.max_rows)
     counts, std, is_empty, is_knot = map(np.concatenate, (counts, std, is_empty, is_knot))
     return Marginals(counts, std, n_records, is_empty, is_knot), report
 
@@ -387,6 +388,16 @@ def find_absent(counts, std, is_empty):
         noise = WITHIN_NOISE * math.sqrt((std[end] ** 2).sum())
         is_absent[end] = counts[end].sum() <= noise
     return is_absent
+
+
+def _warn_of_order(format):
+    """Warn if no cells are found by which rows of a person could be in order."""
+    if format.order is not None and format.gap_block is None:
+        warn_of_fit(
+            f"The order, {format.order!r}, has no numbers or dates by released counts: rows are in "
+            "the order of the table. Declare how it is written, as Date() or "
+            "Unknown(date_format='%d/%m/%Y'), or leave order out."
+        )
 
 
 def _warn_of_counts(persons, max_rows):

@@ -159,19 +159,22 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
     report : DataFrame
         From `describe`.
     """
-    is_noise = bool(tables.cells.size) and warn_of_noise(
-        find_signal(tables.cells, tables.pairs_std), "two-way tables"
-    )
     present, std = tables.count_records()
     # The variances of strata add up.
     share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records
-    if warn_of_absent(share, std):
+    absent = warn_of_absent(share, std)
+    if absent:
         n_records *= max(share, std, 1 / n_records)
     marginals = Marginals.of(tables, n_records, *format.find_masks())
     counts = np.where(marginals.is_empty, 0, marginals.counts)
     label, blocks = format.kind.label, dict(format.blocks)
     report = describe(
         format.schema, counts, marginals.std, n_records, _find_pair_std(tables, blocks, label)
+    )
+    if absent == "all":
+        return marginals, report
+    is_noise = bool(tables.cells.size) and warn_of_noise(
+        find_signal(tables.cells, tables.pairs_std), "two-way tables"
     )
     warn_of_table(
         report,
@@ -180,6 +183,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
         {name: marginals.counts[block] for name, block in blocks.items()},
         {name: marginals.std[block.start] for name, block in blocks.items()},
         format.inferred,
+        has_absent=absent is not None,
     )
     if tables.cells.size and tables.by is not None and not is_noise:
         signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]

@@ -170,8 +170,8 @@ class SliceSketch(Release):
         encode = None if components is None else RecordFunction(components.encode_exactly)
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
         n, counts_std = curator.n_rows, sketch.counts_std * math.sqrt(curator.n_classes)
-        warn_of_absent(sketch.counts.sum() / n, counts_std / n)
-        warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
+        if warn_of_absent(sketch.counts.sum() / n, counts_std / n) != "all":
+            warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
         return basis, sketch
 
     def count(

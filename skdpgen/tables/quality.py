@@ -48,7 +48,7 @@ def warn_of_levels(signals, counts, label, levels, other=None):
         )
 
 
-def warn_of_table(report, schema, label, counts, std, inferred=None):
+def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_absent=False):
     """Warn of columns that the released counts hardly describe.
 
     Parameters
@@ -65,9 +65,12 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
         Standard deviations of their noise.
     inferred : dict of str to tuple of str, default=None
         The parameters of columns that were inferred rather than declared.
+    has_absent : bool, default=False
+        Whether many records count as absent.
     """
     inferred = inferred or {}
-    found: dict[str, dict[str, str]] = {c: {} for c in ("missing", "other", "constant", "cut")}
+    causes = ("missing", "other", "at bound", "one left", "constant", "cut")
+    found: dict[str, dict[str, str]] = {cause: {} for cause in causes}
     for name, row in report.iterrows():
         is_inferred = "categories" in inferred.get(name, ())
         most_other = MUCH_OTHER if is_inferred else MOSTLY_OTHER
@@ -80,7 +83,10 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
         if row["share_missing"] > MOSTLY_MISSING:
             found["missing"][name] = f"{row['share_missing']:.0%}"
         elif name in counts and _is_constant(counts[name], std[name]):
-            found["constant"][name] = ""
+            at = _find_bound(counts[name], schema[name], inferred.get(name, ()))
+            is_left = has_absent and not (is_inferred or schema[name].has_knots)
+            cause = "at bound" if at is not None else "one left" if is_left else "constant"
+            found[cause][name] = "" if at is None else f"{at}"
         if name not in counts:
             continue
         ends = [
@@ -115,6 +121,20 @@ def _is_constant(counts, std):
         and others.max(initial=0) < WITHIN_NOISE * std
         and len(others)
     )
+
+
+def _find_bound(counts, kind, inferred):
+    """Return the declared bound at which a constant number or date is; None for others."""
+    if not kind.has_knots:
+        return None
+    number = kind.to_number()
+    values = [*kind.positions, *(number.atoms or ())]
+    at = int(np.argmax(counts))
+    for end in ("lower", "upper"):
+        # The last count may be of missing values.
+        if end not in inferred and at < len(values) and values[at] == getattr(number, end):
+            return getattr(kind, end)
+    return None
 
 
 def _is_cut(row, end, kind, counts, std):

@@ -186,6 +186,24 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "noise of absent records is told of columns": Fault(
+        "quality:warn_of_absent",
+        "share < clear",
+        "False",
+        quality("what_follows_from_absent_persons_is_not_said"),
+    ),
+    "clipped values are said to be constant": Fault(
+        "tables.quality:_find_bound",
+        "values[at] == getattr(number, end)",
+        "False",
+        quality("values_at_a_declared_bound_are_not_said_to_be_constant[kind0-counts0-0.8]"),
+    ),
+    "columns of absent records are said to be constant": Fault(
+        "tables.quality:warn_of_table",
+        "has_absent and not (is_inferred or schema[name].has_knots)",
+        "False",
+        quality("what_follows_from_absent_records_is_not_said[None-schema0]"),
+    ),
     "what rules leave out is taken for noise": Fault(
         "quality:find_signal",
         "numbers[numbers != 0]",
