@@ -13,19 +13,35 @@ class FitQualityWarning(UserWarning):
     """Public sizes or released values suggest that a fit is poor."""
 
 
-class PlanError(RuntimeError):
+class PublicError(Exception):
+    """An error whose message states public facts only, even where private rows are read."""
+
+
+class PublicTypeError(PublicError, TypeError):
+    """A `TypeError` of that kind."""
+
+
+class PublicValueError(PublicError, ValueError):
+    """A `ValueError` of that kind."""
+
+
+class PublicRuntimeError(PublicError, RuntimeError):
+    """A `RuntimeError` of that kind."""
+
+
+class PlanError(PublicRuntimeError):
     """A release is not part of the plan, which is fixed before the first release."""
 
 
-class BudgetExceededError(RuntimeError):
+class BudgetExceededError(PublicRuntimeError):
     """A plan costs more than the budget."""
 
 
-class SpentError(RuntimeError):
+class SpentError(PublicRuntimeError):
     """A fit failed after its first release; the message states the releases and their cost."""
 
 
-class TableError(ValueError):
+class TableError(PublicValueError):
     """A table does not match its schema; the message quotes names, dtypes and the schema only."""
 
 

@@ -3,8 +3,10 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from ..exceptions import BudgetExceededError, PlanError, SpentError, TableError
+from .._muting import muted
+from ..exceptions import BudgetExceededError, PlanError, PublicError, SpentError, TableError
 from .budget import is_search_run
 from .certificate import Certificate
 from .composition import compose
@@ -43,26 +45,40 @@ def report_spent_on_error(certificate: Callable[[], Certificate]) -> Iterator[No
         raise SpentError(str(error) + price * (not is_search_run())) from error
 
 
-@contextlib.contextmanager
-def report_reserved_on_error(plan: Plan) -> Iterator[None]:
-    """Add to errors inside, while rows are read, that the whole reservation is charged.
+def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any:
+    """Return the value of a function that reads private rows, and restate its errors.
 
-    Such an error may follow from private cells, or from the source of chunks. In a run of a search
-    the price is omitted.
+    Such an error may follow from private cells, or from the source of chunks: the whole reservation
+    is charged, and the message is withheld unless it states public facts only. A `PlanError`, which
+    follows from the code, stays as it is. Warnings of NumPy, which follow from cells, are muted.
 
     Parameters
     ----------
+    read : callable
     plan : Plan
-        Reserved plan.
+        Reserved plan. In a run of a search its price is omitted.
+    kinds : tuple of type
+        Types of errors that keep their type; all others become a `SpentError`.
+
+    Raises
+    ------
+    Exception
+        Without the cause and the context of the original error.
     """
     try:
-        yield
-        return
+        with muted(RuntimeWarning):
+            return read()
+    except PlanError:
+        raise
     except Exception as error:
-        restated = restate_with_price(
-            error, "As this may follow from private cells, all of the fit is charged", plan
-        )
-    # Raised outside of except, so that it has no __context__ with private values.
+        if not isinstance(error, PublicError):
+            error = SpentError(
+                f"Private rows could not be read ({type(error).__name__}). The message is "
+                "withheld, as it may quote rows: fit made-up rows of these types to read it."
+            )
+        reason = "As this may follow from private cells, all of the fit is charged"
+        restated = restate_with_price(error, reason, plan, kinds)
+    # Raised outside of except, and in no context manager, whose __exit__ would add the context.
     raise restated
 
 
@@ -88,14 +104,16 @@ def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterat
         ) from error
 
 
-def restate_with_price(error: Exception, reason: str, plan: Plan) -> Exception:
+def restate_with_price(
+    error: Exception, reason: str, plan: Plan, kinds: tuple = _KINDS
+) -> Exception:
     """Return an error of the same type that states the price of a plan, except in a search run."""
     price = f" {reason}: ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
-    return _restate(error, str(error) + price * (not is_search_run()))
+    return _restate(error, str(error) + price * (not is_search_run()), kinds)
 
 
-def _restate(error: Exception, message: str) -> Exception:
+def _restate(error: Exception, message: str, kinds: tuple = _KINDS) -> Exception:
     """Return an error of the same type with another message; see `_KINDS`."""
     # Subclasses become the type that callers know: their attributes could hold private values.
-    kind = next((kind for kind in _KINDS if isinstance(error, kind)), SpentError)
+    kind = next((kind for kind in kinds if isinstance(error, kind)), SpentError)
     return kind(message)

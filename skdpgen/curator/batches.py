@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..exceptions import PlanError, warn_of_other_persons
+from ..exceptions import PlanError, PublicTypeError, PublicValueError, warn_of_other_persons
 from ..mechanisms.base import clip_rows
 from .blocks import cut_blocks, slice_arrays
 from .cells import FrameCells
@@ -122,9 +122,9 @@ class RecordSource:
     def _check_count(self, n_rows):
         self._n_rows = self.n_units = self.n_records = n_rows
         if n_rows == 0:
-            raise ValueError("X holds no rows.")
+            raise PublicValueError("X holds no rows.")
         if self._null is not None and len(self._null) != n_rows:
-            raise ValueError("null must have one entry per record.")
+            raise PublicValueError("null must have one entry per record.")
         if self._persons is not None:
             self._persons.check_length(n_rows)
             self._count_persons(self._persons.n_persons)
@@ -166,7 +166,7 @@ class RecordSource:
         """
         # Squares of much smaller norms underflow, and with them the clip.
         if clip_norm is not None and not 1e-100 <= clip_norm < math.inf:
-            raise ValueError(
+            raise PublicValueError(
                 f"clip_norm must be positive and finite (at least 1e-100); got {clip_norm!r}."
             )
         self._clip_norm = clip_norm
@@ -275,7 +275,7 @@ class RecordSource:
             yield X, y, None if self._null is None else self._null[start:stop]
             start = stop
         if start != self._n_rows:
-            raise ValueError(
+            raise PublicValueError(
                 "The chunks held another number of rows than before; a function that gives them "
                 "must return a fresh iterator over the same rows at each call."
             )
@@ -356,9 +356,9 @@ class RecordSource:
         for X, y, _ in self._batches():
             self._refuse(X, y)
             if (self._find_classes(X, y) < 0).any():
-                raise ValueError("y holds labels that are not among the given classes.")
+                raise PublicValueError("y holds labels that are not among the given classes.")
             if not self._map_rows(X, y)[1].all():
-                raise ValueError(
+                raise PublicValueError(
                     "X or y holds NaN or infinity, or the encoder makes such rows. With "
                     "strict=False they count as absent; or fill them by a public rule, such as a "
                     "constant. An imputer fitted on private rows would be a release of its own, "
@@ -375,7 +375,7 @@ class RecordSource:
         """
         chunks = self._chunks()
         if not hasattr(chunks, "__next__"):
-            raise TypeError("A function that yields chunks must return a fresh iterator.")
+            raise PublicTypeError("A function that yields chunks must return a fresh iterator.")
         unknown = set() if unknown is None else unknown
         return cut_blocks((self._parse_chunk(chunk, unknown) for chunk in chunks), size)
 
@@ -384,20 +384,20 @@ class RecordSource:
         X, y, persons = (*chunk, None, None)[:3]
         X, y = self._parse(*self._check_arrays(X, y))
         if (persons is not None) != (self._arrays is None and self._persons is not None):
-            raise ValueError("Chunks hold identifiers of persons where a plan is for persons.")
+            raise PublicValueError("Chunks hold identifiers where a plan is for persons.")
         if persons is not None:
             persons = self._persons.find_codes(persons, unknown)
             if len(persons) != len(X):
-                raise ValueError("persons must hold one identifier for each row of a chunk.")
+                raise PublicValueError("persons must hold one identifier for each row of a chunk.")
         return X, y, persons
 
     def _check_arrays(self, X, y):
         X = X if isinstance(X, FrameCells) else np.asanyarray(X)
         y = None if y is None else np.asanyarray(y)
         if X.ndim != 2 or (y is not None and len(y) != len(X)):
-            raise ValueError("X must be 2-dimensional, with one label per row in y.")
+            raise PublicValueError("X must be 2-dimensional, with one label per row in y.")
         if y is None and self._classes is not None:
-            raise ValueError("There are classes, but no labels in y.")
+            raise PublicValueError("There are classes, but no labels in y.")
         return X, y
 
     def _parse(self, X, y):

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,8 +16,8 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
 from ..accounting.plan import Plan
-from ..accounting.spending import report_reserved_on_error, report_spent_on_error
-from ..exceptions import PlanError, warn_of_search, warn_of_seed
+from ..accounting.spending import read_at_full_price, report_spent_on_error
+from ..exceptions import PlanError, TableError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
 from .dataset import Dataset
@@ -233,8 +234,8 @@ class Curator:
         )
         # Before the first read: whatever happens from here on is paid for.
         self._reservation = Reservation(plan, noise.reproducible)
-        with report_reserved_on_error(plan):
-            self._source.open()
+        read_at_full_price(self._source.open, plan)
+        self._has_failed = False
         self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
         # Unless `count_rows` releases another number, which may be a fraction.
         self.n_rows: float = self.n_records
@@ -286,11 +287,22 @@ class Curator:
             # In the ledger before a row is read: an error in the release must not make it free.
             self._ledger.append(_Entry(mechanism.name, event))
         self._ledger[position].count += 1
-        released = source.run(mechanism, event, relation=self.plan.relation, noise=self._noise)
+        options = {"relation": self.plan.relation, "noise": self._noise}
+        released = self._read(partial(source.run, mechanism, event, **options))
         self._digest.add(released)
         if self.released is not None:
             self.released.append(released)
         return released
+
+    def _read(self, read):
+        """Call a function that reads rows, whose errors may follow from these."""
+        try:
+            return read_at_full_price(read, self.plan, (TableError,))
+        except PlanError:
+            raise
+        except Exception:
+            self._has_failed = True
+            raise
 
     def _open_source(self):
         if self._source is None:
@@ -329,7 +341,7 @@ class Curator:
         function : RecordFunction
             Maps cells to codes, (n, n_columns).
         """
-        self._open_source().encode_cells_by(function)
+        self._read(partial(self._open_source().encode_cells_by, function))
 
     @property
     def is_charged(self) -> bool:
@@ -337,12 +349,16 @@ class Curator:
         return self._reservation.is_charged
 
     def close(self) -> None:
-        """Release the rows from memory; budgets keep the charge of what was released only."""
+        """Release the rows from memory; budgets keep the charge of what was released only.
+
+        If a row could not be read, they keep that of the whole plan.
+        """
         if self._source is not None:
             self._source.warn_of_changes()
         self._source = None
         # The charge for planned releases that were not made is given back.
-        self._reservation.settle(entry.total for entry in self._ledger)
+        spent = self.plan.events if self._has_failed else [entry.total for entry in self._ledger]
+        self._reservation.settle(spent)
 
     def certificate(self, assumptions: Sequence[str] = ()) -> Certificate:
         """Return the certificate of the releases so far.

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._muting import muted, raised
-from ..exceptions import FitQualityWarning, PrivacyLeakWarning
+from ..exceptions import FitQualityWarning, PrivacyLeakWarning, PublicTypeError, PublicValueError
 from .cells import encode_levels, find_ambiguous
 from .containers import as_array, as_objects
 from .dtypes import check_dtype
@@ -143,14 +143,14 @@ def _parse_at_once(X):
 
 
 def _parse_cell(cell):
-    error = TypeError
+    error: type[Exception] = PublicTypeError
     try:
         if not isinstance(cell, Complex) or isinstance(cell, Real):
             return np.nan if cell is None or cell is pd.NA else float(cell)
     except OverflowError:
         return np.nan
     except ValueError:
-        error = ValueError
+        error = PublicValueError
     except Exception:
         pass
     # Raised here, so that it carries no other error, which may quote the cell.

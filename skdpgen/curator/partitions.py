@@ -17,6 +17,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
+from ..exceptions import PublicRuntimeError
 from ..forking import in_forked_children
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
@@ -69,7 +70,7 @@ class Partitions(ABC):
         except Exception as error:
             failure = type(error).__name__
         if sums is None:
-            raise RuntimeError(
+            raise PublicRuntimeError(
                 f"The engine's workers failed ({failure}). Their messages are withheld, as they "
                 "may quote rows: read the workers' own logs."
             )

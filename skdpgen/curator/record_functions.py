@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from .._muting import muted
+from ..exceptions import PublicValueError
 
 
 @contextlib.contextmanager
@@ -124,7 +125,7 @@ class RecordFunction(_PublicFunction):
                 given = self._widths[shapes] = rows.shape[1]
         if given is None or expected not in (None, given):
             wanted = "a row" if expected is None else f"{expected} numbers"
-            raise ValueError(
+            raise PublicValueError(
                 f"A function of rows must give {wanted} for each; on a public row of zeros it does "
                 "not."
             ) from error

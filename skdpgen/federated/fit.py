@@ -182,8 +182,11 @@ class _ClientTable(_FederatedTable):
         )
 
 
-class _ShareReady(Exception):
-    """Ends the fit of a client where it would release something, and holds its share."""
+class _ShareReady(BaseException):
+    """Ends the fit of a client where it would release something, and holds its share.
+
+    It is no `Exception`: nothing has failed.
+    """
 
     def __init__(self, numbers):
         super().__init__()

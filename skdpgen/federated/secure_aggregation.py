@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from randomgen import ChaCha
 
-from ..exceptions import PlanError
+from ..exceptions import PlanError, PublicRuntimeError
 from .fit import FederatedFit, make_share
 
 
@@ -241,7 +241,7 @@ class Aggregator:
         """
         sharing = self.agreed.sharing
         if len(self._survivors) < sharing.min_clients:
-            raise RuntimeError(
+            raise PublicRuntimeError(
                 f"{len(self._survivors)} of {sharing.n_clients} clients sent an update, and "
                 f"{sharing.min_clients} are needed for the noise. Nothing was unmasked."
             )
@@ -271,7 +271,7 @@ class Aggregator:
         # returned.
         is_complete = {i: set(seeds) for i, seeds in revealed.items()} == due
         if total is None or dropouts is None or not is_complete:
-            raise RuntimeError("The masks of all survivors are needed: the sum stays masked.")
+            raise PublicRuntimeError("The masks of all survivors are needed: the sum stays masked.")
         shape, total = total.shape, total.ravel()
         for position, seeds in revealed.items():
             total = total - expand(seeds[position], total.size)
@@ -305,7 +305,7 @@ def _check_keys(agreed, public_keys):
     if len(set(public_keys.values())) < len(public_keys):
         raise ValueError("Two clients have the same public key.")
     if len(public_keys) < agreed.sharing.min_clients:
-        raise RuntimeError(
+        raise PublicRuntimeError(
             f"{len(public_keys)} of {agreed.sharing.n_clients} clients gave a public key, and "
             f"{agreed.sharing.min_clients} are needed for the noise."
         )

@@ -11,6 +11,7 @@ import torch
 from randomgen import ChaCha
 
 from ..accounting.moments import number_of_runs
+from ..exceptions import PublicRuntimeError, PublicValueError
 from .exact_samplers import rounded_sampler, toss_coins
 
 # Assumptions of every certificate: all draws are exact if the bits of the stream are random.
@@ -102,7 +103,7 @@ class NoiseSource:
         scale = np.asarray(scale, dtype=np.float64)
         # Negated so that NaN is refused as well.
         if not np.all((scale >= 0) & (scale < 2.0**58)):
-            raise ValueError(
+            raise PublicValueError(
                 "The noise does not fit the grid, since the budget is too small. Use a larger "
                 "epsilon."
             )
@@ -173,7 +174,7 @@ class NoiseSource:
 
     def _draw(self):
         if os.getpid() != self._pid:
-            raise RuntimeError(
+            raise PublicRuntimeError(
                 "This noise source was made before a fork and would repeat its parent's noise; "
                 "make a new one in the child process."
             )

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Schema, Unknown
+from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Identifier, Number, Schema, Unknown
 from skdpgen._cli.parser import make_parser
 from skdpgen._cli.tables import TableOptions
 from skdpgen.curator.cells import (
@@ -29,6 +29,7 @@ from skdpgen.curator.cells import (
     read_column,
     read_numbers,
 )
+from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.inputs import check_labels
 from skdpgen.curator.partitions import PartitionedTable
@@ -615,3 +616,96 @@ def test_strange_dates_do_not_end_a_fit(kind):
     assert len(sampler.fit(frame).sample(9)) == 9
     far = pd.Series(np.array([*cells[:-7], np.datetime64("12000-01-01")], dtype="M8[s]"))
     assert len(sampler.fit(lambda: iter([far.to_frame("day")])).sample(9)) == 9
+
+
+# Days since 1970 of a few years, the last of which Python has not.
+DAYS = [-719_162, 0, 18_262, 2_932_896, 2_932_897, 5_000_000, 2**31 - 1, -719_163, -(2**31) + 1]
+
+
+def in_arrow(kind):
+    pa = pytest.importorskip("pyarrow")
+    return pa.array([*DAYS, None], pa.int32()).cast(pa.date32()).cast(kind(pa))
+
+
+def in_pandas(unit, zone=None):
+    column = pd.Series(np.array([*DAYS, "NaT"], dtype="M8[D]").astype(f"M8[{unit}]"))
+    return column if zone is None else column.dt.tz_localize("UTC").dt.tz_convert(zone)
+
+
+def in_objects():
+    cells = [np.datetime64(day, "D") for day in DAYS]
+    return pd.Series([*cells, None], dtype=object)
+
+
+def in_polars():
+    pl = pytest.importorskip("polars")
+    return pl.Series("day", [*DAYS, None], pl.Int32).cast(pl.Date)
+
+
+def in_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    days = ", ".join(f"({i}, {day})" for i, day in enumerate(DAYS))
+    far = "case when d = 2147483647 then 'infinity'::date when d = -2147483647 then "
+    far += "'-infinity'::date else date '1970-01-01' + d end"
+    query = f"select {far} as day from (values {days}, (99, null)) t(i, d) order by i"
+    return duckdb.sql(query).fetch_arrow_table()["day"]
+
+
+DATED = {
+    "objects": in_objects,
+    "seconds": lambda: in_pandas("s"),
+    "milliseconds": lambda: in_pandas("ms"),
+    "UTC": lambda: in_pandas("s", "UTC"),
+    "Vienna": lambda: in_pandas("s", "Europe/Vienna"),
+    "Arrow days": lambda: in_arrow(lambda pa: pa.date32()),
+    "Arrow milliseconds": lambda: in_arrow(lambda pa: pa.date64()),
+    "Arrow in pandas": lambda: pd.Series(
+        pd.arrays.ArrowExtensionArray(in_arrow(lambda pa: pa.date32()))
+    ),
+    "Arrow timestamps": lambda: in_arrow(lambda pa: pa.timestamp("s")),
+    "polars": in_polars,
+    "DuckDB": in_duckdb,
+}
+
+
+@pytest.mark.parametrize("container", DATED)
+def test_dates_of_any_year_are_the_same_in_all_containers(container):
+    """A far one changes no other, and ends no fit."""
+    column = adapt(DATED[container]()).data
+    frame = pd.DataFrame({"day": getattr(column, "array", column)})
+    found = read_column(FrameCells(frame)[:][:, 0], PLAIN).tolist()
+    last, zone = LAST.replace(hour=0, minute=0, second=0), None
+    expected = [np.datetime64(day, "D").item() for day in DAYS[:4]] + [LAST] * 3
+    expected += [datetime.date(1, 1, 1)] * 2
+    if container in ("UTC", "Vienna"):
+        zone = datetime.timezone.utc
+    dates = [datetime.datetime(*day.timetuple()[:6], tzinfo=zone) for day in expected]
+    assert dates[3] == last.replace(tzinfo=zone)
+    assert found[:-1] == dates
+    assert pd.isna(found[-1])
+    alone = [read_column(FrameCells(frame[i : i + 1])[:][:, 0], PLAIN)[0] for i in range(9)]
+    assert alone == dates
+
+
+@pytest.mark.parametrize("container", ["Arrow days", "Vienna", "polars"])
+@pytest.mark.parametrize("kind", [Date(), Date("1900-01-01", "2100-01-01"), Identifier()])
+def test_a_far_date_of_a_container_ends_no_fit(container, kind):
+    if container == "Vienna" and isinstance(kind, Date):
+        kind = Date(kind.lower, kind.upper, zone="Europe/Vienna")
+    day = adapt(DATED[container]()).data
+    frame = pd.DataFrame({"day": getattr(day, "array", day), "a": np.arange(10.0)})
+    schema = Schema({"day": kind, "a": Number(0, 10)})
+    sampler = DPSWFlowSampler(5.0, 1e-6, schema=schema, n_steps=1, n_particles=50)
+    for rows in (frame, lambda: iter([frame[:4], frame[4:]])):
+        assert len(sampler.fit(rows).sample(9)) == 9
+
+
+def test_cells_that_no_object_of_python_holds_change_no_others():
+    pa = pytest.importorskip("pyarrow")
+    times = pa.array([3_600_000_000, 2**62, None], pa.int64()).cast(pa.time64("us"))
+    column = pd.Series(pd.arrays.ArrowExtensionArray(times))
+    whole = FrameCells(column.to_frame("time"))[:][:, 0]
+    alone = [FrameCells(column[i : i + 1].to_frame("time"))[:][0, 0] for i in range(3)]
+    assert whole[0] == alone[0] == datetime.time(1)
+    assert whole[1] is alone[1] is None
+    assert pd.isna(whole[2])

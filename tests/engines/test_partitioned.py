@@ -12,7 +12,7 @@ from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Num
 from skdpgen.accounting.plan import Plan, gaussian_plan
 from skdpgen.curator.partitions import merge_sums
 from skdpgen.curator.tables import adapt_table
-from skdpgen.exceptions import TableError
+from skdpgen.exceptions import SpentError, TableError
 from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
 from skdpgen.releases import SliceSketch
 
@@ -111,7 +111,7 @@ def test_output_of_a_worker_is_dropped(is_loud):
     assert SECRET not in "".join(traceback.format_exception(info.value))
 
 
-def test_a_failure_after_a_release_says_what_was_spent():
+def test_a_failure_after_a_release_says_what_is_charged():
     class Once(Parts):
         calls = []
 
@@ -122,7 +122,7 @@ def test_a_failure_after_a_release_says_what_was_spent():
             return merge_sums([*fails, super()._add_up(function)])
 
     sampler = DPSWFlowSampler(1.0, schema="private", n_steps=2)
-    with pytest.raises(Exception, match=r"workers failed.* was spent, on: .*kinds"):
+    with pytest.raises(SpentError, match=r"workers failed.*all of the fit is charged: ε = 1 "):
         sampler.fit(Once([make_table(30)]))
 
 

@@ -128,7 +128,7 @@ def test_noise_is_shared():
     alone = NoiseSource(0)
     seen = {}
 
-    class Seen(Exception):
+    class Seen(BaseException):
         pass
 
     def note(self, source, event, **kwargs):
@@ -268,9 +268,7 @@ def test_more_dropouts_than_agreed_abort_before_unmasking():
         calls.append(aggregator)
         return aggregator.unmask(dict.fromkeys(aggregator.close()))
 
-    with pytest.raises(
-        SpentError, match=r"2 of 5 clients sent .* Nothing was unmasked.* spent, on"
-    ):
+    with pytest.raises(SpentError, match=r"2 of 5 clients sent .* Nothing was unmasked.* charged"):
         agreed.fit(make_table(), ask)
     with pytest.raises(RuntimeError, match="stays masked"):
         calls[0].unmask({})

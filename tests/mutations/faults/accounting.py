@@ -450,6 +450,24 @@ PRIVACY = {
         "(MemoryError, RuntimeError, ValueError)",
         spending("errors_of_learning_say_what_was_spent[ZeroDivisionError]"),
     ),
+    "errors while rows are read are quoted": Fault(
+        "accounting.spending:read_at_full_price",
+        "not isinstance(error, PublicError)",
+        "False",
+        curator("errors_while_rows_are_read_are_withheld_and_charge_all[True-KeyError]"),
+    ),
+    "errors while rows are read carry those that they come from": Fault(
+        "accounting.spending:read_at_full_price",
+        "restated = restate_with_price(error, reason, plan, kinds)",
+        "raise restate_with_price(error, reason, plan, kinds)",
+        curator("errors_while_rows_are_read_are_withheld_and_charge_all[True-KeyError]"),
+    ),
+    "warnings of NumPy are shown while rows are read": Fault(
+        "accounting.spending:read_at_full_price",
+        "muted(RuntimeWarning)",
+        "muted(DeprecationWarning)",
+        curator("warnings_of_numpy_that_rows_cause_are_muted"),
+    ),
     "a run that has failed states its own price": Fault(
         "accounting.spending:report_spent_on_error",
         "price * (not is_search_run())",

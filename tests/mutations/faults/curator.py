@@ -152,6 +152,30 @@ PRIVACY = {
         "_FIRST",
         cells("dates_are_those_that_python_has[Timestamp-datetime0]"),
     ),
+    "dates with a zone lose it": Fault(
+        "curator.cells:list_cells",
+        "zone is not None",
+        "False",
+        cells("dates_of_any_year_are_the_same_in_all_containers[UTC]"),
+    ),
+    "a cell that no object holds empties its column": Fault(
+        "curator.cells:list_cells",
+        "call_quietly(column.iloc.__getitem__, i)",
+        "None",
+        cells("cells_that_no_object_of_python_holds_change_no_others"),
+    ),
+    "an error while rows are read charges what was released": Fault(
+        "curator.curator:Curator._read",
+        "self._has_failed = True",
+        "pass",
+        curator("errors_while_rows_are_read_are_withheld_and_charge_all[False-KeyError]"),
+    ),
+    "an error of code charges all": Fault(
+        "curator.curator:Curator._read",
+        "PlanError",
+        "()",
+        curator("errors_that_no_cell_causes_charge_what_was_released[PlanError]"),
+    ),
     "errors of time zones end a fit": Fault(
         "curator.cells:_read_other",
         "UNREADABLE if issubclass(type(cell), datetime.date) else None",
@@ -229,8 +253,8 @@ PRIVACY = {
     ),
     "a refusal does not say what is charged": Fault(
         "curator.curator:Curator.__init__",
-        "report_reserved_on_error(plan)",
-        "contextlib.nullcontext()",
+        "read_at_full_price(self._source.open, plan)",
+        "self._source.open()",
         edges("rows_that_are_refused_say_what_is_charged[False]"),
     ),
     "noise for another relation": Fault(
@@ -278,7 +302,7 @@ PRIVACY = {
     ),
     "a budget is not charged": Fault(
         "curator.curator:Curator.close",
-        "(entry.total for entry in self._ledger)",
+        "[entry.total for entry in self._ledger]",
         "()",
         sliced_wasserstein("budget"),
     ),
