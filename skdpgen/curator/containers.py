@@ -18,6 +18,7 @@ import torch
 from pandas.api.extensions import ExtensionArray
 from scipy import sparse
 
+from .._muting import muted
 from ..exceptions import TableError
 from ..registry import savable
 from .dtypes import find_pandas_dtype, read_column, read_frame
@@ -185,9 +186,10 @@ def _to_array(data):
     if isinstance(data, np.ma.MaskedArray):
         # Cells that are masked are missing; whole numbers of one dimension may be labels.
         is_number = data.dtype.kind in ("f" if data.ndim == 1 else "iuf")
-        return data.astype(np.float64 if is_number else object).filled(
-            np.nan if is_number else None
-        )
+        # NumPy warns of numbers that are too large for the dtype.
+        with muted(RuntimeWarning):
+            data = data.astype(np.float64 if is_number else object)
+        return data.filled(np.nan if is_number else None)
     has_cells = hasattr(data, "__array__") or hasattr(data, "__array_interface__")
     if has_cells and not isinstance(data, np.ndarray | pd.Index):
         read = call_quietly(np.asarray, data)

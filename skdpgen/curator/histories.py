@@ -13,6 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 import pandas as pd
 
+from .._muting import muted
 from ..accounting.plan import Plan
 from ..exceptions import warn_of_other_persons
 from .cells import CellReader, FrameCells, read_column
@@ -84,7 +85,12 @@ class HistoryCells(FrameCells):
         raise TypeError("Private records cannot be pickled or copied.")
 
     def __getitem__(self, rows) -> np.ndarray:
+        # Read before, since the warning of other persons is for the user.
         joined = self._joined
+        with muted():
+            return self._collect(joined, rows)
+
+    def _collect(self, joined, rows):
         sizes, starts = joined.sizes[rows], joined.starts[rows]
         ends = np.cumsum(sizes)
         # Rows of the chosen persons, one person after the other.
@@ -414,8 +420,8 @@ def _read_orders(events, column, style):
 def _find_gaps(kind, value, rank):
     """Return the gap of each row since the row before, NaN without one."""
     gaps = np.full(len(value), np.nan)
-    # Infinite orders have no gap.
-    with np.errstate(invalid="ignore"):
+    # Infinite orders have no gap, and those of large ones may be infinite.
+    with np.errstate(all="ignore"):
         gaps[1:] = np.diff(value)
     has_gap = (rank > 0) & (kind == np.roll(kind, 1))
     return np.where(has_gap, gaps / np.where(kind == _DATES, _SECONDS_PER_DAY, 1), np.nan)

@@ -373,7 +373,9 @@ def _to_native(labels):
     dtype = labels.dtype.newbyteorder("=")
     if dtype.kind == "f" and dtype.itemsize not in (4, 8):
         dtype = np.float64
-    return labels.astype(dtype, copy=False)
+    # NumPy warns of numbers that are too large for the dtype.
+    with muted(RuntimeWarning):
+        return labels.astype(dtype, copy=False)
 
 
 def _match_classes(classes, dtype):

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import warnings
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -81,6 +83,16 @@ def test_orders_are_read_each_on_its_own():
     parsed = dates.assign(day=pd.to_datetime(dates["day"], errors="coerce"))
     gaps = [[row[2] for row in rows] for rows in list_histories(read(PERSONS, parsed))]
     assert gaps[:2] == [[None, 2.0, None], [None, None]]
+
+
+@pytest.mark.parametrize("order", [1.7e308, np.inf, np.nan, "1.7e308", datetime(9999, 12, 31)])
+def test_no_order_makes_numpy_warn(order):
+    """A warning would tell that such a cell is there."""
+    rows = ROWS.assign(day=pd.Series([order, -1.7e308, -np.inf, *[order] * 5], dtype=object))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(PERSONS, rows)
+    assert not caught
 
 
 @pytest.mark.parametrize("changed", ["removed", "others", "orphans"])

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.inputs import check_labels, check_rows, encode_labels, parse_rows, read_rows
 from skdpgen.exceptions import FitQualityWarning
@@ -314,6 +315,18 @@ def test_numbers_that_do_not_fit_the_dtype_are_infinite_without_a_word():
 def test_complex_cells_are_no_numbers():
     with pytest.raises(TypeError, match="not numbers"):
         parse_rows(np.array([[np.complex128(1 + 2j)]], dtype=object))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no long double")
+def test_numbers_that_are_too_large_make_numpy_not_warn():
+    """A warning would tell that such a cell is there."""
+    large = np.array([1, 2, np.longdouble("1e4000")])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        y, *_ = check_labels(large, 3, are_numbers=True)
+        X = adapt(np.ma.MaskedArray(large)).data
+    assert y.tolist() == X.tolist() == [1, 2, np.inf]
+    assert not caught
 
 
 def test_labels_of_other_dtypes_are_compared_as_python_does():

@@ -41,6 +41,24 @@ PRIVACY = {
         "np.array([*(known.get(name, -1) for name in members.names), 0])",
         history_cells("identifiers_have_one_form_and_the_first_row_of_a_person_counts"),
     ),
+    "large orders of histories make NumPy warn": Fault(
+        "curator.histories:_find_gaps",
+        'np.errstate(all="ignore")',
+        'np.errstate(invalid="ignore")',
+        history_cells("no_order_makes_numpy_warn"),
+    ),
+    "labels that are too large make NumPy warn": Fault(
+        "curator.inputs:_to_native",
+        "muted(RuntimeWarning)",
+        "muted(DeprecationWarning)",
+        records("numbers_that_are_too_large_make_numpy_not_warn"),
+    ),
+    "numbers of masked arrays that are too large make NumPy warn": Fault(
+        "curator.containers:_to_array",
+        "muted(RuntimeWarning)",
+        "muted(DeprecationWarning)",
+        records("numbers_that_are_too_large_make_numpy_not_warn"),
+    ),
     "more rows of a person count": Fault(
         "curator.histories:_find_first",
         "is_first = rank < limit",
@@ -235,10 +253,10 @@ PRIVACY = {
     ),
     "a refusal is for nothing": Fault(
         "curator.curator:Curator.__init__",
-        "self._source.open()",
+        "read_at_full_price(self._source.open, plan)",
         """
         try:
-            self._source.open()
+            read_at_full_price(self._source.open, plan)
         except ValueError:
             self.close()
             raise
