@@ -369,7 +369,7 @@ def name_cell(value) -> str | None:
 
 
 # Types whose equal values are the same.
-_EXACT = {str, int, type(None)}
+EXACT_TYPES = {str, int, type(None)}
 
 
 def map_cells(function: Callable, cells: list) -> list:
@@ -377,12 +377,12 @@ def map_cells(function: Callable, cells: list) -> list:
 
     Other cells may be equal and differ, such as 0.0 and -0.0, or 1 and True.
     """
-    is_exact = set(map(type, cells)) <= _EXACT
-    distinct = set(cells) if is_exact else {cell for cell in cells if type(cell) in _EXACT}
+    is_exact = set(map(type, cells)) <= EXACT_TYPES
+    distinct = set(cells) if is_exact else {cell for cell in cells if type(cell) in EXACT_TYPES}
     known = {cell: function(cell) for cell in distinct}
     if is_exact:  # without a loop of Python
         return list(map(known.__getitem__, cells))
-    return [known[cell] if type(cell) in _EXACT else function(cell) for cell in cells]
+    return [known[cell] if type(cell) in EXACT_TYPES else function(cell) for cell in cells]
 
 
 def count_names(cells: list) -> Counter:

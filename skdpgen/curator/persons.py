@@ -10,6 +10,7 @@ import datetime
 import numbers
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
@@ -18,7 +19,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from .cells import name_cell, read_cell
+from .._muting import muted
+from .cells import EXACT_TYPES, list_cells, map_cells, name_cell, read_cell
 from .containers import as_array, as_objects
 from .inputs import check_order
 from .record_functions import call_quietly
@@ -33,6 +35,8 @@ NO_IDENTIFIER = (
 # have a comma, 7 is written as 7,0 beside a missing one; elsewhere commas part thousands.
 _WHOLE = re.compile(r"([+-]?)0*(\d+)(\.0*|,0{0,2})?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.0*)?", re.ASCII)
+# Digits of the longest whole number that Python writes.
+_DIGITS = 4300
 
 
 class Persons:
@@ -115,8 +119,7 @@ class Persons:
         """Return codes; ``make_code(name)`` gives that of a new name, -1 for none."""
         positions, names = _factorize(persons)
         codes = np.full(len(names) + 1, -1)  # the last is that of rows without an identifier
-        # Factorised first: a name is brought into its canonical form once, not once a row.
-        for i, name in enumerate(map(_write_name, names)):
+        for i, name in enumerate(names):
             if name is not None and name not in self._codes and (code := make_code(name)) >= 0:
                 self._codes[name] = code
             codes[i] = self._codes.get(name, -1)
@@ -287,7 +290,11 @@ def check_persons(X, persons) -> None:
 
 
 def _factorize(persons):
-    """Return the different identifiers, and each one's position among them, -1 for missing."""
+    """Return names of the identifiers, and each row's position among them, -1 for missing.
+
+    Some may be None, and some equal. Equal identifiers of one dtype are named once. Objects of
+    several types are named first: a large float equals a whole number that it may not stand for.
+    """
     persons = as_array(persons)
     if isinstance(persons, str) or not hasattr(persons, "__len__"):
         raise TypeError(
@@ -299,27 +306,27 @@ def _factorize(persons):
     if not isinstance(persons, np.ndarray | pd.Series | pd.Index | ExtensionArray):
         # NumPy would choose the dtype of a list by its cells.
         persons = as_objects(list(persons))
-    factorized = call_quietly(pd.factorize, persons)
-    if factorized is None:
-        # Cells that cannot be compared are no identifiers, which concerns their rows alone.
-        listed = [name if _is_identifier(name) else None for name in persons.tolist()]
-        factorized = pd.factorize(as_objects(listed))
-    codes, names = factorized
-    return codes, _list_cells(pd.Series(names) if names.dtype.kind == "M" else names)
+    with muted():
+        is_plain = persons.dtype != object or EXACT_TYPES.issuperset(map(type, persons))
+        factorized = call_quietly(pd.factorize, persons) if is_plain else None
+        if factorized is not None:
+            return factorized[0], list(map(_write_name, _list_cells(factorized[1])))
+        return pd.factorize(as_objects(map_cells(_write_name, _list_cells(persons))))
 
 
 def _list_cells(cells):
     """Return cells as a list, in which floats of less than 64 bits keep their type."""
     dtype = cells.dtype.categories.dtype if hasattr(cells.dtype, "categories") else cells.dtype
-    dtype = getattr(dtype, "numpy_dtype", dtype)
-    if dtype.kind == "f" and dtype.itemsize < 8:
-        return list(pd.Series(cells).to_numpy(dtype, na_value=np.nan))
-    return cells.tolist()
+    plain = getattr(dtype, "numpy_dtype", dtype)
+    if plain.kind == "f" and plain.itemsize < 8:
+        return list(pd.Series(cells).to_numpy(plain, na_value=np.nan))
+    is_own = isinstance(dtype, pd.ArrowDtype) or dtype.kind == "M"
+    return list_cells(pd.Series(cells)).tolist() if is_own else cells.tolist()
 
 
 def _is_identifier(name):
     """Whether a value identifies a person: at least it must equal its own copy."""
-    if isinstance(name, str | numbers.Real):
+    if type(name) in (str, int, float, bool):
         return True
     copied = call_quietly(copy.copy, name)
     return bool(call_quietly(lambda: copied == name and hash(copied) == hash(name)))
@@ -370,6 +377,8 @@ def _write_other(name):
         return str(int(name))
     if isinstance(name, float | np.floating):
         return _write_float(name)
+    if isinstance(name, Decimal) and max(abs(name.adjusted()), abs(name.as_tuple()[2])) > _DIGITS:
+        return None  # its whole number takes seconds
     if isinstance(name, numbers.Number):
         # Complex ones are no fractions.
         fraction = call_quietly(Fraction, name)
@@ -383,8 +392,10 @@ def hash_persons(persons) -> list[int | None]:
 
     Each is hashed on its own.
     """
-    names = map(_write_name, _list_cells(persons))
-    return [None if name is None else hash_name(name) for name in names]
+    positions, names = _factorize(persons)
+    # The last is that of rows without an identifier.
+    hashes = [*(None if name is None else hash_name(name) for name in names), None]
+    return [hashes[position] for position in positions.tolist()]
 
 
 def hash_rows(cells: np.ndarray) -> np.ndarray:

@@ -3,10 +3,11 @@
 import datetime
 import math
 import pickle
+import time
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
@@ -664,6 +665,62 @@ def test_cells_unequal_to_their_copies_are_no_identifiers(kind):
     assert Persons([*persons, "a"]).n_persons == 1
     assert Persons(torch.tensor([1, 1, 2])).n_persons == 2
     assert Persons([pd.Timestamp("2020-01-01"), ("a", 1), ("a", 1), b"x"]).n_persons == 3
+
+
+class Unhashed(int):
+    __hash__ = None
+
+
+class Failing(str):
+    def __hash__(self):
+        raise ValueError(SECRET)
+
+
+# Python takes many of these for equal that are not the same person, or nobody's.
+IDENTIFIERS = [
+    *(7, 7.0, "7", True, np.True_, 2**53, 2.0**53, 2**53 + 2, 2.0**53 + 2, np.int8(7), -0.0, 0),
+    *(np.float32(2**24), 2**24, np.float16(2048), 2048, np.float32(0.1), 0.1, 10**30, 1e30),
+    *(Decimal(7), Decimal(2**53), Decimal("1e30"), Fraction(1, 2), 0.5, 2**64, 2.0**64),
+    *((1, 2), (1.0, 2), (2**53, 1), (2.0**53, 1), "a", np.str_("a"), b"a", ("a",)),
+    *(complex(7), complex(2**53), frozenset([1]), frozenset([True]), range(1), range(0, 1, 5)),
+    *(pd.Timestamp("2020-01-01"), datetime.date(2020, 1, 1), np.datetime64("2020-01-01")),
+    *(np.timedelta64(5), Unhashed(7), Failing("a"), [7], None, np.nan, Decimal("sNaN"), object()),
+]
+
+
+def test_identifiers_are_the_same_whatever_is_beside_them():
+    alone = [hash_persons(as_objects([cell]))[0] for cell in IDENTIFIERS]
+    for i, j in permutations(range(len(IDENTIFIERS)), 2):
+        persons = as_objects(["x", IDENTIFIERS[i], IDENTIFIERS[j]])
+        first, second = Persons(persons).codes[1:].tolist()
+        assert hash_persons(persons)[1:] == [alone[i], alone[j]]
+        assert [first < 0, second < 0] == [alone[i] is None, alone[j] is None]
+        assert (first == second) == (alone[i] == alone[j])
+    assert None not in (alone[5], alone[16])
+    assert alone[6] is alone[14] is None
+
+
+@pytest.mark.parametrize(
+    "cell", [np.timedelta64(5), Unhashed(7), [1], Decimal("1e10000000")], ids=repr
+)
+def test_cells_that_have_no_name_are_nobodys(cell):
+    """They end no fit, and take no time: others could see that one is there."""
+    start = time.process_time()
+    assert Persons(as_objects([7, cell, "b", cell])).codes.tolist() == [0, -1, 1, -1]
+    assert Persons([7, cell]).n_persons == 1
+    assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Vienna"])
+def test_dates_that_python_has_not_are_persons(zone):
+    days = pd.Series(np.array([1, 5_000_000, 1], dtype="M8[D]").astype("M8[s]"))
+    persons = [days if zone is None else days.dt.tz_localize("UTC").dt.tz_convert(zone)]
+    if zone is None:
+        pa = pytest.importorskip("pyarrow")
+        persons.append(pa.array([1, 5_000_000, 1], pa.int32()).cast(pa.date32()))
+    names = [Persons(column).names for column in persons]
+    assert [Persons(column).codes.tolist() for column in persons] == [[0, 1, 0]] * len(persons)
+    assert names == [names[0]] * len(names)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

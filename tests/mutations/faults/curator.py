@@ -418,10 +418,28 @@ PRIVACY = {
         chunks("labels_in_another_order_of_the_index_are_refused[True-private-True]"),
     ),
     "dates of NumPy are persons of other names": Fault(
-        "curator.persons:_factorize",
-        'pd.Series(names) if names.dtype.kind == "M" else names',
-        "names",
+        "curator.persons:_list_cells",
+        'isinstance(dtype, pd.ArrowDtype) or dtype.kind == "M"',
+        "isinstance(dtype, pd.ArrowDtype)",
         persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "equal objects of several types are one person": Fault(
+        "curator.persons:_factorize",
+        "persons.dtype != object or EXACT_TYPES.issuperset(map(type, persons))",
+        "True",
+        persons("identifiers_are_the_same_whatever_is_beside_them"),
+    ),
+    "numbers without a hash are identifiers": Fault(
+        "curator.persons:_is_identifier",
+        "type(name) in (str, int, float, bool)",
+        "isinstance(name, str | numbers.Real)",
+        persons("cells_that_have_no_name_are_nobodys[7]"),
+    ),
+    "decimals take as long as they have digits": Fault(
+        "curator.persons:_write_other",
+        "isinstance(name, Decimal)",
+        "False",
+        persons("cells_that_have_no_name_are_nobodys[Decimal('1E+10000000')]"),
     ),
     "equal identifiers are brought to different places": Fault(
         "curator.persons:_write_name",
