@@ -312,7 +312,7 @@ def check_order(X, other, name: str, whose: str = "another row's") -> None:
     if difference is not None and not len(difference):
         raise ValueError(
             f"{name} has the index of X in another order, and rows are matched by position: each "
-            f"would be {whose}. Give {name}.loc[X.index]."
+            f"would be {whose}. Give {name}.loc[X.index], or {name}.array if the order is right."
         )
 
 
