@@ -182,7 +182,7 @@ ABSENT = Schema({"age": Number(0, 99, decimals=0), "job": Category(["nurse", "Cl
 @pytest.mark.parametrize(
     ("target", "schema"), [(None, ABSENT), ("job", ABSENT), (None, ABSENT.select(["job"]))]
 )
-def test_what_follows_from_absent_records_is_not_said(target, schema):
+def test_consequences_of_absent_records_are_not_said(target, schema):
     """Whether all records are absent, or those with a category that is spelled otherwise."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.integers(0, 99, 1500), "job": rng.choice(["cook", "x"], 1500)})
@@ -199,7 +199,7 @@ def test_what_follows_from_absent_records_is_not_said(target, schema):
     assert not [text for text in few if "constant up to noise" in text]
 
 
-def test_what_follows_from_absent_persons_is_not_said():
+def test_consequences_of_absent_persons_are_not_said():
     persons = pd.DataFrame({"id": range(400), "job": "cook"})
     stays = pd.DataFrame({"id": range(400), "ward": "A"})
     job, ward = Category(["nurse", "clerk"]), Category(["A", "B"])

@@ -190,7 +190,7 @@ FUNCTION = {
         "quality:warn_of_absent",
         "share < clear",
         "False",
-        quality("what_follows_from_absent_persons_is_not_said"),
+        quality("consequences_of_absent_persons_are_not_said"),
     ),
     "clipped values are said to be constant": Fault(
         "tables.quality:_find_bound",
@@ -202,7 +202,7 @@ FUNCTION = {
         "tables.quality:warn_of_table",
         "has_absent and not (is_inferred or schema[name].has_knots)",
         "False",
-        quality("what_follows_from_absent_records_is_not_said[None-schema0]"),
+        quality("consequences_of_absent_records_are_not_said[None-schema0]"),
     ),
     "what rules leave out is taken for noise": Fault(
         "quality:find_signal",
