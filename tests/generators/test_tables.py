@@ -581,7 +581,7 @@ def test_chunks_give_what_the_table_gives():
     [
         (lambda: iter([]), "has no rows"),
         (lambda: iter([1]), "must be tables; got int"),
-        (lambda: iter([make_table(), make_table().drop(columns="age")]), "lacks columns"),
+        (lambda: iter([make_table(), make_table().drop(columns="age")]), "lacks \\[.age"),
     ],
 )
 def test_bad_chunks(X, match):
