@@ -20,7 +20,7 @@ from ..exceptions import TableError, warn_of_index
 from .cells import CellReader, FrameCells
 from .containers import Container, adapt, as_objects, read_frame
 from .inputs import check_labels, check_length, check_order, check_rows
-from .persons import UNKNOWN_COLUMN, Persons, check_persons
+from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_persons
 from .tables import TableInParts, adapt_table
 
 # Assumption of a certificate where a reader chose the dtypes of chunks. Each cell that
@@ -103,7 +103,16 @@ class Dataset:
     ({'age': dtype('int64')}, False)
     """
 
-    def __init__(self, X, y=None, persons=None, *, target=None, max_rows: int | None = None):
+    def __init__(
+        self,
+        X,
+        y=None,
+        persons=None,
+        *,
+        target=None,
+        max_rows: int | None = None,
+        may_be_empty: bool = False,
+    ):
         check_order(X, y, "y")
         X, self._container, self.dtypes = adapt(X)
         if persons is not None:
@@ -111,6 +120,7 @@ class Dataset:
         # In a list, so that whoever takes the rows can also remove them here.
         self._held = [(X, y, persons)]
         self.target, self.max_rows = target, max_rows
+        self._may_be_empty = may_be_empty
         self.label = None if y is None else Label.of(y)
         is_frame = isinstance(X, pd.DataFrame)
         self.columns = X.columns if is_frame else None
@@ -128,7 +138,16 @@ class Dataset:
         self._sharing = getattr(X, "sharing", None)
 
     @classmethod
-    def of(cls, X, y=None, *, target=None, persons=None, max_rows: int | None = None) -> "Dataset":
+    def of(
+        cls,
+        X,
+        y=None,
+        *,
+        target=None,
+        persons=None,
+        max_rows: int | None = None,
+        may_be_empty: bool = False,
+    ) -> "Dataset":
         """Adapt an array, a DataFrame, a function of chunks, a file, or the table of an engine.
 
         Parameters
@@ -137,13 +156,16 @@ class Dataset:
             As passed to ``fit``.
         max_rows : int, default=None
             Rows of a person that count. None: records are protected, not persons.
+        may_be_empty : bool, default=False
+            Whether there may be no row of a person, whose number is then private.
 
         Raises
         ------
         ValueError
             If the identifiers of persons cannot belong to the rows.
         """
-        return cls(adapt_table(X), y, persons, target=target, max_rows=max_rows)
+        options = {"target": target, "max_rows": max_rows, "may_be_empty": may_be_empty}
+        return cls(adapt_table(X), y, persons, **options)
 
     # A pickle or a copy would be a second place with private rows, outside of the curator's
     # control.
@@ -299,8 +321,6 @@ class Dataset:
             cells, n_rows = read(table), len(table)
             format.check_held(table)
             format.check_dtypes(table)
-        if n_rows == 0:
-            raise TableError("The table has no rows.")
         if reset:
             _check_feature_names(estimator, head, reset=True)
         _check_n_features(estimator, head, reset=reset)
@@ -329,10 +349,15 @@ class Dataset:
         if persons is not None and not isinstance(persons, Persons):
             # Identifiers of chunks come as `Persons` already, since the first reading finds all of
             # them.
-            persons = Persons(persons)
+            persons = Persons(persons, may_be_none=True)
             persons.check_length(n_rows)
         # The number of units, which is public, and that of rows for persons is not.
         self.n_records = n_rows if persons is None else persons.n_persons
+        if self.n_records == 0 and not self._may_be_empty:
+            has_persons = persons is not None or getattr(X, "person_column", None) is not None
+            if n_rows == 0 and not has_persons:
+                raise TableError("The table has no rows.")
+            raise ValueError(NO_IDENTIFIER)
         self._held.append((X, y, persons))
 
     def release_ownership(self) -> tuple:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ..exceptions import PublicRuntimeError
 from ..forking import in_forked_children
-from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, hash_persons
+from .persons import UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
 from .tables import TableInParts
 
@@ -146,8 +146,6 @@ class PartitionedTable(TableInParts, Partitions):
         return mapped
 
     def map_parts(self, read):
-        if not self.n_units and self.person_column is not None:
-            raise ValueError(NO_IDENTIFIER)
         return self.map(read), self.n_units, None
 
     def __call__(self):

@@ -50,6 +50,8 @@ class Persons:
     ----------
     persons : array-like of shape (n_rows,), or callable
         A function returns a fresh iterator over such arrays.
+    may_be_none : bool, default=False
+        Whether there may be no person.
 
     Attributes
     ----------
@@ -73,15 +75,16 @@ class Persons:
     [0, 0, -1, 1]
     """
 
-    def __init__(self, persons):
-        self._codes, codes = {}, []
+    def __init__(self, persons, *, may_be_none: bool = False):
+        self._codes: dict[str, int] = {}
+        codes = []
         # A callable gives the identifiers of all chunks, in the first reading of these.
         for chunk in persons() if callable(persons) else [persons]:
             codes.append(self._encode(chunk, lambda name: len(self._codes)))
         self.codes = np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
         self.n_rows, self.n_persons = len(self.codes), len(self._codes)
         self.names = list(self._codes)
-        if self.n_persons == 0:
+        if self.n_persons == 0 and not may_be_none:
             raise ValueError(NO_IDENTIFIER)
 
     def __getstate__(self):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
+from itertools import chain, filterfalse
 
 import pandas as pd
 
@@ -135,12 +136,13 @@ class TableChunks(TableInParts):
 
     @cached_property
     def head(self):
-        with contextlib.closing(self()) as chunks:
+        with contextlib.closing(self._read()) as chunks:
             # Closed at once: a file would stay open until the generator is collected.
-            table = next(chunks, None)
+            first = next(chunks, None)
+            table = next(filterfalse(_is_empty, chain([first], chunks)), first)
         if table is None:
-            raise TableError("The table has no rows.")
-        return table.iloc[:0]
+            raise TableError("The table has no rows, nor names of columns.")
+        return self._split(table)[0].iloc[:0]
 
     def __call__(self):
         return (table for table, _ in self._split_chunks())
@@ -148,7 +150,8 @@ class TableChunks(TableInParts):
     def map_parts(self, read):
         if self.person_column is None:
             return (lambda: map(read, self())), sum(map(len, self())), None
-        persons = Persons(lambda: (identifiers for _, identifiers in self._split_chunks()))
+        chunks = self._split_chunks
+        persons = Persons(lambda: (identifiers for _, identifiers in chunks()), may_be_none=True)
         return (lambda: ((read(t), None, ids) for t, ids in self._split_chunks())), None, persons
 
     def _split_chunks(self):
@@ -161,18 +164,22 @@ class TableChunks(TableInParts):
             first reading, which counts rows, refuses such chunks for nothing.
         """
         names = None
-        for chunk in self._read():
-            if not isinstance(chunk, pd.DataFrame):
-                raise TableError(f"Chunks of X must be tables; got {type(chunk).__name__}.")
-            identifiers = None
-            if self.person_column is not None:
-                if self.person_column not in chunk:
-                    raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
-                identifiers = chunk[self.person_column]
-                chunk = chunk.drop(columns=self.person_column)
+        # Readers may end with an empty chunk.
+        for chunk in filterfalse(_is_empty, self._read()):
+            chunk, identifiers = self._split(chunk)
             names = chunk.columns if names is None else names
             _check_names(chunk.columns, names)
             yield chunk, identifiers
+
+    def _split(self, chunk):
+        """Return a chunk, and its identifiers or None."""
+        if not isinstance(chunk, pd.DataFrame):
+            raise TableError(f"Chunks of X must be tables; got {type(chunk).__name__}.")
+        if self.person_column is None:
+            return chunk, None
+        if self.person_column not in chunk:
+            raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
+        return chunk.drop(columns=self.person_column), chunk[self.person_column]
 
     def _call(self):
         chunks = self._function()
@@ -191,9 +198,11 @@ class TableChunks(TableInParts):
         chunks = iter_quietly(self._call, harmless, _describe_failure)
         for chunk in chunks:
             chunk, self.container, _ = adapt(chunk)
-            # Readers may end with an empty chunk.
-            if not isinstance(chunk, pd.DataFrame) or len(chunk):
-                yield chunk
+            yield chunk
+
+
+def _is_empty(chunk):
+    return isinstance(chunk, pd.DataFrame) and not len(chunk)
 
 
 def _check_names(names, first):

@@ -1,5 +1,7 @@
 """Persons with histories in partitions and in chunks: sums are those of two tables in memory."""
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from skdpgen import Category, Number, Schema
 from skdpgen.curator import histories
 from skdpgen.generators import DPHistorySampler
-from skdpgen.privacy import FitQualityWarning, TableFile
+from skdpgen.privacy import FitQualityWarning, PrivacyBudget, TableFile
 from skdpgen.tables.histories.format import HistoryFormat
 from skdpgen.tables.histories.joining import JoinedTables, Keys
 
@@ -44,6 +46,42 @@ def test_chunks_and_files_give_what_the_tables_give(monkeypatch, tmp_path):
         for given in (tables, chunks, files, tables | {"visits": chunks["visits"]})
     }
     assert len(digests) == 2
+
+
+@pytest.mark.parametrize("left", ["one", "nobody's", "none", "another's"])
+@pytest.mark.parametrize("form", ["memory", "chunks", "parts"])
+def test_whether_anybody_has_rows_is_private(left, form):
+    """Without the rows of one person, a fit goes on as with them, and costs the same."""
+    tables = make_histories()
+    visits = tables["visits"].iloc[:1]
+    if left in ("nobody's", "another's"):
+        identifier = None if left == "nobody's" else "zzz"
+        visits = visits.assign(patient=pd.Series([identifier], visits.index, dtype=object))
+    tables["visits"] = visits.iloc[:0] if left == "none" else visits
+    if form == "chunks":
+        tables = {name: lambda t=table: iter([t]) for name, table in tables.items()}
+    if form == "parts":
+        tables = {name: cut(table) for name, table in tables.items()}
+    sampler = DPHistorySampler(
+        8.9, 1e-5, schemas=HISTORIES, max_rows_per_person=3, n_steps=1, n_particles=50
+    )
+    with PrivacyBudget(9.0, 1e-5) as budget, contextlib.suppress(ValueError):
+        sampler.fit(tables, persons="patient", order="day")
+    assert budget.spent > 7
+    assert sampler.privacy_.n_records == 60
+
+
+def test_tables_without_persons_are_refused():
+    tables = make_histories()
+    for name in ("patients", "visits"):
+        nobody = tables[name].assign(patient=None)
+        is_refused = name == "patients"
+        for form in (nobody, nobody[:0], lambda t=nobody: iter([t]), cut(nobody)):
+            others = {k: cut(t) if isinstance(form, Parts) else t for k, t in tables.items()}
+            with contextlib.ExitStack() as stack:
+                if is_refused:
+                    stack.enter_context(pytest.raises(ValueError, match=r"no identifier|no rows"))
+                JoinedTables.of(others | {name: form}, HISTORIES, Keys("patient", "day"), 3)
 
 
 def test_keys_alone_are_a_table_of_persons():

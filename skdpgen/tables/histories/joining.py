@@ -104,7 +104,9 @@ class JoinedTables:
         if unknown:
             raise ValueError(f"schemas names {unknown}, but the tables are {list(names)}.")
         persons, rows = parts = [
-            _OpenTable.of(name, tables[name], schemas.get(name), keys.persons) for name in names
+            _OpenTable.of(name, tables[name], schemas.get(name), keys.persons, may_be_empty)
+            # The number of persons is public, and whether any has rows is not.
+            for name, may_be_empty in zip(names, (False, True), strict=True)
         ]
         _check_order(rows, keys.order)
         schema, required = _join_schemas(persons, rows, keys.order, rules)
@@ -160,7 +162,7 @@ class _OpenTable:
     kind: TableKind
 
     @classmethod
-    def of(cls, name, table, schema, key):
+    def of(cls, name, table, schema, key, may_be_empty):
         dataset = Dataset.of(table)
         columns = list(dataset.head)
         if not isinstance(key, str) or key not in columns:
@@ -168,7 +170,7 @@ class _OpenTable:
                 f"persons must name the column of both tables that identifies persons; {name!r} "
                 f"has no column {key!r}, but {list_names(list(map(repr, columns)))}."
             )
-        dataset = Dataset.of(table, persons=key)
+        dataset = Dataset.of(table, persons=key, may_be_empty=may_be_empty)
         if len(columns) == 1:
             # Persons of whom nothing is known but their rows.
             kind = TableKind((), {}, X=dataset.container)

@@ -41,6 +41,18 @@ PRIVACY = {
         "np.array([*(known.get(name, -1) for name in members.names), 0])",
         history_cells("identifiers_have_one_form_and_the_first_row_of_a_person_counts"),
     ),
+    "a table without rows of persons is refused for free": Fault(
+        "curator.dataset:Dataset._hold",
+        "self.n_records == 0 and not self._may_be_empty",
+        "self.n_records == 0",
+        history_parts("whether_anybody_has_rows_is_private[memory-none]"),
+    ),
+    "a table without persons is taken": Fault(
+        "curator.dataset:Dataset._hold",
+        "self.n_records == 0 and not self._may_be_empty",
+        "False",
+        history_parts("tables_without_persons_are_refused"),
+    ),
     "large orders of histories make NumPy warn": Fault(
         "curator.histories:_find_gaps",
         'np.errstate(all="ignore")',
