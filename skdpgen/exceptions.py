@@ -88,21 +88,22 @@ def _list_callers():
     return names
 
 
-def warn_of_index(names: list):
-    """Warn of levels of the index of a table, by name: they are no columns."""
-    given = ", ".join(map(repr, names))
-    _warn_outside(
-        f"The index of X ({given}) is no column, and so not learned: give X.reset_index() if it is "
-        "data, X.reset_index(drop=True) if not.",
-        FitQualityWarning,
-    )
+def warn_of_index(X, persons):
+    """Warn of levels of an index with names, unless these identify persons: names are public."""
+    used = {*X.columns, getattr(persons, "name", None), None}
+    if names := [repr(name) for name in X.index.names if name not in used]:
+        warn_caller(
+            f"The index of X ({', '.join(names)}) is no column, and so not learned: give "
+            "X.reset_index() if it is data, X.reset_index(drop=True) if not.",
+            FitQualityWarning,
+        )
 
 
 def _warn_of_leak(message):
-    _warn_outside(message, PrivacyLeakWarning)
+    warn_caller(message, PrivacyLeakWarning)
 
 
-def _warn_outside(message, category):
+def warn_caller(message: str, category: type[Warning]):
     """Raise a warning at the line that called the package."""
     # The depth of decorators and context managers below `fit` differs between estimators.
     inside = (__name__.partition(".")[0], "contextlib", "joblib", "sklearn")

@@ -101,6 +101,7 @@ class Findings:
     def __init__(self):
         self._general: list[str] = []
         self._columns: dict[str, dict[str, str]] = {cause: {} for cause in CAUSES}
+        self._advice: dict[str, str] = {}
 
     def add(self, message: str) -> None:
         """Add a finding about the fit as a whole."""
@@ -109,6 +110,10 @@ class Findings:
     def add_columns(self, cause: str, details: dict[str, str]) -> None:
         """Add columns with a cause of `CAUSES`, and notes beside their names."""
         self._columns[cause] |= details
+
+    def advise(self, advice: dict[str, str]) -> None:
+        """Add what to do about columns that no schema declares, by name."""
+        self._advice |= advice
 
     def describe(self) -> dict[str, str]:
         """Return the worst cause of each column, and its detail."""
@@ -123,12 +128,14 @@ class Findings:
         named: set[str] = set()
         lines = list(dict.fromkeys(self._general))
         for cause, details in self._columns.items():
-            shown = [n + (d and f" ({d})") for n, d in _quote(details) if n not in named]
             # A column is named once, with its worst cause: the others often follow from it.
-            named |= {name for name, _ in _quote(details)}
+            new = {name: detail for name, detail in details.items() if name not in named}
+            shown = [repr(name) + (detail and f" ({detail})") for name, detail in new.items()]
+            named |= {*new}
             if shown:
                 names = list_names(shown, " (see schema_report_['finding'])")
-                lines.append(CAUSES[cause].format(names))
+                advice = [f" For {n!r}, {self._advice[n]}." for n in new if n in self._advice]
+                lines.append(CAUSES[cause].format(names) + "".join(advice))
         if len(lines) > _MAX_LINES:
             left = len(lines) - _MAX_LINES + 1
             lines[_MAX_LINES - 1 :] = [
@@ -140,10 +147,6 @@ class Findings:
         """Warn of what was found."""
         for line in self.list_lines():
             warnings.warn(line, FitQualityWarning, stacklevel=stacklevel + 1)
-
-
-def _quote(details):
-    return [(repr(name), detail) for name, detail in details.items()]
 
 
 _findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default=None)
@@ -192,6 +195,13 @@ def warn_of_columns(cause: str, details: dict[str, str] | list[str]) -> None:
     found = Findings()
     found.add_columns(cause, details)
     found.warn(stacklevel=2)
+
+
+def advise_on_columns(advice: dict[str, str]) -> None:
+    """Add to warnings of a fit what to do about columns that no schema declares, by name."""
+    found = _findings.get()
+    if found is not None:
+        found.advise(advice)
 
 
 # Advice for few rows, given by the estimator that makes the fit in this thread.

@@ -132,6 +132,7 @@ class Dataset:
         self.classes: np.ndarray | None = None
         self.has_number = self._is_inferred = False
         self._ordered: list = []
+        self._person_column: str | None = None
         # An array of objects may hold any cells; `list_refusals` states what this means.
         self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
         self.reader: CellReader | None = None
@@ -165,7 +166,9 @@ class Dataset:
             If the identifiers of persons cannot belong to the rows.
         """
         options = {"target": target, "max_rows": max_rows, "may_be_empty": may_be_empty}
-        return cls(adapt_table(X), y, persons, **options)
+        dataset = cls(adapt_table(X), y, persons, **options)
+        dataset._person_column = persons if isinstance(persons, str) else None
+        return dataset
 
     # A pickle or a copy would be a second place with private rows, outside of the curator's
     # control.
@@ -302,6 +305,11 @@ class Dataset:
             return FrameCells(read_frame(table)[list(format.schema)])
 
         X, y, persons = self._held.pop()
+        if self._person_column in format.schema:
+            raise TableError(
+                f"The schema declares {self._person_column!r}, which identifies persons and is not "
+                f"synthesized. Give schema.drop({self._person_column!r})."
+            )
         if not reset:
             _check_feature_names(estimator, X.head if self.is_in_parts else X, reset=False)
         if isinstance(X, TableInParts):
@@ -316,7 +324,7 @@ class Dataset:
             cells, n_rows, persons = X.map_parts(lambda part: read(part)[:])
         else:
             if reset:
-                _warn_of_index(X, persons)
+                warn_of_index(X, persons)
             head, table = X, X if y is None else _join_label(X, y, format.kind.label)
             cells, n_rows = read(table), len(table)
             format.check_held(table)
@@ -431,13 +439,6 @@ def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:
     if not strict:
         valid = "all cells of X, which is of dtype object, are numbers: others"
     return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
-
-
-def _warn_of_index(X, persons):
-    """Warn of levels of an index with names, unless these identify persons: names are public."""
-    used = {*X.columns, getattr(persons, "name", None), None}
-    if names := [name for name in X.index.names if name not in used]:
-        warn_of_index(names)
 
 
 def _join_label(X, y, name):

@@ -11,7 +11,14 @@ from torch import nn
 
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.tables import own_and_later
-from ..quality import WITHIN_NOISE, find_signal, warn_of_absent, warn_of_fit, warn_of_noise
+from ..quality import (
+    WITHIN_NOISE,
+    advise_on_columns,
+    find_signal,
+    warn_of_absent,
+    warn_of_fit,
+    warn_of_noise,
+)
 from ..registry import savable
 from ..releases.histories import ReleasedHistories
 from ..tables.quality import warn_of_table
@@ -319,6 +326,7 @@ def _read_tables(released, format, n_records):
     stds = list_stds(released)
     parts = persons.cells, rows.cells, released.links.cells, released.steps.cells
     cells = np.concatenate([part.ravel() for part in parts])
+    advise_on_columns(format.list_advice())
     present, std = persons.count_records()
     absent = warn_of_absent(present / n_records, std / n_records)
     # Without records, all else is noise.

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from ..mechanisms.tables import Tables
-from ..quality import WITHIN_NOISE, find_signal, warn_of_absent, warn_of_noise
+from ..quality import WITHIN_NOISE, advise_on_columns, find_signal, warn_of_absent, warn_of_noise
 from ..tables.quality import warn_of_levels, warn_of_table
 from ..tables.report import describe
 
@@ -159,6 +159,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
     report : DataFrame
         From `describe`.
     """
+    advise_on_columns(format.schema.list_advice())
     present, std = tables.count_records()
     # The variances of strata add up.
     share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records

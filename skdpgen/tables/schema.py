@@ -279,6 +279,15 @@ class Schema(ConvertibleSchema):
         """The orders whose differences are learned like columns, by the names of these."""
         return self._orders
 
+    def list_advice(self):
+        """Return how to declare each column that is learned but is none of the table, by name."""
+        return {
+            name: "declare Ordered({!r}, {!r}, difference=Number(0, 30, decimals=0))".format(
+                *rule.names
+            )
+            for name, rule in self.differences.items()
+        }
+
     @property
     def learned(self):
         """Types of the learned columns and differences by name; other columns are made."""

@@ -1,5 +1,6 @@
 """Fits of two tables that belong together: privacy, what is kept, what is refused."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -20,6 +21,7 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
+from skdpgen.quality import Findings
 from skdpgen.releases import from_release
 from skdpgen.releases.histories import ReleasedHistories
 from skdpgen.tables import Ordered
@@ -513,3 +515,60 @@ def test_private_categories_of_dtypes_are_not_held():
     sampler = fit(tables, random_state=None)
     assert SECRET not in str([vars(kind) for kind in sampler._format.kinds])
     assert SECRET not in repr(sampler._format)
+
+
+def test_columns_that_a_schema_leaves_out_are_inferred():
+    tables = make_tables_of(300)
+    ward, age = Category(["A", "B", "C"]), Number(0, 99, decimals=0)
+    partial = {"visits": Schema({"ward": ward}), "patients": Schema({"age": age})}
+    found = {}
+    with contextlib.suppress(ValueError):
+        found = fit(tables, schemas=partial, epsilon=20.0).schemas_
+    assert {name: list(schema) for name, schema in found.items()} == {
+        "patients": ["sex", "age"],
+        "visits": ["day", "ward", "cost"],
+    }
+    assert found["visits"]["ward"].categories == ward.categories
+    with pytest.raises(ValueError, match="'wrd'"):
+        fit(tables, schemas={"visits": Schema({"wrd": ward})})
+
+
+def test_a_schema_that_declares_identifiers_of_persons_is_refused_by_their_name():
+    schemas = {"visits": Schema({"id": Number(0, 9), **SCHEMAS["visits"]})}
+    with pytest.raises(ValueError, match=r"declares 'id', which identifies.*schema.drop\('id'\)"):
+        fit(make_tables_of(30), schemas=schemas)
+    visits = make_tables_of(30)["visits"]
+    sampler = DPSWFlowSampler(3.0, schema=schemas["visits"], max_rows_per_person=2)
+    with pytest.raises(ValueError, match=r"declares 'id', which identifies.*schema.drop\('id'\)"):
+        sampler.fit(visits, persons="id")
+
+
+@pytest.mark.parametrize("zoned", ["day", "left", "both", "none"])
+def test_dates_of_another_time_zone_than_the_order_are_named_for_nothing(zoned, recwarn):
+    tables = make_tables_of(60)
+    visits = tables["visits"].assign(left=tables["visits"]["day"] + pd.Timedelta(days=3))
+    columns = {"both": ["day", "left"], "none": []}.get(zoned, [zoned])
+    zone = "Europe/Vienna"
+    tables["visits"] = visits.assign(**{n: visits[n].dt.tz_localize(zone) for n in columns})
+    with PrivacyBudget(1.0, 1e-5) as budget, pytest.raises(BudgetExceededError):
+        fit(tables, random_state=None)
+    assert budget.spent == 0
+    found = [w for w in recwarn if "other time zones" in str(w.message)]
+    assert len(found) == (zoned in ("day", "left"))
+    for warning in found:
+        assert "Dates ['visits.left'] and the order 'visits.day'" in str(warning.message)
+        assert f".dt.tz_localize({zone if zoned == 'day' else None!r})" in str(warning.message)
+
+
+def test_warnings_of_columns_that_no_schema_declares_say_what_to_declare():
+    tables = make_tables_of(300)
+    visits = tables["visits"]
+    tables["visits"] = visits.assign(left=visits["day"] + pd.to_timedelta(visits["cost"], "D"))
+    sampler = fit(tables, epsilon=50.0)
+    found, since = Findings(), "visits.left since visits.day"
+    found.advise(sampler._format.list_advice())
+    found.add_columns("tail", dict.fromkeys(["visits gap", since, "visits.cost"], ""))
+    (text,) = found.list_lines()
+    assert "For 'visits gap', declare the bounds of 'day'." in text
+    assert f"For '{since}', declare Ordered('visits.day', 'visits.left', difference=Nu" in text
+    assert "For 'visits.cost'" not in text

@@ -107,6 +107,13 @@ class HistoryFormat(Format):
             return None
         return TableEncoder(self.table.schema).make_blocks()[-1]
 
+    def list_advice(self):
+        """Return how to declare each column that is learned but is none of a table, by name."""
+        advice, gap = self.table.schema.list_advice(), self.gap_block
+        return (
+            advice if gap is None else {gap.name: f"declare the bounds of {self.order!r}"} | advice
+        )
+
     @property
     def person_names(self):
         """The joined columns that a person has once: the order stands for that of the first row."""

@@ -11,6 +11,7 @@ from ...curator.cells import CellReader
 from ...curator.dataset import Dataset
 from ...curator.histories import HistoryDataset, HistoryLayout
 from ...curator.tables import adapt_table
+from ...exceptions import FitQualityWarning, warn_caller
 from ..columns import Date, Number
 from ..format import TableFormat, declare
 from ..kind import TableKind
@@ -175,11 +176,21 @@ class _OpenTable:
             # Persons of whom nothing is known but their rows.
             kind = TableKind((), {}, X=dataset.container)
             return cls(name, dataset.validate_persons(), {}, kind)
-        schema = declare(schema, dataset)
+        schema = _complete(schema, dataset)
         kind = TableKind.of(schema, dataset)
         # Names of features are those of an array; here they would be of two tables.
         dataset.validate_table(SimpleNamespace(), TableFormat(schema, kind))
         return cls(name, dataset, schema, kind)
+
+
+def _complete(schema, dataset):
+    """Return a schema with the columns of a table that it does not declare, to be inferred."""
+    declared = declare(schema, dataset)
+    if all(name in declared for name in dataset.head):
+        return declared
+    kinds = {**declare(None, dataset), **declared}
+    first = [name for name in dataset.head if name in kinds]
+    return type(declared)({name: kinds.pop(name) for name in first} | kinds, declared.rules)
 
 
 def _check_tables(tables, order):
@@ -252,9 +263,22 @@ def _join_schemas(persons, rows, order, rules):
         if name not in (order, *computed) and _may_follow(kinds[name], kinds[order])
     ]
     _check_rules(rules, parts, (order, *(rule.date for rule in dates)))
+    _warn_of_zones(order, {name: parts[1][name] for name in parts[1] if name not in computed})
     kinds[f"{rows.name} gap"] = _find_gap(kinds[order])
     # Persons without rows have no order.
     return JoinedSchema(kinds, [*rules, *dates]), tuple(n for n in required if n != order)
+
+
+def _warn_of_zones(order, kinds):
+    """Warn of dates whose time since the order is not learned, as one of them has no time zone."""
+    dates = {name: kind.zone for name, kind in kinds.items() if isinstance(kind, Date)}
+    zone = dates.get(order)
+    if others := [n for n, other in dates.items() if order in dates and other != zone]:
+        warn_caller(
+            f"Dates {others} and the order {order!r} have other time zones, or none: the time "
+            f"between them is not learned. Give all of one, as with .dt.tz_localize({zone!r}).",
+            FitQualityWarning,
+        )
 
 
 def _may_follow(kind, order):

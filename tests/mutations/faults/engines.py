@@ -68,7 +68,7 @@ FUNCTION = {
         files("an_index_of_parquet_is_a_column_if_it_has_a_name[None]"),
     ),
     "an index with a name is lost in silence": Fault(
-        "curator.dataset:_warn_of_index",
+        "exceptions:warn_of_index",
         "name not in used",
         "False",
         containers("an_index_with_a_name_is_named_as_no_column[job-None-'job']"),

@@ -179,6 +179,24 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "columns that a schema of histories leaves out are refused": Fault(
+        "tables.histories.joining:_complete",
+        "all(name in declared for name in dataset.head)",
+        "True",
+        history_fits("columns_that_a_schema_leaves_out_are_inferred"),
+    ),
+    "time zones of dates and their order are not looked at": Fault(
+        "tables.histories.joining:_warn_of_zones",
+        "other != zone",
+        "False",
+        history_fits("dates_of_another_time_zone_than_the_order_are_named_for_nothing[day]"),
+    ),
+    "advice on gaps is lost": Fault(
+        "tables.histories.format:HistoryFormat.list_advice",
+        "gap is None",
+        "True",
+        history_fits("warnings_of_columns_that_no_schema_declares_say_what_to_declare"),
+    ),
     "long integers that are located roughly are point masses": Fault(
         "tables.inference.location:read_value",
         "unit is not None and pair[1] - pair[0] <= unit",
