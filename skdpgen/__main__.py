@@ -11,6 +11,7 @@ from importlib import import_module
 
 from ._cli.exits import FAILED, STOPPED, StoppedError
 from ._cli.parser import make_parser
+from ._cli.wording import translate
 from .exceptions import BudgetExceededError, SpentError
 
 
@@ -40,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         code, message = STOPPED, str(stop)
     except (SpentError, OSError, ImportError, ValueError) as error:
         code, message = FAILED, str(error)
+    message = translate(message)
     print(f"skdpgen: {'stopped' if code == STOPPED else 'error'}: {message}", file=sys.stderr)
     if getattr(options, "as_json", False):
         print(json.dumps({"exit_code": code, "error": message}, ensure_ascii=False))

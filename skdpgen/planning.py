@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The plan of a fit: data formats, shares of the budget and previews, from public numbers only."""
 
+import contextlib
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sklearn.base import clone
@@ -9,11 +11,12 @@ from sklearn.base import clone
 from .accounting.calibration import calibrate_gaussian
 from .accounting.certificate import Certificate
 from .accounting.plan import Plan, Terms
+from .accounting.spending import restate
 from .accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from .arrays.box import BoxFormat
 from .arrays.inference import make_box
 from .arrays.kind import ArrayKind
-from .checks import check_size, factory_of, is_one_of
+from .checks import check_size, factory_of, is_one_of, list_names
 from .curator.dataset import Dataset, list_refusals
 from .curator.record_functions import clears_frames
 from .encoders import choose_components, split_encoder
@@ -104,7 +107,8 @@ class Planning(TakesSpecifications):
             format = self._make_table_format(schema, TableKind.of(schema, dataset))
             return format, dataset.validate_table(self, format)
         kind = ArrayKind.of(dataset, has_classes=self.classes is not None)
-        dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
+        with self._naming_array_params(dataset):
+            dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
         if self.y_bounds is not None and dataset.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
@@ -124,12 +128,28 @@ class Planning(TakesSpecifications):
         if dataset.is_in_parts:
             self._refuse_array_params()
             return "private"
-        # scikit-learn, too, takes a frame without string names for an array.
-        has_names = dataset.columns is not None and any(
-            isinstance(name, str) for name in dataset.columns
-        )
         is_array = self._resolve_spec("release").needs_columns or self._list_array_params()
-        return "private" if has_names and not is_array else None
+        return "private" if _has_names(dataset) and not is_array else None
+
+    @contextlib.contextmanager
+    def _naming_array_params(self, dataset: Dataset) -> Iterator[None]:
+        """Add to errors about a table in memory which parameters make it an array."""
+        names = self._list_array_params() if is_one_of(self.schema, ("auto",)) else []
+        are_numbers = all(getattr(dtype, "kind", "O") in "iufb" for dtype in dataset.dtypes)
+        if not names or not _has_names(dataset) or (are_numbers and dataset.target is None):
+            yield
+            return
+        try:
+            yield
+            return
+        except (TypeError, ValueError) as error:
+            restated = restate(
+                error,
+                f"{error} X is a table, and taken for an array because {list_names(names)} is set: "
+                "leave it at its default, and declare levels and bounds by schema=Schema(...).",
+            )
+        # Raised outside of except: it carries no other error.
+        raise restated
 
     def _list_array_params(self) -> list[str]:
         """List the parameters that are not at their defaults, and that only arrays have."""
@@ -336,6 +356,11 @@ def list_assumptions(format: Format) -> tuple[str, ...]:
     if hasattr(format.encoder, "privacy_"):
         fitted = "is paid for in a certificate of its own, which is to be composed with this one"
     return (f"the encoder {fitted}, maps each row on its own and keeps none", *assumed)
+
+
+def _has_names(dataset):
+    """Whether the data are a table: scikit-learn, too, takes a frame without names for an array."""
+    return dataset.columns is not None and any(isinstance(n, str) for n in dataset.columns)
 
 
 def refuse_given(estimator, *names: str) -> None:

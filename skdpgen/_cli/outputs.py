@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import FitQualityWarning
+from .wording import translate
 
 # How names of temporary files and folders begin.
 _PREFIX = ".skdpgen-"
@@ -84,7 +85,7 @@ def collected_warnings() -> Iterator[list[Warning]]:
 
     def collect(message: Any, category, *args, **kwargs):
         if issubclass(category, UserWarning):
-            found.setdefault(str(message), message)
+            found.setdefault(str(message), category(translate(str(message))))
         else:  # of libraries, to their users
             show_other(message, category, *args, **kwargs)
 
@@ -96,7 +97,7 @@ def collected_warnings() -> Iterator[list[Warning]]:
             yield listed
         # Warnings say why a run failed; they must not get lost with it.
         except BaseException:
-            for message in found:
+            for message in found.values():
                 print_warning(message)
             raise
     # Warnings of a weaker guarantee come before those of bad rows.

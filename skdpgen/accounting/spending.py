@@ -97,7 +97,7 @@ def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterat
         if not certificates:
             raise
         spent = compose(*certificates)
-        raise _restate(
+        raise restate(
             error,
             f"{error} The {len(certificates)} fits that have finished spent "
             f"ε = {show(spent.epsilon)} at δ = {show(spent.delta)} together, in addition.",
@@ -109,10 +109,10 @@ def restate_with_price(
 ) -> Exception:
     """Return an error of the same type that states the price of a plan, except in a search run."""
     price = f" {reason}: ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
-    return _restate(error, str(error) + price * (not is_search_run()), kinds)
+    return restate(error, str(error) + price * (not is_search_run()), kinds)
 
 
-def _restate(error: Exception, message: str, kinds: tuple = _KINDS) -> Exception:
+def restate(error: Exception, message: str, kinds: tuple = _KINDS) -> Exception:
     """Return an error of the same type with another message; see `_KINDS`."""
     # Subclasses become the type that callers know: their attributes could hold private values.
     kind = next((kind for kind in kinds if isinstance(error, kind)), SpentError)

@@ -1,6 +1,7 @@
 """Options about the table, and about the fit."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -10,9 +11,12 @@ import pytest
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.__main__ import main
 from skdpgen._cli import synthesis
+from skdpgen._cli.outputs import collected_warnings
 from skdpgen._cli.parser import make_parser
+from skdpgen._cli.wording import translate
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.privacy import FitQualityWarning
+from skdpgen.quality import CAUSES
 
 
 def read_json(path):
@@ -407,3 +411,28 @@ def test_the_relations_are_those_that_there_are():
         assert make_parser().parse_args([*always, "--relation", relation]).relation == relation
     with pytest.raises(SystemExit):
         make_parser().parse_args([*always, "--relation", "none"])
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_remedies_are_options_of_the_command_line(cause):
+    """Code that a warning gives is no remedy of somebody without Python."""
+    text = translate(CAUSES[cause])
+    assert not re.findall(r"(?:Unknown|Identifier)\([^)]*\)|as Number\(lower", text)
+    for option in re.findall(r"--[a-z-]+", text):
+        assert option in ("--date-format", "--thousands", "--decimal", "--schema")
+
+
+def test_warnings_and_errors_are_translated(capsys):
+    with collected_warnings() as caught:
+        warnings.warn("Declare it, as Unknown(thousands=' ').", FitQualityWarning, stacklevel=1)
+    assert [str(w) for w in caught] == ["Declare it, as --thousands ' '."]
+    assert isinstance(caught[0], FitQualityWarning)
+
+
+def test_a_schema_with_other_columns_names_the_option(synthesize, folder, capsys):
+    schema = json.loads((folder / "schema.json").read_text())
+    (folder / "other.json").write_text(json.dumps(schema | {"wrd": {"type": "boolean"}}))
+    assert synthesize(schema="other.json") == 1
+    message = capsys.readouterr().err
+    assert "lacks columns ['wrd']" in message
+    assert "remove them from --schema" in message

@@ -972,3 +972,24 @@ def test_a_frame_without_names_is_an_array():
         for schema in ("auto", "private")
     )
     pd.testing.assert_frame_equal(inferred.sample(5), private.sample(5))
+
+
+@pytest.mark.parametrize(
+    ("params", "target"),
+    [
+        ({"classes": ["a", "b"]}, "text"),
+        ({"classes": ["a", "b"]}, None),
+        ({"bounds": (0, 1)}, None),
+        ({"encoder": "dp-pca"}, "text"),
+    ],
+)
+def test_parameters_that_make_an_array_of_a_table_are_named(params, target):
+    table = pd.DataFrame({"text": ["a", "b"] * 50, "x": np.arange(100) / 100})
+    (name,) = params
+    match = f"taken for an array because {name} is set: leave it at its default"
+    with pytest.raises(ValueError, match=match):
+        DPSWFlowSampler(1.0, 1e-3, **params).fit(table, target=target)
+    # Another error of an array of numbers has nothing to do with it.
+    with pytest.raises(ValueError, match="one entry for each row") as raised:
+        DPSWFlowSampler(1.0, 1e-3, **params).fit(table[["x"]], ["a"] * 9)
+    assert name not in str(raised.value)

@@ -15,6 +15,7 @@ from ..ids import (
     quality,
     saving,
     schema,
+    tables,
 )
 
 PRIVACY = {
@@ -186,6 +187,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "parameters that make an array of a table are not named": Fault(
+        "planning:Planning._naming_array_params",
+        "are_numbers and dataset.target is None",
+        "True",
+        tables("parameters_that_make_an_array_of_a_table_are_named[params0-text]"),
+    ),
     "noise of absent records is told of columns": Fault(
         "quality:warn_of_absent",
         "share < clear",

@@ -74,6 +74,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "warnings of the command line give code": Fault(
+        "_cli.outputs:collected_warnings",
+        "translate(str(message))",
+        "str(message)",
+        options("warnings_and_errors_are_translated"),
+    ),
     "rows after the first piece are forgotten": Fault(
         "_cli.synthesis:Task.write",
         "chain([first], pieces)",
