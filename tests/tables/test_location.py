@@ -23,6 +23,7 @@ from skdpgen.tables.columns import Category, Date, Number, Ordinal, Unknown
 from skdpgen.tables.columns.values import wide_knots
 from skdpgen.tables.inference.columns import SchemaInference
 from skdpgen.tables.inference.densities import Histogram, estimate_density
+from skdpgen.tables.inference.grids import is_unresolved
 from skdpgen.tables.inference.location import (
     FACTOR,
     N_LEVELS,
@@ -228,6 +229,14 @@ def test_nothing_is_beyond_a_cap():
     found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=4.0)["x"]
     assert found.atoms == (5.00001,)
     assert 4.5 < found.upper <= 5.00001
+
+
+def test_few_values_are_not_said_to_be_close_to_each_other():
+    """A hundred even values among three knots, whose counts have noise of 20."""
+    for seed in range(200):
+        noise = np.random.default_rng(seed).normal(0, 20, 4)
+        counts = 100 * np.array([0.25, 0.5, 0.25]) + noise[:3]
+        assert not is_unresolved(np.arange(3.0), counts, 20.0, 100 + noise[3], None)
 
 
 def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():

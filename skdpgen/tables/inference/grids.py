@@ -256,7 +256,7 @@ def is_unresolved(knots, counts, std, n_values, unit):
         return False
     pairs = counts[:-1] + counts[1:]
     best = int(pairs.argmax())
-    least = NEARLY_ALL * n_values + math.sqrt(2) * std
+    least = NEARLY_ALL * n_values + find_clear(math.sqrt(2) * std, len(pairs))
     is_one = pairs[best] >= least > 0 and len(knots) > 2
     return is_one and (unit is None or knots[best + 1] - knots[best] > N_KNOTS * unit)
 

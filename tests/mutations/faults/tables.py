@@ -875,6 +875,12 @@ FUNCTION = {
         "is_far",
         ranges("some_knots_are_not_far_out[4]"),
     ),
+    "few values are close to each other by chance": Fault(
+        "tables.inference.grids:is_unresolved",
+        "find_clear(math.sqrt(2) * std, len(pairs))",
+        "math.sqrt(2) * std",
+        location("few_values_are_not_said_to_be_close_to_each_other"),
+    ),
     "few knots resolve everything": Fault(
         "tables.inference.grids:is_unresolved",
         "len(knots) > 2",
