@@ -170,6 +170,7 @@ class ReleaseStream(Saves):
             )
         dataset = Dataset.of(X, target=self.period)
         schema = Schema({**self.schema, self.period: Category(self.horizon)}, self.schema.rules)
+        dataset.take_columns(schema, are_declared=True)
         format = TableFormat(schema, TableKind.of(schema, dataset))
         dataset.validate_table(BaseEstimator(), format)
         names = [name for name, _ in format.blocks]

@@ -7,7 +7,7 @@ and samples come back in them. Categories that a dtype lists are not: they may b
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -133,8 +133,8 @@ def adapt(data) -> Adapted:
     """
     if sparse.issparse(data):
         return Adapted(data, NUMPY, [data.dtype])
-    if isinstance(data, list | tuple) and data and _as_mapping(data[0]) is not None:
-        return _adapt_columns(_list_columns(data), "records")
+    if isinstance(data, list | tuple) and _has_records(data):
+        return adapt_records(data)
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
     if not isinstance(data, np.ndarray | pd.DataFrame | pd.Series):
@@ -153,6 +153,34 @@ def adapt(data) -> Adapted:
     # It may state a text of its own for missing ones.
     dtype = np.dtypes.StringDType() if getattr(dtype, "kind", "O") == "T" else dtype
     return Adapted(array, NUMPY, [dtype])
+
+
+def adapt_column(data):
+    """Return a column as `adapt` does; no entry of a list makes it a table."""
+    is_list = isinstance(data, list | tuple)
+    return Adapted(data, NUMPY, [None]) if is_list else adapt(data)
+
+
+def adapt_records(data) -> Adapted:
+    """Return a list of records as a frame.
+
+    A name that a record lacks is missing in it, and an entry that is no record has no values.
+    """
+    records = [call_quietly(_read_record, record) or {} for record in data]
+    found = dict.fromkeys(name for record in records for name in record)
+    # Names are texts; where none is, the check of names says so.
+    names = [name for name in found if isinstance(name, str)] or list(found)
+    # pandas would choose a dtype by all cells of a column.
+    cells = {name: as_objects(record.get(name) for record in records) for name in names}
+    columns = {name: pd.Series(column, dtype=object) for name, column in cells.items()}
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(len(records)))
+    return Adapted(frame, Container("records"), [np.dtype(object)] * len(names))
+
+
+def take_names(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return columns of records by public names; those that no record has are missing in all."""
+    lacking = [name for name in names if name not in table.columns]
+    return table.assign(**dict.fromkeys(lacking))[list(names)]
 
 
 def as_array(data):
@@ -223,14 +251,20 @@ def _as_mapping(record):
     return None
 
 
-def _list_columns(data):
-    """Return the columns of records; a name that a record lacks is missing in it."""
-    records = [_as_mapping(record) for record in data]
-    if any(record is None for record in records):
-        raise ValueError("X is a list in which some records are dicts: all must be.")
-    names = dict.fromkeys(name for record in records for name in record)
-    # pandas would choose a dtype by all cells of a column.
-    return {name: [record.get(name) for record in records] for name in names}
+def _read_record(record):
+    mapping = _as_mapping(record)
+    return None if mapping is None else dict(mapping)
+
+
+def _has_records(data):
+    """Whether the first entry of a list that may be a row is a record."""
+    for entry in data:
+        is_named = isinstance(entry, Mapping) or hasattr(entry, "_asdict")
+        if is_named or (dataclasses.is_dataclass(entry) and not isinstance(entry, type)):
+            return True
+        if isinstance(entry, list | tuple | np.ndarray | pd.Series):
+            return False
+    return False
 
 
 def _adapt_columns(columns, library):

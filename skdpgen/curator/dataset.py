@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, co
 from ..accounting.plan import Plan
 from ..exceptions import TableError, warn_of_index
 from .cells import CellReader, FrameCells
-from .containers import Container, adapt, as_objects, read_frame
+from .containers import Container, adapt, adapt_column, as_objects, read_frame, take_names
 from .inputs import check_labels, check_length, check_order, check_rows
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_persons
 from .tables import TableInParts, adapt_table
@@ -30,6 +30,8 @@ _READ_ALIKE = (
     "pandas.read_csv chooses by default: its options for numbers, booleans and dates may read a "
     "cell by those beside it, and so may identifiers from 2^53 on that are no texts"
 )
+
+_FOUND_NAMES = "the names of columns of records, which are those that any record has, are public"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Label:
     @classmethod
     def of(cls, y) -> "Label":
         """Return the public facts about labels or numbers."""
-        y, container, dtypes = adapt(y)
+        y, container, dtypes = adapt_column(y)
         if isinstance(y, pd.DataFrame) and len(y.columns):
             y = y.iloc[:, 0]
         name, dtype = getattr(y, "name", None), dtypes[0] if dtypes else None
@@ -133,6 +135,7 @@ class Dataset:
         self.has_number = self._is_inferred = False
         self._ordered: list = []
         self._person_column: str | None = None
+        self._has_found_names = False
         # An array of objects may hold any cells; `list_refusals` states what this means.
         self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
         self.reader: CellReader | None = None
@@ -186,7 +189,7 @@ class Dataset:
         if is_in_parts:
             return X.by_person(persons), None
         if not is_column:
-            persons = adapt(persons).data
+            persons = adapt_column(persons).data
             check_persons(X, persons)
             return X, persons
         if persons not in getattr(X, "columns", ()):
@@ -229,6 +232,30 @@ class Dataset:
         if not isinstance(head, pd.DataFrame):
             raise ValueError(f"With a schema, X must be a DataFrame; got {type(head).__name__}.")
         return head.iloc[:0]
+
+    def take_columns(self, names, *, are_declared: bool) -> None:
+        """Take the columns of records by their names; other containers state theirs.
+
+        Parameters
+        ----------
+        names : iterable of str
+        are_declared : bool
+            Whether they are those of a declared schema, rather than of the records.
+        """
+        # Chunks state their container in their first reading.
+        if self.is_in_parts and not self.has_fixed_dtypes:
+            self._held[0][0].head  # noqa: B018
+        if self.container.library != "records":
+            return
+        X, y, persons = self._held[0]
+        names = [name for name in names if self.label is None or name != self.label.name]
+        self._has_found_names = not are_declared
+        if self.is_in_parts:
+            X = X.take_columns(names)
+        else:
+            X = take_names(X, names)
+            self.columns, self.dtypes = X.columns, [np.dtype(object)] * len(names)
+        self._held[0] = X, y, persons
 
     def validate_array(
         self,
@@ -408,10 +435,12 @@ class Dataset:
         inferred = ("the set of classes, inferred from y, is public",) * self._is_inferred
         shared = () if self._sharing is None else self._sharing.assumptions
         alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
+        names = (_FOUND_NAMES,) * self._has_found_names
+        refusals = list_refusals(strict, self._has_objects)
         ordered: tuple = ()
         if self._ordered:
             ordered = (f"the order of categories that dtypes state is public, in {self._ordered}",)
-        return (*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))
+        return (*shared, *inferred, *names, *ordered, *alike, *refusals)
 
 
 def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .._muting import muted, raised
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, PublicTypeError, PublicValueError
 from .cells import encode_levels, find_ambiguous
-from .containers import as_array, as_objects
+from .containers import adapt_column, as_array, as_objects
 from .dtypes import check_dtype
 from .record_functions import call_quietly
 from .texts import is_writable
@@ -257,7 +257,7 @@ def _labels_to_array(y, are_declared):
 
     For lists and nullable dtypes, NumPy would choose a dtype by the cells.
     """
-    y = as_array(y)
+    y = adapt_column(y).data
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, ExtensionDtype):
         is_float = dtype.kind == "f"

@@ -21,7 +21,7 @@ from pandas.api.extensions import ExtensionArray
 
 from .._muting import muted
 from .cells import EXACT_TYPES, list_cells, map_cells, name_cell, read_cell
-from .containers import as_array, as_objects
+from .containers import adapt_column, as_objects
 from .inputs import check_order
 from .record_functions import call_quietly
 from .texts import MISSING_TEXTS, PLAIN
@@ -298,7 +298,7 @@ def _factorize(persons):
     Some may be None, and some equal. Equal identifiers of one dtype are named once. Objects of
     several types are named first: a large float equals a whole number that it may not stand for.
     """
-    persons = as_array(persons)
+    persons = adapt_column(persons).data
     if isinstance(persons, str) or not hasattr(persons, "__len__"):
         raise TypeError(
             "persons must hold one identifier for each row, as table['patient'] does; got "

@@ -15,7 +15,7 @@ import pandas as pd
 
 from .._muting import muted
 from ..exceptions import TableError
-from .containers import PANDAS, adapt
+from .containers import PANDAS, adapt, adapt_records, take_names
 from .persons import Persons
 from .record_functions import call_quietly
 
@@ -126,12 +126,20 @@ class TableChunks(TableInParts):
 
     def __init__(self, function: Callable[[], Iterable]):
         self._function = function
+        self._names: list | None = None
         self.states_dtypes = getattr(function, "states_dtypes", False)
         self.are_parsed = getattr(function, "are_parsed", False)
 
     def by_person(self, column):
         table = copy.copy(self)
         table.person_column = column
+        return table
+
+    def take_columns(self, names):
+        """Return the table with these columns of records, and of no other container."""
+        table = copy.copy(self)
+        table._names = list(names)
+        vars(table).pop("head", None)
         return table
 
     @cached_property
@@ -142,7 +150,12 @@ class TableChunks(TableInParts):
             table = next(filterfalse(_is_empty, chain([first], chunks)), first)
         if table is None:
             raise TableError("The table has no rows, nor names of columns.")
-        return self._split(table)[0].iloc[:0]
+        table = self._split(table)[0].iloc[:0]
+        if self._is_of_records and self._names is None:
+            # Each record may have names of its own.
+            names = dict.fromkeys(name for part in self._read() for name in self._split(part)[0])
+            return take_names(table, names)
+        return table
 
     def __call__(self):
         return (table for table, _ in self._split_chunks())
@@ -197,8 +210,17 @@ class TableChunks(TableInParts):
         harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
         chunks = iter_quietly(self._call, harmless, _describe_failure)
         for chunk in chunks:
-            chunk, self.container, _ = adapt(chunk)
+            is_list = self._is_of_records and isinstance(chunk, list | tuple)
+            chunk, self.container, _ = adapt_records(chunk) if is_list else adapt(chunk)
+            if self._is_of_records:
+                own = list(chunk) if self._names is None else self._names
+                person = [self.person_column] if self.person_column is not None else []
+                chunk = take_names(chunk, dict.fromkeys([*own, *person]))
             yield chunk
+
+    @property
+    def _is_of_records(self):
+        return self.container.library == "records"
 
 
 def _is_empty(chunk):

@@ -345,7 +345,9 @@ class TableFormat(Format):
         return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.texts)
 
     def read_public(self, estimator, X):
-        dataset = Dataset(X).validate_table(estimator, self, reset=False)
+        dataset = Dataset(X)
+        dataset.take_columns(self.schema, are_declared=True)
+        dataset.validate_table(estimator, self, reset=False)
         return dataset.reader(dataset.release_ownership()[0][:])
 
     def calibrate_marginals(self, generate):
@@ -403,8 +405,10 @@ def declare(schema, dataset):
     """Return the schema of a table: the given one or, for ``"private"`` or rules, undeclared."""
     declared = schema if isinstance(schema, Schema) else None
     if declared:
+        dataset.take_columns(declared, are_declared=True)
         return declared
     check_names(dataset.head)
+    dataset.take_columns(dataset.head, are_declared=False)
     if not dataset.has_public_dtypes:
         # Readers infer the dtypes of a chunk from its private cells.
         return Schema(dict.fromkeys(dataset.head, Unknown()), getattr(declared, "rules", ()))

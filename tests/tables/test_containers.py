@@ -16,12 +16,19 @@ import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget, load
 from skdpgen.curator.containers import adapt
+from skdpgen.curator.dataset import Dataset
+from skdpgen.curator.inputs import check_labels, encode_labels
+from skdpgen.curator.persons import Persons
+from skdpgen.curator.record_functions import call_quietly
 from skdpgen.evaluation import report
 from skdpgen.privacy import TableFile, preview
 from skdpgen.tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema
+from skdpgen.tables.format import TableFormat, declare
+from skdpgen.tables.kind import TableKind
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -396,9 +403,78 @@ def test_records_of_any_type_are_rows_of_named_columns(make_record, make_rows):
     assert all(type(row) is dict and list(row) == ["a", "b"] for row in made)
 
 
+RECORDS = [{"a": float(i), "b": "xy"[i % 2]} for i in range(40)]
+# Entries of which one may be in place of another.
+ENTRIES = {
+    "plain": {"a": 5.0, "b": "x"},
+    "more": {"a": 5.0, "b": "x", SECRET: 1},
+    "other names": {"a": 5.0, "b": "x", 7: 1, (1, 2): 3, float("nan"): 4},
+    "less": {"a": 5.0},
+    "nothing": {},
+    "missing": None,
+    "text": SECRET,
+    "list": [5.0, "x"],
+}
+
+
+def in_chunks(records):
+    return lambda: iter([records[:6], records[6:7], [], records[7:]])
+
+
+def validate(given, schema):
+    dataset = Dataset.of(given)
+    format = TableFormat(schema, TableKind.of(declare(schema, dataset), dataset))
+    return dataset.validate_table(BaseEstimator(), format)
+
+
+@pytest.mark.parametrize("give", [lambda records: records, in_chunks], ids=["memory", "chunks"])
+@pytest.mark.parametrize("position", [0, 6])
+def test_records_add_the_same_whatever_one_of_them_is(give, position):
+    """Its names are no columns, and without a name or a dict its cells are missing."""
+    schema, found = Schema({"b": Category(["x", "y"]), "a": Number(0, 40)}), {}
+    for name, entry in ENTRIES.items():
+        if position == 0 and (name == "list" or (give is in_chunks and entry in (None, SECRET))):
+            continue  # the first decides whether there are records at all
+        records = [*RECORDS[:position], entry, *RECORDS[position + 1 :]]
+        dataset = call_quietly(validate, give(records), schema)
+        assert dataset is not None, "It is refused, which tells of a record."
+        assert dataset.n_records == 40
+        assert not any("names of columns" in text for text in dataset.list_assumptions(False))
+        cells = dataset.release_ownership()[0]
+        cells = np.concatenate(list(cells())) if callable(cells) else cells[:]
+        assert cells.shape == (40, 2)
+        assert cells[position].tolist() == [
+            entry.get(column) if isinstance(entry, dict) else None for column in ("b", "a")
+        ]
+        found[name] = np.delete(cells, position, axis=0).tolist()
+    assert all(rows == found["plain"] for rows in found.values())
+
+
+@pytest.mark.parametrize("give", [lambda records: records, in_chunks], ids=["memory", "chunks"])
+def test_names_of_undeclared_records_are_assumed_to_be_public(give):
+    records = [*RECORDS[:20], {"c": 1.0}, None, *RECORDS[22:]]
+    fitted = make().set_params(schema="private").fit(give(records))
+    assert list(fitted.schema_) == ["a", "b", "c"]
+    assert sum("names of columns of records" in text for text in fitted.privacy_.assumptions) == 1
+    assert type(fitted.sample(1)) is list
+
+
+@pytest.mark.parametrize("entry", [{}, {"a": 1}, Point(1.0, "x")], ids=["empty", "dict", "point"])
+def test_a_record_among_labels_or_identifiers_makes_no_table_of_them(entry):
+    frame = pd.DataFrame({"a": np.arange(6.0)})
+    for position in (0, 3):
+        cells = ["p", "q"] * 3
+        cells[position] = entry
+        persons = call_quietly(Persons, cells)
+        assert persons is not None, "It is refused, which tells of an identifier."
+        assert persons.codes[position] == -1
+        y, *_ = check_labels(cells, 6, ["p", "q"])
+        assert encode_labels(y, np.array(["p", "q"]))[position] == -1
+        assert Dataset.of(frame, cells).label.container.library == "numpy"
+
+
 NO_TABLES = {
     "lengths": ({"a": [1, 2, 3], "b": [1, 2]}, "different lengths"),
-    "some records": ([{"a": 1}, SECRET], "all must be"),
     "scalars": ({"a": 1, SECRET: 2.0}, "hold a list or an array of cells for each column"),
     "rows by name": ({SECRET: {"a": 1}}, "Give .* a list of dicts for rows"),
     "columns by label": ({"a": {SECRET: 1}}, "for each column"),

@@ -572,6 +572,30 @@ PRIVACY = {
         "True",
         containers("fill_values_of_sparse_columns_do_not_get_out"),
     ),
+    "names of single records are columns beside those of a schema": Fault(
+        "curator.dataset:Dataset.take_columns",
+        "take_names(X, names)",
+        "X",
+        containers("records_add_the_same_whatever_one_of_them_is[0-memory]"),
+    ),
+    "names of single records are columns of chunks": Fault(
+        "curator.tables:TableChunks.take_columns",
+        "table._names = list(names)",
+        "pass",
+        containers("records_add_the_same_whatever_one_of_them_is[6-chunks]"),
+    ),
+    "the certificate does not say that names of records are public": Fault(
+        "curator.dataset:Dataset.take_columns",
+        "not are_declared",
+        "False",
+        containers("names_of_undeclared_records_are_assumed_to_be_public[memory]"),
+    ),
+    "a dict makes records of labels": Fault(
+        "curator.containers:adapt_column",
+        "isinstance(data, list | tuple)",
+        "False",
+        containers("a_record_among_labels_or_identifiers_makes_no_table_of_them[dict]"),
+    ),
     "matrices are columns of a dict": Fault(
         "curator.containers:_adapt_columns",
         'getattr(column.data, "ndim", 0) != 1',
