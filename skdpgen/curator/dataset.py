@@ -33,6 +33,8 @@ _READ_ALIKE = (
 
 _FOUND_NAMES = "the names of columns of records, which are those that any record has, are public"
 
+_UNTYPED = "whether y, a list without a dtype, holds numbers or classes is public"
+
 
 @dataclass(frozen=True)
 class Label:
@@ -135,7 +137,7 @@ class Dataset:
         self.has_number = self._is_inferred = False
         self._ordered: list = []
         self._person_column: str | None = None
-        self._has_found_names = False
+        self._has_found_names = self._is_untyped = False
         # An array of objects may hold any cells; `list_refusals` states what this means.
         self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
         self.reader: CellReader | None = None
@@ -302,6 +304,8 @@ class Dataset:
             classes,
             are_numbers=are_numbers,
         )
+        self._is_untyped = self.label is not None and self.label.dtype is None
+        self._is_untyped &= classes is None and not are_numbers
         self.n_columns = X.shape[1]
         self.has_number = y is not None and self.classes is None
         self._has_objects = X.dtype == object
@@ -435,7 +439,7 @@ class Dataset:
         inferred = ("the set of classes, inferred from y, is public",) * self._is_inferred
         shared = () if self._sharing is None else self._sharing.assumptions
         alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
-        names = (_FOUND_NAMES,) * self._has_found_names
+        names = (_FOUND_NAMES,) * self._has_found_names + (_UNTYPED,) * self._is_untyped
         refusals = list_refusals(strict, self._has_objects)
         ordered: tuple = ()
         if self._ordered:

@@ -221,9 +221,11 @@ def check_labels(
         if classes is not None:
             raise ValueError("classes were given, but y is None; pass the labels to fit.")
         return None, None, False
+    # A list has no dtype: whether it holds numbers follows from its cells.
+    is_untyped = isinstance(y, list | tuple)
     is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
     # Cell by cell: one cell that is no number becomes NaN, and the rest stay numbers.
-    if are_numbers and classes is None and isinstance(y, list | tuple):
+    if are_numbers and classes is None and is_untyped:
         y = np.array([call_quietly(float, cell) for cell in y], dtype=np.float64)
     check_dtype(getattr(y, "dtype", None), "y", "y")
     y = _labels_to_array(y, classes is not None)
@@ -235,7 +237,14 @@ def check_labels(
         return y, _match_classes(check_classes(classes), y.dtype), False
     # Categories may be floats: the categorical dtype declares them as labels.
     if y.dtype.kind == "f" and not is_categorical:
-        if not are_numbers:
+        if is_untyped and not are_numbers:
+            warnings.warn(
+                "y is a list, and is taken for numbers by its cells: that it holds no classes is "
+                "treated as public. Pass y_bounds=(lower, upper), or classes=[...], or an array.",
+                PrivacyLeakWarning,
+                stacklevel=5,
+            )
+        elif not are_numbers:
             warnings.warn(
                 "y holds floats and is taken for numbers. If it holds labels, pass classes=[...]; "
                 "if numbers, y_bounds=(lower, upper).",

@@ -451,3 +451,20 @@ def test_bad_public_rows_cost_nothing(five_gaussians):
         assert budget.spent == 0
         make(**own, init=frame, n_steps=1).fit(frame)
         assert budget.spent > 0
+
+
+@pytest.mark.parametrize("last", [1, None, np.nan, 0.5])
+def test_a_list_of_labels_states_that_its_cells_decide_what_it_holds(last):
+    """One cell turns classes into numbers; declared, both are as they are declared."""
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), [0, 1] * 19 + [0, last]
+    sampler = DPSWFlowSampler(1.0, 1e-5, bounds=(-3, 3), n_steps=1, n_particles=20)
+    text = "whether y, a list without a dtype, holds numbers or classes is public"
+    with pytest.warns(PrivacyLeakWarning, match="public"):
+        assert text in sampler.fit(X, y).privacy_.assumptions
+    for given, params in (
+        (y, {"classes": [0, 1]}),
+        (y, {"y_bounds": (0, 1)}),
+        (np.linspace(0, 1, 40), {}),
+    ):
+        fitted = DPSWFlowSampler(**sampler.get_params() | params).fit(X, given)
+        assert text not in fitted.privacy_.assumptions

@@ -13,6 +13,7 @@ from ..ids import (
     edges,
     engines,
     files,
+    flow,
     fuzz,
     history_cells,
     history_parts,
@@ -571,6 +572,12 @@ PRIVACY = {
         "pd.isna(dtype.fill_value) or dtype.fill_value == 0",
         "True",
         containers("fill_values_of_sparse_columns_do_not_get_out"),
+    ),
+    "the certificate does not say that cells of a list decide what labels are": Fault(
+        "curator.dataset:Dataset.list_assumptions",
+        "(_UNTYPED,) * self._is_untyped",
+        "()",
+        flow("a_list_of_labels_states_that_its_cells_decide_what_it_holds[nan]"),
     ),
     "names of single records are columns beside those of a schema": Fault(
         "curator.dataset:Dataset.take_columns",
