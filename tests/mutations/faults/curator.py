@@ -563,8 +563,8 @@ PRIVACY = {
     ),
     "a certificate does not say what shares rest on": Fault(
         "curator.dataset:Dataset.list_assumptions",
-        "(*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
-        "(*inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
+        "(*shared, *inferred, *names, *ordered, *alike, *refusals)",
+        "(*inferred, *names, *ordered, *alike, *refusals)",
         clients("the_certificate_names_what_was_done"),
     ),
     "fill values of sparse columns get out": Fault(
@@ -617,8 +617,8 @@ PRIVACY = {
     ),
     "a certificate does not say that the order of a dtype is assumed to be public": Fault(
         "curator.dataset:Dataset.list_assumptions",
-        "(*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
-        "(*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))",
+        "(*shared, *inferred, *names, *ordered, *alike, *refusals)",
+        "(*shared, *inferred, *names, *alike, *refusals)",
         containers("the_order_that_a_dtype_states_is_an_assumption[pandas]"),
     ),
     "strict certificates do not say so": Fault(
@@ -629,7 +629,7 @@ PRIVACY = {
     ),
     "an error quotes a cell": Fault(
         "curator.inputs:_parse_cell",
-        "error = ValueError",
+        "error = PublicValueError",
         "raise",
         common("check_failing_fit", "sliced"),
     ),

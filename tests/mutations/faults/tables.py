@@ -1195,7 +1195,7 @@ FUNCTION = {
     ),
     "equal cells of different types are parsed once": Fault(
         "curator.cells:map_cells",
-        "set(map(type, cells)) <= _EXACT",
+        "set(map(type, cells)) <= EXACT_TYPES",
         "True",
         "tests/tables/test_texts.py::test_equal_cells_of_different_types_are_parsed_on_their_own",
     ),
