@@ -3,7 +3,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from .accounting.rounding import plain_numbers
 from .accounting.spending import report_spent_on_error
 from .accounting.units import describe_n_rows
 from .checks import in_range
+from .curator.containers import adapt
 from .curator.curator import Curator, open_curator
 from .curator.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
@@ -260,6 +261,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             If `n_samples` is below 1, or if no row can satisfy `y`, `where` and the rules.
         """
         check_is_fitted(self, "privacy_")
+        where = _read_where(where)
         if isinstance(where, pd.DataFrame):
             n_samples = len(where) if n_samples is None else n_samples
         elif n_samples is None and y is None:
@@ -403,6 +405,19 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         # Invalid rows count as absent rather than stop a fit, which would disclose them.
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _read_where(where):
+    """Return conditions, a dict or None, as they are, and a table of any library as a DataFrame."""
+    if where is None or isinstance(where, Mapping):
+        return where
+    rows = adapt(where).data
+    if isinstance(rows, pd.Series):
+        raise ValueError(
+            f"where must be a dict of conditions or a table of partial rows; got a column, "
+            f"{type(where).__name__}. Give dict(row), or column.to_frame()."
+        )
+    return rows if isinstance(rows, pd.DataFrame) else where
 
 
 @parameters

@@ -436,6 +436,8 @@ def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFram
     file.names()
     frame = pd.concat(list(file()), ignore_index=True)
     first = list_given(options)[0]
+    if frame.empty:
+        raise ValueError(f"{first} has no rows below its column names.")
     if is_parquet(first):
         return frame
     path = getattr(options, "schema", None)

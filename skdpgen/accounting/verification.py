@@ -79,7 +79,7 @@ def sign(text: str, private_key: str | bytes, password: bytes | None = None) -> 
     return jwt.api_jws.encode(text.encode(), key, algorithm=_ALGORITHM, headers=_HEADERS)
 
 
-def verify(text: str, public_key: str | bytes | None = None) -> float:
+def verify(text: str | Certificate, public_key: str | bytes | None = None) -> float:
     """Recompute ε of a certificate from its events, and check its signature.
 
     This checks the arithmetic: the stated events, under the stated relation, cost the stated ε. It
@@ -88,8 +88,8 @@ def verify(text: str, public_key: str | bytes | None = None) -> float:
 
     Parameters
     ----------
-    text : str
-        JSON from `Certificate.to_json`, or a compact JWS from `sign`.
+    text : str or Certificate
+        JSON from `Certificate.to_json`, a compact JWS from `sign`, or a fitted `privacy_`.
     public_key : str or bytes, default=None
         Ed25519 key in PEM format. If given, `text` must be signed by its private key. If None, a
         signature is not checked.
@@ -108,6 +108,7 @@ def verify(text: str, public_key: str | bytes | None = None) -> float:
         contradicts itself or lists no release; if it states another ε, μ or ρ than its events
         cost; if it is not signed by that key.
     """
+    text = text.to_json() if isinstance(text, Certificate) else text
     certificate = read_certificate(text, public_key)
     # At δ = 1/n a mechanism that publishes one random record is (0, δ)-private.
     largest = min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from ..curator.containers import adapt
+from ..curator.persons import hash_persons
 
 
 def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -> pd.DataFrame:
@@ -44,8 +45,15 @@ def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -
     for table, columns in ((about, [persons]), (rows, [persons, *([order] if order else [])])):
         if lacking := [column for column in columns if column not in table]:
             raise ValueError(f"A table has no column {lacking[0]!r}, but {list(table)}.")
-    about = about.drop_duplicates(persons).set_index(persons).add_prefix(f"{name}.")
-    rows = rows[rows[persons].isin(about.index)]
+    about = about.drop_duplicates(persons).sort_values(persons, ignore_index=True)
+    # Identifiers may be numbers in one table and texts in the other, as for fits.
+    positions = {key: i for i, key in enumerate(hash_persons(about[persons])) if key is not None}
+    keys = [positions.get(key, -1) for key in hash_persons(rows[persons])]
+    rows = rows.assign(**{persons: keys})
+    if len(rows) and max(keys) < 0:
+        raise ValueError(f"No row belongs to a person: the {persons!r} of both tables differ.")
+    rows = rows[rows[persons] >= 0]
+    about = about.drop(columns=persons).add_prefix(f"{name}.")
     rows = rows.sort_values([persons, *([order] if order else [])], kind="stable")
     by_person = rows.groupby(persons, sort=False)
     numbers = by_person.cumcount() + 1

@@ -71,7 +71,7 @@ def test_json_round_trip(name):
     cert = certificate(EVENTS[name], assumptions=("bounds are public",), reproducible=True)
     again = Certificate.from_json(cert.to_json())
     with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
-        assert verify(cert.to_json()) == cert.epsilon
+        assert verify(cert.to_json()) == verify(cert) == cert.epsilon
     assert again.to_json() == cert.to_json()
     assert again == cert
 

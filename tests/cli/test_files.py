@@ -200,3 +200,9 @@ def test_metadata_of_other_formats_is_a_schema(folder, synthesize, capsys):
     )
     assert synthesize("--seed", "0", schema="table.sql") == 0
     pd.testing.assert_frame_equal(read_made(), whole)
+
+
+def test_a_public_table_without_rows_is_named(folder, capsys):
+    (folder / "header.csv").write_text("age,job\n")
+    assert main(["schema", "header.csv"]) == 1
+    assert "header.csv has no rows below its column names" in capsys.readouterr().err

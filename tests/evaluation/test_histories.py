@@ -44,3 +44,12 @@ def test_reports_show_how_rows_follow_each_other():
     page = report(joined, joined).to_html()
     assert "previous ward" in page
     assert "patients.sex" in page
+
+
+def test_identifiers_are_numbers_in_one_table_and_texts_in_the_other():
+    as_texts = ROWS.assign(id=ROWS["id"].map("{:03d}".format))
+    joined = [join_histories({"a": PERSONS, "b": b}, persons="id") for b in (ROWS, as_texts)]
+    pd.testing.assert_frame_equal(*joined)
+    with pytest.raises(ValueError, match="No row belongs to a person: the 'id' of both tables"):
+        join_histories({"a": PERSONS, "b": ROWS.assign(id="x")}, persons="id")
+    assert not len(join_histories({"a": PERSONS, "b": ROWS[:0]}, persons="id"))

@@ -572,3 +572,10 @@ def test_warnings_of_columns_that_no_schema_declares_say_what_to_declare():
     assert "For 'visits gap', declare the bounds of 'day'." in text
     assert f"For '{since}', declare Ordered('visits.day', 'visits.left', difference=Nu" in text
     assert "For 'visits.cost'" not in text
+
+
+def test_an_error_about_one_table_names_it():
+    tables = make_tables_of(30)
+    tables["visits"] = tables["visits"][:0]
+    with pytest.raises(ValueError, match="Table 'visits': The table has no rows"):
+        fit(tables)

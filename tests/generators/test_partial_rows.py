@@ -214,3 +214,22 @@ def test_fitted_generators_take_partial_rows():
     arrays.fit(rng.uniform(size=(50, 2)))
     with pytest.raises(ValueError, match="needs a schema"):
         arrays.sample(where=where)
+
+
+def test_partial_rows_of_any_library():
+    polars = pytest.importorskip("polars")
+    table = pd.DataFrame({"job": ["nurse", "cook"] * 100, "age": [30, 40] * 100})
+    sampler = DPSWFlowSampler(20.0, n_steps=1).fit(table)
+    given = table[["job"]][:7]
+    made = sampler.sample(where=polars.from_pandas(given))
+    assert made["job"].tolist() == given["job"].tolist()
+    for column in (given["job"], given.iloc[0]):
+        with pytest.raises(ValueError, match=r"where must be a dict .*; got a column, Series"):
+            sampler.sample(3, where=column)
+
+
+def test_conditions_are_dates_as_synthetic_cells_are():
+    days = pd.date_range("2020-01-01", periods=200, freq="h", tz="Europe/Vienna")
+    sampler = DPSWFlowSampler(20.0, n_steps=1).fit(pd.DataFrame({"day": days}))
+    for day in (days[100], days[100].tz_convert("UTC"), days[100].to_pydatetime()):
+        assert set(sampler.sample(5, where={"day": day})["day"]) == {days[100]}

@@ -260,6 +260,9 @@ class Date(Column):
 
     def check_value(self, name, value, *, is_last=False):
         """Return the units of a date that a condition on the column `name` asks for."""
+        if self.zone is not None and getattr(value, "tzinfo", None) is not None:
+            # As synthetic cells are: the same moment by the clocks of the zone.
+            value = pd.Timestamp(value).tz_convert(self.zone).tz_localize(None)
         date = self._check(f"what is asked for of {name!r}", value, is_last=is_last)
         return date.astype(np.float64)
 

@@ -11,7 +11,7 @@ from ...curator.cells import CellReader
 from ...curator.dataset import Dataset
 from ...curator.histories import HistoryDataset, HistoryLayout
 from ...curator.tables import adapt_table
-from ...exceptions import FitQualityWarning, warn_caller
+from ...exceptions import FitQualityWarning, TableError, warn_caller
 from ..columns import Date, Number
 from ..format import TableFormat, declare
 from ..kind import TableKind
@@ -105,7 +105,7 @@ class JoinedTables:
         if unknown:
             raise ValueError(f"schemas names {unknown}, but the tables are {list(names)}.")
         persons, rows = parts = [
-            _OpenTable.of(name, tables[name], schemas.get(name), keys.persons, may_be_empty)
+            _open(name, tables[name], schemas.get(name), keys.persons, may_be_empty)
             # The number of persons is public, and whether any has rows is not.
             for name, may_be_empty in zip(names, (False, True), strict=True)
         ]
@@ -181,6 +181,15 @@ class _OpenTable:
         # Names of features are those of an array; here they would be of two tables.
         dataset.validate_table(SimpleNamespace(), TableFormat(schema, kind))
         return cls(name, dataset, schema, kind)
+
+
+def _open(name, table, schema, key, may_be_empty):
+    """Return one of the tables, whose name stands before errors about it."""
+    try:
+        return _OpenTable.of(name, table, schema, key, may_be_empty)
+    except TableError as error:
+        message = str(error)
+    raise TableError(f"Table {name!r}: {message}")
 
 
 def _complete(schema, dataset):

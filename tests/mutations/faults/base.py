@@ -12,6 +12,7 @@ from ..ids import (
     flow,
     muting,
     of_persons,
+    partial_rows,
     quality,
     saving,
     schema,
@@ -187,6 +188,18 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "partial rows of other libraries are taken for conditions": Fault(
+        "base:_read_where",
+        "isinstance(rows, pd.Series)",
+        "False",
+        partial_rows("partial_rows_of_any_library"),
+    ),
+    "moments are clock times of another zone": Fault(
+        "tables.columns.date:Date.check_value",
+        "pd.Timestamp(value).tz_convert(self.zone).tz_localize(None)",
+        "pd.Timestamp(value).tz_localize(None)",
+        partial_rows("conditions_are_dates_as_synthetic_cells_are"),
+    ),
     "parameters that make an array of a table are not named": Fault(
         "planning:Planning._naming_array_params",
         "are_numbers and dataset.target is None",
