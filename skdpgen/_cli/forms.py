@@ -113,7 +113,10 @@ def _write_parquet(pieces, path):
     from pyarrow import Table
     from pyarrow.parquet import ParquetWriter
 
-    tables = (Table.from_pandas(piece, preserve_index=False) for piece in pieces)
+    # Without the metadata of pandas, by which readers would choose nullable dtypes.
+    tables = (
+        Table.from_pandas(piece, preserve_index=False).replace_schema_metadata() for piece in pieces
+    )
     # All pieces have the schema of the first one.
     first = next(tables)
     with ParquetWriter(path, first.schema) as writer:

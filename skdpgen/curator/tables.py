@@ -128,6 +128,7 @@ class TableChunks(TableInParts):
         self._function = function
         self._names: list | None = None
         self.states_dtypes = getattr(function, "states_dtypes", False)
+        self.has_fixed_dtypes = getattr(function, "has_fixed_dtypes", False)
         self.are_parsed = getattr(function, "are_parsed", False)
 
     def by_person(self, column):

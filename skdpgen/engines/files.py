@@ -140,6 +140,11 @@ class TableFile:
         return self._sep
 
     @property
+    def has_fixed_dtypes(self) -> bool:
+        """Whether all chunks have the same dtypes, in which samples come back."""
+        return self._is_parquet
+
+    @property
     def are_parsed(self) -> bool:
         """Whether `parse` parses texts as the schema declares."""
         return not self._is_parquet and self._parse is not None

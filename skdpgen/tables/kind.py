@@ -75,7 +75,12 @@ class TableKind:
             dtypes = {name: hide_values(dtype) for name, dtype in stated.items()}
             dtypes = {name: dtype for name, dtype in dtypes.items() if dtype is not None}
             read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
-            listed = {n: dtype for n, dtype in read.items() if _takes_order(schema.get(n), dtype)}
+            # Parts list categories of their own.
+            listed = {
+                n: dtype
+                for n, dtype in read.items()
+                if not dataset.is_in_parts and _takes_order(schema.get(n), dtype)
+            }
         return cls(names, dtypes, label, dataset.container, y and y.container, listed)
 
     def without_dtypes(self, names):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent
@@ -321,3 +322,30 @@ def test_verify_prints_a_screen_or_all_or_json(tmp_path, monkeypatch, capsys):
     assert found["epsilon"] == certificate.epsilon
     assert found["certificate"] == json.loads(certificate.to_json())
     assert not found["is_signed"]
+
+
+def test_types_of_parquet_files_come_back(folder):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2020-01-01", "us") + rng.integers(0, 90, 300) * np.timedelta64(1, "D")
+    table = pa.table(
+        {
+            "bytes": pa.array(rng.integers(0, 9, 300), pa.uint8()),
+            "whole": pa.array(rng.integers(0, 90, 300), pa.int32()),
+            "share": pa.array(rng.random(300), pa.float32()),
+            "job": pa.array(rng.choice(["nurse", "cook"], 300)).dictionary_encode(),
+            "text": pa.array(rng.choice(["a", "b"], 300)),
+            "day": pa.array(days.astype("M8[D]")),
+            "at": pa.array(days),
+        }
+    )
+    parquet.write_table(table, "typed.parquet")
+    given = ["--epsilon", "20", "--output", "made", "--quiet"]
+    assert main(["synthesize", "typed.parquet", *given]) == 0
+    made = parquet.read_schema("made/synthetic.parquet")
+    for field in table.schema:
+        if pa.types.is_dictionary(field.type):
+            assert pa.types.is_dictionary(made.field(field.name).type)
+        else:
+            # Arrow writes pandas' strings as large ones.
+            assert str(made.field(field.name).type).removeprefix("large_") == str(field.type)

@@ -1,7 +1,7 @@
 """Faults in engines."""
 
 from ..fault import Fault
-from ..ids import command_line, containers, engines, files, secrets
+from ..ids import command_line, containers, engines, files, outputs, secrets
 
 PRIVACY = {
     "rows of a person are bounded within partitions": Fault(
@@ -55,6 +55,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "types of Parquet files are lost": Fault(
+        "engines.files:TableFile.has_fixed_dtypes",
+        "self._is_parquet",
+        "False",
+        outputs("types_of_parquet_files_come_back"),
+    ),
     "an index of Parquet is lost": Fault(
         "engines.files:_read_arrow",
         "data.to_pandas(types_mapper=find_pandas_dtype, ignore_metadata=True)",
