@@ -48,7 +48,8 @@ def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -
     about = about.drop_duplicates(persons).sort_values(persons, ignore_index=True)
     # Identifiers may be numbers in one table and texts in the other, as for fits.
     positions = {key: i for i, key in enumerate(hash_persons(about[persons])) if key is not None}
-    keys = [positions.get(key, -1) for key in hash_persons(rows[persons])]
+    hashed = hash_persons(rows[persons])
+    keys = [-1 if key is None else positions.get(key, -1) for key in hashed]
     rows = rows.assign(**{persons: keys})
     if len(rows) and max(keys) < 0:
         raise ValueError(f"No row belongs to a person: the {persons!r} of both tables differ.")
