@@ -138,7 +138,7 @@ def test_declared_rules_hold_within_and_across_tables():
 
 def test_orders_of_undeclared_columns_hold_and_fits_are_saved(tmp_path):
     schemas = {name: Schema({}, rules) for name, rules in WITHIN.items()}
-    sampler, drawn = draw(TABLES, 3.0, schemas=schemas, rules=ACROSS)
+    sampler, drawn = draw(TABLES, 1.0, schemas=schemas, rules=ACROSS)
     check_orders(drawn)
     names = {"rows.out since rows.day", "rows.day - persons.born", "persons.limit - rows.use"}
     assert names < set(sampler.schema_report_.index)

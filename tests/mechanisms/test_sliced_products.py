@@ -7,6 +7,7 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 
+from skdpgen.exceptions import SpentError
 from skdpgen.privacy import (
     Curator,
     NoiseSource,
@@ -117,7 +118,7 @@ def test_rows_that_are_not_finite_add_nothing():
     "function", [lambda x: (x[:1, :1], lambda c: c), lambda x: (1 / 0, lambda c: c)]
 )
 def test_functions_that_give_other_shapes_are_refused_whatever_the_rows(function):
-    with pytest.raises(ValueError, match="on a public row of zeros it does not"):
+    with pytest.raises(SpentError, match="on a public row of zeros it does not"):
         release(rows(), ones, function=function)
 
 

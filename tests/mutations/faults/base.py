@@ -232,7 +232,7 @@ FUNCTION = {
     ),
     "a column is named for all its causes": Fault(
         "quality:Findings.list_lines",
-        "named |= {name for name, _ in _quote(details)}",
+        "named |= {*new}",
         "pass",
         quality("a_column_is_named_for_its_worst_cause_alone"),
     ),

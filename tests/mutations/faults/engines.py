@@ -38,7 +38,7 @@ PRIVACY = {
         "curator.partitions:merge_sums",
         "return None",
         "continue",
-        engines("a_failure_after_a_release_says_what_was_spent"),
+        engines("a_failure_after_a_release_says_what_is_charged"),
     ),
     "files of a table have columns of other types": Fault(
         "engines.files:TableFile._read_schema",
