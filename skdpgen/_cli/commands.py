@@ -11,8 +11,9 @@ from ..curator.texts import PLAIN
 from ..tables.schema import Schema
 from .exits import BAD_RESULT
 from .outputs import check_outputs, replaced
+from .public_tables import read_public
 from .runs import find_unit, make_generator
-from .tables import list_rules, read_declared, read_public, read_types
+from .tables import list_rules, read_declared, read_types
 
 # Generated rows of an audit.
 _AUDIT_ROWS = 1000

@@ -15,7 +15,8 @@ from ..tables.histories.joining import join_names
 from ..tables.rules.rules import Unique
 from ..tables.schema import Schema
 from .outputs import check_outputs, check_suffix, replaced
-from .tables import list_rules, read_beside, read_pairs, read_public, read_rules, read_schema
+from .public_tables import read_public
+from .tables import list_rules, read_beside, read_pairs, read_rules, read_schema
 
 # Options by which synthetic rows differ from those that they are compared with.
 _MADE: dict = {"sep": None, "sheet": None, "header": "yes", "drop": [], "na_values": []}

@@ -5,21 +5,20 @@ A fit runs Dataset → Format → Plan → Curator → Release. `Dataset.of` ada
 a format and a plan follow from the public facts; `open_curator` takes the rows.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from pandas.api.extensions import ExtensionArray, ExtensionDtype
-from pandas.api.types import is_string_dtype
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_feature_names, _check_n_features, column_or_1d
+from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from ..accounting.plan import Plan
 from ..exceptions import TableError, warn_of_index
 from .cells import CellReader, FrameCells
-from .containers import Container, adapt, adapt_column, as_objects, read_frame, take_names
-from .inputs import check_labels, check_length, check_order, check_rows
+from .containers import Container, adapt, adapt_column, read_frame, take_names
+from .dtypes import list_text_columns
+from .inputs import check_labels, check_order, check_rows
+from .labels import Label, join_label
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_persons
 from .tables import TableInParts, adapt_table
 
@@ -34,36 +33,6 @@ _READ_ALIKE = (
 _FOUND_NAMES = "the names of columns of records, which are those that any record has, are public"
 
 _UNTYPED = "whether y, a list without a dtype, holds numbers or classes is public"
-
-
-@dataclass(frozen=True)
-class Label:
-    """Public facts about `y`.
-
-    Attributes
-    ----------
-    name : object
-        The name of a Series.
-    dtype : dtype or None
-        As the container states it; None for a list.
-    read_dtype : dtype or None
-        As it is read: see `adapt`.
-    container : Container
-    """
-
-    name: object
-    dtype: object
-    read_dtype: object
-    container: Container
-
-    @classmethod
-    def of(cls, y) -> "Label":
-        """Return the public facts about labels or numbers."""
-        y, container, dtypes = adapt_column(y)
-        if isinstance(y, pd.DataFrame) and len(y.columns):
-            y = y.iloc[:, 0]
-        name, dtype = getattr(y, "name", None), dtypes[0] if dtypes else None
-        return cls(name, dtype, getattr(y, "dtype", None), container)
 
 
 class Dataset:
@@ -356,7 +325,7 @@ class Dataset:
         else:
             if reset:
                 warn_of_index(X, persons)
-            head, table = X, X if y is None else _join_label(X, y, format.kind.label)
+            head, table = X, X if y is None else join_label(X, y, format.kind.label)
             cells, n_rows = read(table), len(table)
             format.check_held(table)
             format.check_dtypes(table)
@@ -364,7 +333,7 @@ class Dataset:
             _check_feature_names(estimator, head, reset=True)
         _check_n_features(estimator, head, reset=reset)
         self._ordered = [] if format.kind is None else format.kind.ordered
-        self.reader = format.make_reader(_list_text_columns(X, table))
+        self.reader = format.make_reader(list_text_columns(X, table))
         self._hold(cells, None, persons, n_rows)
         return self
 
@@ -472,36 +441,3 @@ def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:
     if not strict:
         valid = "all cells of X, which is of dtype object, are numbers: others"
     return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
-
-
-def _join_label(X, y, name):
-    """Return a table with labels as a column of it."""
-    # A list has no dtype: NumPy would choose one by the labels.
-    y = adapt(as_objects(y) if isinstance(y, list | tuple) else y).data
-    # By position, as all labels: `check_order` has refused another order of the same index.
-    y = y.array if isinstance(y, pd.Series) else y
-    if not isinstance(y, ExtensionArray):
-        y = column_or_1d(y, warn=True)
-    check_length(y, len(X))
-    # pandas would choose a dtype by the labels, if all of them are dates.
-    dtype = object if y.dtype == object else None
-    return X.assign(**{name: pd.Series(y, index=X.index, dtype=dtype)})
-
-
-def _list_text_columns(X, head) -> Sequence[str] | None:
-    """Return the columns that hold texts whatever the cells are; None if all are parsed already.
-
-    Columns of objects are none of them: readers of parts leave texts in one and numbers in another.
-    """
-    if getattr(X, "are_parsed", False):
-        return None
-    if not getattr(X, "states_dtypes", True):
-        return ()
-    return tuple(name for name, dtype in head.dtypes.items() if _is_text(dtype))
-
-
-def _is_text(dtype):
-    """Whether a dtype, or that of its categories, holds texts only, unlike objects."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        dtype = dtype.categories.dtype
-    return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)

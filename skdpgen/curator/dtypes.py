@@ -2,10 +2,13 @@
 """Dtypes of private columns: those of Arrow as pandas, their refusals, and samples in them."""
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionDtype
+from pandas.api.types import is_string_dtype
 
 from ..exceptions import TableError
 from .record_functions import call_quietly
@@ -233,3 +236,22 @@ def _to_arrow(column, dtype):
             column = column.map(lambda c: None if pd.isna(c) else Decimal(f"{c:.{places}f}"))
         cells = pa.array(column, from_pandas=True).cast(arrow_type)
     return pd.Series(pd.arrays.ArrowExtensionArray(cells), column.index, name=column.name)
+
+
+def list_text_columns(X, head) -> Sequence[str] | None:
+    """Return the columns that hold texts whatever the cells are; None if all are parsed already.
+
+    Columns of objects are none of them: readers of parts leave texts in one and numbers in another.
+    """
+    if getattr(X, "are_parsed", False):
+        return None
+    if not getattr(X, "states_dtypes", True):
+        return ()
+    return tuple(name for name, dtype in head.dtypes.items() if _is_text(dtype))
+
+
+def _is_text(dtype):
+    """Whether a dtype, or that of its categories, holds texts only, unlike objects."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)

@@ -19,9 +19,9 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._muting import muted, raised
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, PublicTypeError, PublicValueError
-from .cells import encode_levels, find_ambiguous
 from .containers import adapt_column, as_array, as_objects
 from .dtypes import check_dtype
+from .names import encode_levels, find_ambiguous
 from .record_functions import call_quietly
 from .texts import is_writable
 

@@ -20,9 +20,10 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from .._muting import muted
-from .cells import EXACT_TYPES, list_cells, map_cells, name_cell, read_cell
+from .cells import list_cells, read_cell
 from .containers import adapt_column, as_objects
 from .inputs import check_order
+from .names import EXACT_TYPES, map_cells, name_cell
 from .record_functions import call_quietly
 from .texts import MISSING_TEXTS, PLAIN
 
@@ -35,8 +36,7 @@ NO_IDENTIFIER = (
 # have a comma, 7 is written as 7,0 beside a missing one; elsewhere commas part thousands.
 _WHOLE = re.compile(r"([+-]?)0*(\d+)(\.0*|,0{0,2})?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.0*)?", re.ASCII)
-# Digits of the longest whole number that Python writes.
-_DIGITS = 4300
+_DIGITS = 4300  # of the longest number that Python writes
 
 
 class Persons:
@@ -77,10 +77,8 @@ class Persons:
 
     def __init__(self, persons, *, may_be_none: bool = False):
         self._codes: dict[str, int] = {}
-        codes = []
-        # A callable gives the identifiers of all chunks, in the first reading of these.
-        for chunk in persons() if callable(persons) else [persons]:
-            codes.append(self._encode(chunk, lambda name: len(self._codes)))
+        chunks = persons() if callable(persons) else [persons]
+        codes = [self._encode(chunk, lambda name: len(self._codes)) for chunk in chunks]
         self.codes = np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
         self.n_rows, self.n_persons = len(self.codes), len(self._codes)
         self.names = list(self._codes)
@@ -295,8 +293,7 @@ def check_persons(X, persons) -> None:
 def _factorize(persons):
     """Return names of the identifiers, and each row's position among them, -1 for missing.
 
-    Some may be None, and some equal. Equal identifiers of one dtype are named once. Objects of
-    several types are named first: a large float equals a whole number that it may not stand for.
+    Some names may be None, and some equal.
     """
     persons = adapt_column(persons).data
     if isinstance(persons, str) or not hasattr(persons, "__len__"):
@@ -307,9 +304,9 @@ def _factorize(persons):
     if getattr(persons, "ndim", 1) != 1 or hasattr(persons, "columns"):
         raise ValueError("persons must be 1-dimensional: one identifier for each row of X.")
     if not isinstance(persons, np.ndarray | pd.Series | pd.Index | ExtensionArray):
-        # NumPy would choose the dtype of a list by its cells.
         persons = as_objects(list(persons))
     with muted():
+        # Objects of several types are named first: a large float equals a number that it is not.
         is_plain = persons.dtype != object or EXACT_TYPES.issuperset(map(type, persons))
         factorized = call_quietly(pd.factorize, persons) if is_plain else None
         if factorized is not None:
@@ -396,9 +393,8 @@ def hash_persons(persons) -> list[int | None]:
     Each is hashed on its own.
     """
     positions, names = _factorize(persons)
-    # The last is that of rows without an identifier.
-    hashes = [*(None if name is None else hash_name(name) for name in names), None]
-    return [hashes[position] for position in positions.tolist()]
+    hashes = [None if name is None else hash_name(name) for name in names]
+    return [hashes[i] if i >= 0 else None for i in positions.tolist()]
 
 
 def hash_rows(cells: np.ndarray) -> np.ndarray:

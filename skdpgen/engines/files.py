@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..curator.cells import name_cell, read_column
+from ..curator.cells import read_column
 from ..curator.dtypes import find_pandas_dtype, read_frame
+from ..curator.names import name_cell
 from ..curator.partitions import PartitionedTable
 from ..curator.tables import iter_quietly
 from ..curator.texts import PLAIN, read_text

@@ -12,7 +12,7 @@ from dp_accounting import DpEvent, NonPrivateDpEvent
 from scipy.stats import norm
 
 from ..accounting.events import ThresholdDpEvent
-from ..curator.cells import count_names
+from ..curator.names import count_names
 from ..curator.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
 from ..registry import savable

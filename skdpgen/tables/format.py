@@ -9,8 +9,9 @@ import pandas as pd
 import torch
 
 from ..arrays.kind import find_positions
-from ..curator.cells import CellReader, find_ambiguous
+from ..curator.cells import CellReader
 from ..curator.dataset import Dataset
+from ..curator.names import find_ambiguous
 from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
 from ..format import Format

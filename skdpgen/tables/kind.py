@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from ..arrays.kind import find_integer_range
-from ..curator.cells import name_cell, read_cell
+from ..curator.cells import read_cell
 from ..curator.containers import PANDAS, Container
 from ..curator.dtypes import cast, hide_values
+from ..curator.names import name_cell
 from ..curator.texts import PLAIN
 from ..registry import savable
 from .columns import Category, Number, Ordinal

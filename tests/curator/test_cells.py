@@ -22,9 +22,6 @@ from skdpgen.curator.cells import (
     UNREADABLE,
     CellReader,
     FrameCells,
-    encode_levels,
-    find_ambiguous,
-    name_cell,
     read_cell,
     read_column,
     read_numbers,
@@ -32,6 +29,7 @@ from skdpgen.curator.cells import (
 from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.inputs import check_labels
+from skdpgen.curator.names import encode_levels, find_ambiguous, name_cell
 from skdpgen.curator.partitions import PartitionedTable
 from skdpgen.curator.tables import TableChunks
 from skdpgen.curator.texts import MISSING_TEXTS, PLAIN, TextStyle

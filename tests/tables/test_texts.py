@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from skdpgen.curator.cells import map_cells
+from skdpgen.curator.names import map_cells
 from skdpgen.curator.texts import MISSING_TEXTS, PLAIN, TextStyle
 from skdpgen.tables import Category, Date, Number, Ordinal, Schema
 from skdpgen.tables.columns.texts import parse_cells

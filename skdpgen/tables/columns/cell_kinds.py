@@ -9,7 +9,7 @@ from functools import partial
 import pandas as pd
 
 from ...checks import list_names
-from ...curator.cells import map_cells
+from ...curator.names import map_cells
 from ...curator.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
 from ...quality import warn_of_columns, warn_of_fit
 from ..inference.ranges import find_clear

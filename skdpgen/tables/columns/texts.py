@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ...curator.cells import map_cells, name_cell
 from ...curator.containers import as_objects
+from ...curator.names import map_cells, name_cell
 from ...curator.texts import BLANK_TEXTS, PLAIN, read_text
 from .cells import find_present, read_date, read_number
 from .values import MAX_UNITS

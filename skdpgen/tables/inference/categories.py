@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from ...curator.cells import name_cell
+from ...curator.names import name_cell
 from ...curator.texts import is_writable
 from ...exceptions import TableError
 from ..columns.cells import find_present

@@ -238,7 +238,7 @@ PRIVACY = {
         cells("dates_that_readers_take_for_numbers_are_the_same_days"),
     ),
     "levels are found by their text alone": Fault(
-        "curator.cells:_encode_level",
+        "curator.names:_encode_level",
         "named.get(_find_key(cell, levels), -1)",
         "-1",
         cells("levels_are_found_by_value"),
@@ -640,7 +640,7 @@ PRIVACY = {
         chunks("the_certificate_assumes_what_cannot_be_seen_of_a_function"),
     ),
     "texts of objects are codes": Fault(
-        "curator.dataset:_is_text",
+        "curator.dtypes:_is_text",
         "is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)",
         "is_string_dtype(dtype)",
         cells("one_cell_changes_nothing_for_other_records[code-mixed]"),

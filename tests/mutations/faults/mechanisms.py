@@ -493,7 +493,7 @@ PRIVACY = {
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
     ),
     "a frequent value is named by other cells": Fault(
-        "curator.cells:count_short_names",
+        "curator.names:count_short_names",
         "counts = count_names(cells)",
         "counts = count_names(sorted(Counter(cells).elements(), key=str))",
         counts("a_record_adds_one_to_one_count_of_a_column"),

@@ -171,7 +171,7 @@ PRIVACY = {
         table_encoder("texts_in_place_of_values_are_refused_where_the_source_states_them"),
     ),
     "a bad cell makes others missing": Fault(
-        "curator.cells:map_cells",
+        "curator.names:map_cells",
         "{cell: function(cell) for cell in distinct}",
         '{cell: function(None if "Smith" in distinct else cell) for cell in distinct}',
         inference("cells_are_read_one_by_one"),
@@ -1194,7 +1194,7 @@ FUNCTION = {
         "tests/tables/test_identifiers.py::test_batches_go_on",
     ),
     "equal cells of different types are parsed once": Fault(
-        "curator.cells:map_cells",
+        "curator.names:map_cells",
         "set(map(type, cells)) <= EXACT_TYPES",
         "True",
         "tests/tables/test_texts.py::test_equal_cells_of_different_types_are_parsed_on_their_own",
