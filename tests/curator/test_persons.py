@@ -3,7 +3,6 @@
 import datetime
 import math
 import pickle
-import time
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -704,11 +703,9 @@ def test_identifiers_are_the_same_whatever_is_beside_them():
     "cell", [np.timedelta64(5), Unhashed(7), [1], Decimal("1e10000000")], ids=repr
 )
 def test_cells_that_have_no_name_are_nobodys(cell):
-    """They end no fit, and take no time: others could see that one is there."""
-    start = time.process_time()
+    """They end no fit, which others could see."""
     assert Persons(as_objects([7, cell, "b", cell])).codes.tolist() == [0, -1, 1, -1]
     assert Persons([7, cell]).n_persons == 1
-    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Vienna"])

@@ -357,11 +357,8 @@ PRIVACY = {
     ),
     "rows of a person are bounded within chunks": Fault(
         "curator.persons:Persons.__init__",
-        "codes.append(self._encode(chunk, lambda name: len(self._codes)))",
-        """
-        self._codes = {}
-        codes.append(self._encode(chunk, lambda name: len(self._codes)))
-        """,
+        "self._encode(chunk, lambda name: len(self._codes))",
+        "(self._codes.clear(), self._encode(chunk, lambda name: len(self._codes)))[1]",
         persons("chunks_of_identifiers_are_the_same_as_all_of_them"),
     ),
     "who comes later is the first person": Fault(
@@ -485,7 +482,7 @@ PRIVACY = {
             return None
         """,
         "pass",
-        chunks("invalid_identifiers_concern_their_row_alone"),
+        persons("floats_that_may_be_rounded_are_nobodys"),
     ),
     "short floats are read as long ones": Fault(
         "curator.persons:_is_exact",
