@@ -8,9 +8,14 @@ import secrets
 
 import pytest
 import torch
+from hypothesis import settings
 
 from skdpgen.accounting import accountants
 from skdpgen.learners.training import descend_to_noise
+
+# The same cases in each run; ``-m slow`` looks for others in tests/fuzz.
+settings.register_profile("fixed", derandomize=True)
+settings.load_profile("fixed")
 
 
 def pytest_addoption(parser):

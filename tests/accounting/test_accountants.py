@@ -614,7 +614,7 @@ def test_noise_over_clip_of_gradients_under_replace_one(n, batch, T, epsilon, le
 # --- composition ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None)
 @given(
     d=st.integers(1, 300),
     k=st.integers(1, 300),

@@ -397,7 +397,7 @@ def test_dates_that_readers_take_for_numbers_are_the_same_days(date_format):
         assert [read_cell(form, style) for form in forms] == [day] * 3, written
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63))
 def test_numbers_are_those_that_pandas_reads(number):
     texts = [repr(number), "0.5"]
@@ -405,7 +405,7 @@ def test_numbers_are_those_that_pandas_reads(number):
     assert read_numbers(texts)[0] == expected == read_numbers(texts[:1])[0]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.text(max_size=6) | st.sampled_from(CELLS), min_size=1, max_size=8))
 def test_a_cell_is_read_as_it_is_alone(cells):
     array = np.empty((len(cells), 1), dtype=object)

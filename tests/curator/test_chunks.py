@@ -147,7 +147,7 @@ def test_a_source_may_write_each_chunk_where_the_last_one_was(has_persons, size)
     np.testing.assert_array_equal(np.concatenate([m.argmax(axis=1) for _, m in blocks]), y)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc-"), st.integers(0, 3)), min_size=1, max_size=40),
     st.lists(st.tuples(st.sampled_from("abcd-"), st.integers(0, 4)), max_size=60),

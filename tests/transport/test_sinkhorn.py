@@ -432,7 +432,7 @@ def test_kinds_and_dtypes_of_losses(loss):
     assert array.shape == (2,)
 
 
-@settings(deadline=None, max_examples=25, derandomize=True)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(1, 8), st.integers(1, 8), st.floats(-2, 3), st.integers(0, 10))
 def test_duality(n, m, exponent, seed):
     # At the optimum the primal and the dual objective agree, which proves both optimal.
