@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The plan of a fit: data formats, shares of the budget and previews, from public numbers only."""
 
-import contextlib
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sklearn.base import clone
@@ -107,8 +105,13 @@ class Planning(TakesSpecifications):
             format = self._make_table_format(schema, TableKind.of(schema, dataset))
             return format, dataset.validate_table(self, format)
         kind = ArrayKind.of(dataset, has_classes=self.classes is not None)
-        with self._naming_array_params(dataset):
+        failure = None
+        try:
             dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
+        except (TypeError, ValueError) as error:
+            failure = self._name_array_params(error, dataset)
+        if failure is not None:  # raised outside of except: it carries no other error
+            raise failure
         if self.y_bounds is not None and dataset.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
@@ -131,25 +134,17 @@ class Planning(TakesSpecifications):
         is_array = self._resolve_spec("release").needs_columns or self._list_array_params()
         return "private" if _has_names(dataset) and not is_array else None
 
-    @contextlib.contextmanager
-    def _naming_array_params(self, dataset: Dataset) -> Iterator[None]:
-        """Add to errors about a table in memory which parameters make it an array."""
+    def _name_array_params(self, error: Exception, dataset: Dataset) -> Exception:
+        """Return an error that says which parameters make an array of a table in memory."""
         names = self._list_array_params() if is_one_of(self.schema, ("auto",)) else []
         are_numbers = all(getattr(dtype, "kind", "O") in "iufb" for dtype in dataset.dtypes)
         if not names or not _has_names(dataset) or (are_numbers and dataset.target is None):
-            yield
-            return
-        try:
-            yield
-            return
-        except (TypeError, ValueError) as error:
-            restated = restate(
-                error,
-                f"{error} X is a table, and taken for an array because {list_names(names)} is set: "
-                "leave it at its default, and declare levels and bounds by schema=Schema(...).",
-            )
-        # Raised outside of except: it carries no other error.
-        raise restated
+            return error
+        return restate(
+            error,
+            f"{error} X is a table, and taken for an array because {list_names(names)} is set: "
+            "leave it at its default, and declare levels and bounds by schema=Schema(...).",
+        )
 
     def _list_array_params(self) -> list[str]:
         """List the parameters that are not at their defaults, and that only arrays have."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Releases of growing data, period by period, within one privacy budget."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
@@ -14,7 +13,7 @@ from .accounting.plan import Plan, Terms
 from .curator.curator import open_curator
 from .curator.dataset import Dataset
 from .curator.record_functions import RecordFunction, clears_frames
-from .exceptions import FitQualityWarning
+from .exceptions import FitQualityWarning, warn_caller
 from .mechanisms.noise import NoiseSource
 from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_tables
 from .mechanisms.tables import Tables
@@ -234,11 +233,10 @@ def _warn_of_missing(tables, n_records):
     # Earlier releases hold the missing rows; numbers of rows by period are private.
     count, std = tables.count_records()
     if count - n_records > _BEYOND_NOISE * std:
-        warnings.warn(
+        warn_caller(
             f"X has {n_records:,} rows, and about {count:,.0f} ± {2 * std:,.0f} records were "
             "released so far: rows of earlier periods are missing, and later updates keep a part "
             "of this error. Start a new stream with the rows of all periods, pd.concat([january, "
             "february]); its certificate composes with this one.",
             FitQualityWarning,
-            stacklevel=4,
         )

@@ -135,9 +135,9 @@ class TableOptions:
     def count(self) -> int:
         """Return the number of rows, or of persons, which is public."""
         # A table of an engine counts itself; of the cells of a file, persons alone are read.
+        names = [] if self.persons is None else [self.persons]
         plain = open_table(
-            self._options,
-            lambda texts: texts.assign(**{n: self._parse(texts[n]) for n in [self.persons] if n}),
+            self._options, lambda texts: texts.assign(**{n: self._parse(texts[n]) for n in names})
         )
         table = adapt_table(plain if self.rows is self.file else self.rows)
         if self.persons is not None:

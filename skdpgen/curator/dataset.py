@@ -88,6 +88,7 @@ class Dataset:
     ):
         check_order(X, y, "y")
         X, self._container, self.dtypes = adapt(X)
+        self._person_column = persons if isinstance(persons, str) else None
         if persons is not None:
             X, persons = self._split_persons(X, persons)
         # In a list, so that whoever takes the rows can also remove them here.
@@ -105,7 +106,6 @@ class Dataset:
         self.classes: np.ndarray | None = None
         self.has_number = self._is_inferred = False
         self._ordered: list = []
-        self._person_column: str | None = None
         self._has_found_names = self._is_untyped = False
         # An array of objects may hold any cells; `list_refusals` states what this means.
         self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
@@ -140,9 +140,7 @@ class Dataset:
             If the identifiers of persons cannot belong to the rows.
         """
         options = {"target": target, "max_rows": max_rows, "may_be_empty": may_be_empty}
-        dataset = cls(adapt_table(X), y, persons, **options)
-        dataset._person_column = persons if isinstance(persons, str) else None
-        return dataset
+        return cls(adapt_table(X), y, persons, **options)
 
     # A pickle or a copy would be a second place with private rows, outside of the curator's
     # control.

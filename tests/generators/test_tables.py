@@ -987,8 +987,9 @@ def test_parameters_that_make_an_array_of_a_table_are_named(params, target):
     table = pd.DataFrame({"text": ["a", "b"] * 50, "x": np.arange(100) / 100})
     (name,) = params
     match = f"taken for an array because {name} is set: leave it at its default"
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ValueError, match=match) as named:
         DPSWFlowSampler(1.0, 1e-3, **params).fit(table, target=target)
+    assert named.value.__context__ is named.value.__cause__ is None
     # Another error of an array of numbers has nothing to do with it.
     with pytest.raises(ValueError, match="one entry for each row") as raised:
         DPSWFlowSampler(1.0, 1e-3, **params).fit(table[["x"]], ["a"] * 9)

@@ -201,7 +201,7 @@ FUNCTION = {
         partial_rows("conditions_are_dates_as_synthetic_cells_are"),
     ),
     "parameters that make an array of a table are not named": Fault(
-        "planning:Planning._naming_array_params",
+        "planning:Planning._name_array_params",
         "are_numbers and dataset.target is None",
         "True",
         tables("parameters_that_make_an_array_of_a_table_are_named[params0-text]"),
