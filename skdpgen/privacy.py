@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public names of accounting, mechanisms, the curator, audits and federated sums."""
+"""Public names of accounting, mechanisms, the curator and audits."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from .accounting.composition import compose
 from .accounting.directions import sensitivity_bound, sensitivity_law
 from .accounting.events import (
     DiameterGaussianDpEvent,
-    SharedGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
 )
@@ -55,9 +54,6 @@ if TYPE_CHECKING:
     from .auditing.fits import FitAudit, audit_fit
     from .auditing.releases import AuditReport, audit
     from .engines.files import TableFile
-    from .federated.fit import FederatedFit
-    from .federated.secure_aggregation import Aggregator, Client, MaskedUpdate
-    from .federated.sharing import Sharing
     from .forecasts import preview_tables
     from .looks import InferredSchema, infer_schema
 
@@ -68,11 +64,6 @@ _LEAVES = {
     "ReleaseAudit": "auditing.base",
     "audit": "auditing.releases",
     "audit_fit": "auditing.fits",
-    "Aggregator": "federated.secure_aggregation",
-    "Client": "federated.secure_aggregation",
-    "FederatedFit": "federated.fit",
-    "MaskedUpdate": "federated.secure_aggregation",
-    "Sharing": "federated.sharing",
     "TableFile": "engines.files",
     "InferredSchema": "looks",
     "infer_schema": "looks",
@@ -103,12 +94,7 @@ __all__ = [  # noqa: RUF022
     "ReleaseAudit",
     "audit",
     "audit_fit",
-    # Federated sums and files.
-    "Aggregator",
-    "Client",
-    "FederatedFit",
-    "MaskedUpdate",
-    "Sharing",
+    # Files.
     "TableFile",
     # Calibration and composition.
     "calibrate_gaussian",
@@ -120,7 +106,6 @@ __all__ = [  # noqa: RUF022
     "sliced_gaussian_epsilon",
     # Events.
     "DiameterGaussianDpEvent",
-    "SharedGaussianDpEvent",
     "SlicedGaussianDpEvent",
     "ThresholdDpEvent",
     # Plans.

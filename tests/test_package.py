@@ -51,9 +51,9 @@ IMPORTS = [
     "skdpgen.base.BaseGenerator",
     "from skdpgen import *; DPSWFlowSampler(epsilon=2.0)",
     "import skdpgen.privacy; skdpgen.privacy.Curator; "
-    "leaves = ('auditing', 'federated', 'engines.files'); "
+    "leaves = ('auditing', 'engines.files'); "
     "assert not {f'skdpgen.{leaf}' for leaf in leaves} & {*sys.modules}; "
-    "skdpgen.privacy.audit_fit, skdpgen.privacy.FederatedFit",
+    "skdpgen.privacy.audit_fit, skdpgen.privacy.TableFile",
     "import skdpgen.auditing; assert callable(skdpgen.audit)",
     "from skdpgen import DPSWFlowSampler; "
     "others = {'autodp', 'mpmath', 'matplotlib', 'ot', 'dask', 'pyspark', 'polars', 'duckdb'}; "
@@ -140,7 +140,7 @@ def _find_imports(name, path, below):
     return found & below.keys() - {name, "skdpgen"}
 
 
-LEAVES = ("_cli", "auditing", "engines", "evaluation", "federated", "testing")
+LEAVES = ("_cli", "auditing", "engines", "evaluation", "testing")
 LEAVES += ("forecasts", "inference", "looks", "streams")
 FITS = """
 import sys

@@ -21,7 +21,6 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from .events import (
     MAX_COUNT,
     DiameterGaussianDpEvent,
-    SharedGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
 )
@@ -42,7 +41,6 @@ _KNOWN = {
         RepeatAndSelectDpEvent,
         SampledWithoutReplacementDpEvent,
         SelfComposedDpEvent,
-        SharedGaussianDpEvent,
         SlicedGaussianDpEvent,
         ThresholdDpEvent,
     )
@@ -67,9 +65,6 @@ _MEMBERS = {
     "n_classes": whole(),
     "beside": number("a number of at least 0", lambda given: given >= 0),
     "delta": number("a number in [0, 1)", lambda given: 0 <= given < 1),
-    "n_clients": whole(),
-    "n_dropouts": whole(least=0),
-    "n_colluding": whole(least=0),
     "mean": number("a number of at least 1", lambda given: given >= 1),
     "shape": number("a number of at least 0", lambda given: given >= 0),
     "event": ANY,

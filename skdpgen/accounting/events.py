@@ -32,9 +32,6 @@ from ..exceptions import PlanError
 
 # More repetitions would take too long to price.
 MAX_COUNT = 10**7
-# Least standard deviation of a share of noise, in units of the grid: by the proof in
-# `SharedGaussianDpEvent` the divergence from a Gaussian is then below 10^-1000.
-LEAST_SHARE = 16.0
 
 
 @attrs.frozen
@@ -129,63 +126,6 @@ class ThresholdDpEvent(dp_accounting.DpEvent):
     delta: float
 
 
-@attrs.frozen
-class SharedGaussianDpEvent(dp_accounting.DpEvent):
-    """Gaussian release of whole numbers, to which each of several clients adds a share of noise.
-
-    At least K - D of K clients stay, and at most A of these reveal their noise. So the shares of
-    at least m = K - D - A clients are secret. Each is round(G_i), G_i ~ N(0, s²), in units of the
-    grid, with m·s² ≥ σ². The contributions of other clients are known, or are more noise, which is
-    post-processing.
-
-    A sum N of rounded Gaussians is not a rounded Gaussian. Let N* be the rounded sum of all G_i
-    and of m - 1 numbers that are uniform on [-1/2, 1/2]. For a whole number S, S + N* is
-    round(S + ΣG_i + ΣU_i): a post-processing of the Gaussian mechanism, whose guarantee it has.
-    Both laws are nearly the same. With μ_k the law of a sum of k such uniform numbers, and φ_v the
-    density of N(0, v), P(N* = n) = ∫ φ_{ms²}(n - w) dμ_m(w). For one share, P(round(G) = n) is the
-    same integral, with m = 1. From k shares to k + 1, given w and u,
-
-        Σ_j φ_{ks²}(j - w) φ_{s²}(n - j - u) = φ_{(k+1)s²}(n - w - u) · Σ_j φ_v(j - x),
-
-    where v = s²k/(k+1), and x follows from n, w and u. By Poisson's summation formula the last sum
-    is 1 + 2 Σ_j exp(-2π²v j²) cos(2πjx), j ≥ 1, which is within 1 ± θ_k. So P(N = n) is within
-    Π_k (1 ± θ_k), and so within e^±τ, of P(N* = n), τ = -Σ_k log(1 - θ_k). For d numbers, ε(δ)
-    becomes 2dτ + ε(e^-dτ δ). Shares have s ≥ 16 (`LEAST_SHARE`), by which τ < 10^-1000 for any m:
-    the cost equals that of a `GaussianDpEvent` to all digits of a double, and is charged as such.
-
-    Attributes
-    ----------
-    noise_multiplier : float
-        σ, the standard deviation of the noise of m shares, over the sensitivity.
-    n_clients, n_dropouts, n_colluding : int
-        Numbers of clients K, of dropouts D and of colluding clients A.
-
-    References
-    ----------
-    The proof follows the sums of discrete Gaussians of Kairouz, Liu & Steinke, "The Distributed
-    Discrete Gaussian Mechanism for Federated Learning with Secure Aggregation", ICML 2021,
-    Theorem 1.
-    """
-
-    noise_multiplier: float
-    n_clients: int
-    n_dropouts: int
-    n_colluding: int
-
-    def __attrs_post_init__(self) -> None:
-        check_clients(self.n_clients, self.n_dropouts, self.n_colluding)
-
-
-def check_clients(n_clients: int, n_dropouts: int, n_colluding: int) -> None:
-    """Raise ValueError unless at least one client neither drops out nor colludes."""
-    counts = n_clients, n_dropouts, n_colluding
-    if not all(type(n) is int and n >= 0 for n in counts) or n_clients <= n_dropouts + n_colluding:
-        raise ValueError(
-            "n_clients, n_dropouts and n_colluding must be whole numbers that leave at least one "
-            f"client which neither drops out nor colludes; got {', '.join(map(repr, counts))}."
-        )
-
-
 def gaussian_event(noise_multiplier: float, threshold_delta: float | None = None) -> DpEvent:
     """Return the event of a Gaussian release, plain or by a threshold.
 
@@ -212,7 +152,7 @@ def plain_multiplier(event: DpEvent) -> float:
     """Return the noise multiplier of an unsampled Gaussian release; 0 for no noise."""
     if isinstance(event, NonPrivateDpEvent):
         return 0.0
-    if not isinstance(event, (GaussianDpEvent, SharedGaussianDpEvent, ThresholdDpEvent)):
+    if not isinstance(event, (GaussianDpEvent, ThresholdDpEvent)):
         raise PlanError(f"{event} is not an unsampled Gaussian release.")
     return event.noise_multiplier
 
@@ -272,8 +212,6 @@ def check_events(events: Any) -> list[DpEvent]:
 def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
     """Undo compositions: return the number of occurrences of each leaf event.
 
-    A `SharedGaussianDpEvent` is counted as the Gaussian event of the same cost.
-
     Parameters
     ----------
     events : iterable of DpEvent
@@ -307,8 +245,6 @@ def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
             raise dp_accounting.UnsupportedEventError(
                 "Several releases from one sample must be one event: combine their multipliers."
             )
-        elif isinstance(event, SharedGaussianDpEvent):
-            visit(GaussianDpEvent(event.noise_multiplier), count)
         elif not isinstance(event, NoOpDpEvent) and count > 0:
             counts[event] = counts.get(event, 0) + count
 

@@ -213,13 +213,6 @@ class RecordSource:
         }
         return self._partitions.add_up(partial(_add_up_part, function, parameters))
 
-    def run(self, mechanism, event, *, relation, noise):
-        """Run a mechanism on the records, where an engine or a client may have its own way."""
-        options = {"relation": relation, "noise": noise}
-        if self._partitions is not None:
-            return self._partitions.run(mechanism, self, event, **options)
-        return mechanism.run(self, event, **options)
-
     def blocks(self, name: str, size: int = _BLOCK) -> Iterator[Block]:
         """Yield all records in blocks, with a progress bar when verbose.
 

@@ -288,7 +288,7 @@ class Curator:
             self._ledger.append(_Entry(mechanism.name, event))
         self._ledger[position].count += 1
         options = {"relation": self.plan.relation, "noise": self._noise}
-        released = self._read(partial(source.run, mechanism, event, **options))
+        released = self._read(partial(mechanism.run, source, event, **options))
         self._digest.add(released)
         if self.released is not None:
             self.released.append(released)

@@ -110,7 +110,6 @@ class Dataset:
         # An array of objects may hold any cells; `list_refusals` states what this means.
         self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
         self.reader: CellReader | None = None
-        self._sharing = getattr(X, "sharing", None)
 
     @classmethod
     def of(
@@ -380,14 +379,12 @@ class Dataset:
     def cover(self, plan: Plan) -> Plan:
         """Return the plan as these records allow it.
 
-        Several clients add shares of its noise. With inferred classes, it is not local.
+        With inferred classes, it is not local.
 
         Parameters
         ----------
         plan : Plan
         """
-        if self._sharing is not None:
-            plan = self._sharing.cover(plan)
         # Inferred classes: somebody saw all labels before any client could noise one.
         return replace(plan, local=plan.local and not self._is_inferred)
 
@@ -404,14 +401,13 @@ class Dataset:
         tuple of str
         """
         inferred = ("the set of classes, inferred from y, is public",) * self._is_inferred
-        shared = () if self._sharing is None else self._sharing.assumptions
         alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
         names = (_FOUND_NAMES,) * self._has_found_names + (_UNTYPED,) * self._is_untyped
         refusals = list_refusals(strict, self._has_objects)
         ordered: tuple = ()
         if self._ordered:
             ordered = (f"the order of categories that dtypes state is public, in {self._ordered}",)
-        return (*shared, *inferred, *names, *ordered, *alike, *refusals)
+        return (*inferred, *names, *ordered, *alike, *refusals)
 
 
 def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:

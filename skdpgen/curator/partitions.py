@@ -76,21 +76,6 @@ class Partitions(ABC):
             )
         return sums[0] if sums else 0
 
-    def run(self, mechanism, source, event, *, relation, noise):
-        """Run a mechanism on a source of these records.
-
-        A subclass may withhold the rows, or add a share of the noise only.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-        source : RecordSource
-        event : DpEvent
-        relation : str
-        noise : NoiseSource
-        """
-        return mechanism.run(source, event, relation=relation, noise=noise)
-
     @abstractmethod
     def _sum_parts(self, function: Callable) -> list | None:
         """Return `merge_sums` of a function over all partitions, as in `add_up`."""
@@ -107,16 +92,9 @@ class PartitionedTable(TableInParts, Partitions):
     ----------
     frame : object
         The engine's table.
-
-    Attributes
-    ----------
-    sharing : object or None
-        Protocol of several clients that hold the rows and share the noise: ``cover(plan)`` returns
-        the plan with its noise in shares, and certificates state its `assumptions`.
     """
 
     engine: str | None
-    sharing = None
     has_fixed_dtypes = True
 
     def __init__(self, frame, person_column: str | None = None):

@@ -21,9 +21,8 @@ import numpy as np
 import torch
 from dp_accounting import DpEvent
 
-from ..accounting.events import LEAST_SHARE, plain_multiplier
+from ..accounting.events import plain_multiplier
 from ..accounting.units import unit_sensitivity
-from ..exceptions import PlanError
 from ..registry import savable
 from .noise import NoiseSource
 
@@ -148,56 +147,6 @@ class Mechanism(ABC):
             if measured.then is None:
                 return self._present(noisy, measured)
             measured = measured.then(noisy)
-
-    def make_share(
-        self, source, event: DpEvent, *, relation: str, noise: NoiseSource, n_shares: int
-    ) -> np.ndarray:
-        """Return the sum of one of several clients, with its share of the noise.
-
-        Parameters
-        ----------
-        source : RecordSource
-            The client's records; its number of records is that of all clients.
-        event, relation, noise
-            As in `run`.
-        n_shares : int
-            Number of shares that suffice for the noise of the event.
-
-        Returns
-        -------
-        ndarray of int64
-            Whole numbers on the grid, which is the same for all clients.
-
-        Raises
-        ------
-        PlanError
-            If one release follows from another, or the grid is too coarse for shares.
-        """
-        measured = self._measure(source, event, relation, noise)
-        if measured.then is not None:
-            raise PlanError(
-                f"{self.name!r} has a measurement that depends on another one, so that clients "
-                "cannot share its noise."
-            )
-        # Rounded up: together they have no less than the event says.
-        std = measured.grid_std * ((1 + 2.0**-50) / math.sqrt(n_shares))
-        if (std[std > 0] < LEAST_SHARE).any():
-            raise PlanError(
-                f"{self.name!r} has a grid on which the standard deviation of a share of the noise "
-                f"is less than {LEAST_SHARE:g} steps, too few for the bound on sums of shares. Use "
-                "fewer clients or a smaller epsilon."
-            )
-        share = noise.rounded_gaussian(std)
-        # Numbers without noise, such as the mirrored half of a matrix, are not sent.
-        share += np.where(std > 0, measured.exact, 0)
-        return share
-
-    def take_sum(self, source, event: DpEvent, *, relation: str, total: np.ndarray) -> Any:
-        """Return the release from the sum of the clients' shares; `source` knows their sizes."""
-        # Only shapes and the scale are used: a client's measurement of its own rows is not
-        # released.
-        measured = self._measure(source, event, relation, None)
-        return self._present(total / measured.scale, measured)
 
 
 class FixedSensitivity:

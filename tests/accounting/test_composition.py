@@ -21,7 +21,6 @@ from scipy import optimize, stats
 from skdpgen.accounting.provenance import Provenance
 from skdpgen.privacy import (
     Certificate,
-    SharedGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
     compose,
@@ -51,7 +50,7 @@ PARTS = {
         digest="aa",
         engine="dask",
     ),
-    "shared": make(SharedGaussianDpEvent(6.0, 5, 1, 1), delta=1e-5, assumptions=("c",)),
+    "other": make(GaussianDpEvent(6.0), delta=1e-5, assumptions=("c",)),
     "seeded": make(
         GaussianDpEvent(5.0),
         GaussianDpEvent(7.0),
@@ -71,7 +70,7 @@ PARTS = {
     "none": make(NonPrivateDpEvent()),
 }
 PAIRS = [*itertools.combinations_with_replacement(PARTS, 2)]
-MU = {"Gaussian": 1 / 4, "shared": 1 / 6, "seeded": math.hypot(1 / 5, 1 / 7), "nothing": 0.0}
+MU = {"Gaussian": 1 / 4, "other": 1 / 6, "seeded": math.hypot(1 / 5, 1 / 7), "nothing": 0.0}
 PURE = {"Laplace": 0.5, "responses": 2 * RESPONSE_EPSILON}
 RHO = (
     {name: mu**2 / 2 for name, mu in MU.items()}
@@ -314,6 +313,6 @@ def test_each_accountant_prices_all_parts(accountant):
 
 
 def test_whose_engines_held_rows_is_said():
-    text = " ".join(str(compose(*(PARTS[n] for n in ("Gaussian", "shared", "seeded")))).split())
+    text = " ".join(str(compose(*(PARTS[n] for n in ("Gaussian", "other", "seeded")))).split())
     assert "Rows were summed by dask and spark: its workers" in text
-    assert "summed by" not in str(compose(PARTS["shared"], PARTS["Laplace"]))
+    assert "summed by" not in str(compose(PARTS["other"], PARTS["Laplace"]))

@@ -1,32 +1,24 @@
 """Secrets: all of what the operating system gave is in them, and nothing else is."""
 
-import itertools
 import os
 import re
 import secrets
 import time
 import uuid
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from cryptography.hazmat.primitives.asymmetric import x25519
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from randomgen import ChaCha
 
 import skdpgen
-from skdpgen import Boolean, DPSWFlowSampler, Schema
 from skdpgen.curator import partitions
-from skdpgen.federated import secure_aggregation
 from skdpgen.mechanisms import noise
-from skdpgen.privacy import Client, FederatedFit, NoiseSource, Sharing
+from skdpgen.privacy import NoiseSource
 
 pytestmark = pytest.mark.fresh_entropy
-
-SCHEMA = Schema({"a": Boolean(), "b": Boolean(), "ill": Boolean()})
-JOINT = FederatedFit(DPSWFlowSampler(2.0, 1e-5, schema=SCHEMA), Sharing(3), 30, target="ill")
 
 
 def stream_key():
@@ -43,17 +35,6 @@ def stream_key():
     return keys[0].to_bytes(32, "little")
 
 
-def start():
-    people = [Client(JOINT, position) for position in range(3)]
-    return people, {person.position: person.public_key for person in people}
-
-
-def pair_seed():
-    """Return the seed of what one client adds and another one subtracts."""
-    people, keys = start()
-    return people[0]._agree(keys[1])
-
-
 def task_name():
     """Return the part of a task's name that is drawn; six bits say that it was drawn at random."""
     return bytes.fromhex(partitions.draw_name().removeprefix("skdpgen-"))
@@ -63,10 +44,6 @@ def task_name():
 SECRETS = {
     "key of the noise": (stream_key, 256),
     "key of the hashes of persons": (lambda: NoiseSource().key(), 256),
-    # X25519 keeps five bits of a key for itself.
-    "private key of a client": (lambda: Client(JOINT, 0)._private_key, 251),
-    "seed of a client's own mask": (lambda: Client(JOINT, 0)._own_seed, 256),
-    "seed of a mask of two clients": (pair_seed, 256),
     "name of a task": (task_name, 122),
 }
 
@@ -102,7 +79,6 @@ def test_no_other_module_draws_secrets():
         "accounting/verification.py",  # an example
         "curator/cells.py",  # the type of cells that are UUIDs
         "curator/partitions.py",
-        "federated/secure_aggregation.py",
         "mechanisms/noise.py",
         "streams.py",  # names, which are public
         "tables/columns/identifier.py",  # how identifiers of synthetic rows are written
@@ -120,20 +96,9 @@ def test_keys_are_what_the_operating_system_gave(monkeypatch):
         asked.append(n_bits)
         return int.from_bytes(ENTROPY, "little")
 
-    def token_bytes(n_bytes):
-        asked.append(8 * n_bytes)
-        return ENTROPY
-
-    private = x25519.X25519PrivateKey.from_private_bytes(ENTROPY)
-    keys = SimpleNamespace(generate=lambda: private, from_private_bytes=lambda given: private)
-    module = SimpleNamespace(X25519PrivateKey=keys)
     monkeypatch.setattr(secrets, "randbits", randbits)
-    monkeypatch.setattr(secrets, "token_bytes", token_bytes)
-    monkeypatch.setattr(secure_aggregation, "_x25519", lambda: module)
     assert stream_key() == ENTROPY
-    client = Client(JOINT, 0)
-    assert client._own_seed == client._private_key == ENTROPY
-    assert asked == [256, 256]
+    assert asked == [256]
 
 
 def test_names_of_tasks_are_what_the_operating_system_gave(monkeypatch):
@@ -151,15 +116,8 @@ def draw_of(key, monkeypatch):
     return source.key() + source._digits(64, 2).tobytes()
 
 
-@pytest.mark.parametrize(
-    "expand",
-    [
-        pytest.param(lambda key, patch: secure_aggregation.expand(key, 3).tobytes(), id="masks"),
-        pytest.param(draw_of, id="noise"),
-    ],
-)
-def test_each_bit_of_a_key_changes_the_stream(expand, monkeypatch):
-    streams = [expand(key, monkeypatch) for key in [ENTROPY, *map(flip, range(256))]]
+def test_each_bit_of_a_key_changes_the_stream(monkeypatch):
+    streams = [draw_of(key, monkeypatch) for key in [ENTROPY, *map(flip, range(256))]]
     assert len(set(streams)) == 257
     # Half of the bits, in both directions: 128 of those of 24 bytes, or more, ± 7 deviations.
     words = np.unpackbits(np.array([list(stream) for stream in streams], dtype=np.uint8), axis=1)
@@ -171,19 +129,5 @@ def test_streams_are_those_of_chacha20(monkeypatch):
     """As another library computes them: of 20 rounds, from all of the key."""
     cipher = Cipher(algorithms.ChaCha20(ENTROPY, bytes(16)), None).encryptor()
     stream = cipher.update(bytes(1024))
-    assert secure_aggregation.expand(ENTROPY, 128).tobytes() == stream
     monkeypatch.setattr(secrets, "randbits", lambda n_bits: int.from_bytes(ENTROPY, "little"))
     assert NoiseSource()._digits(64, 128).tobytes() == stream
-
-
-def test_seeds_of_two_owners_are_known_to_them_alone():
-    people, keys = start()
-    seeds = {(a, b): people[a]._agree(keys[b]) for a, b in itertools.permutations(range(3), 2)}
-    for a, b in seeds:
-        assert seeds[a, b] == seeds[b, a]
-        assert len(seeds[a, b]) == 32
-    assert len({*seeds.values(), *(person._own_seed for person in people)}) == 6
-    # Another agreement with the same keys gives other seeds.
-    again = Client(FederatedFit(JOINT.generator, Sharing(3), 31, target="ill"), 0)
-    again._private_key = people[0]._private_key
-    assert again._agree(keys[1]) != seeds[0, 1]

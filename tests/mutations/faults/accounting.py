@@ -19,7 +19,6 @@ from ..ids import (
     saving,
     search,
     selection,
-    sharing,
     shuffling,
     signatures,
     sliced_products,
@@ -317,12 +316,6 @@ PRIVACY = {
         "max(2.0**-21, 2.0**-39 * self.noise_multiplier)",
         "2.0**-21",
         accounting("rounded_rows_are_paid_for_on_the_grid_that_they_are_on"),
-    ),
-    "shared noise is priced as more": Fault(
-        "accounting.events:flatten",
-        "GaussianDpEvent(event.noise_multiplier)",
-        "GaussianDpEvent(1.1 * event.noise_multiplier)",
-        sharing("the_price_is_that_of_the_shares_that_count[pld]"),
     ),
     "ρ of pure releases is half of what it is": Fault(
         "accounting.events:concentrated_rho",

@@ -6,7 +6,6 @@ from ..ids import (
     base,
     cells,
     chunks,
-    clients,
     common,
     containers,
     curator,
@@ -557,12 +556,6 @@ PRIVACY = {
         "plan.local and not self._is_inferred",
         "plan.local",
         ldp_entropic_gan("inferred_classes_are_not_local"),
-    ),
-    "a certificate does not say what shares rest on": Fault(
-        "curator.dataset:Dataset.list_assumptions",
-        "(*shared, *inferred, *names, *ordered, *alike, *refusals)",
-        "(*inferred, *names, *ordered, *alike, *refusals)",
-        clients("the_certificate_names_what_was_done"),
     ),
     "fill values of sparse columns get out": Fault(
         "curator.dtypes:hide_values",

@@ -4,7 +4,6 @@ from ..fault import Fault
 from ..ids import (
     aggregates,
     by_level,
-    clients,
     common,
     counts,
     devices,
@@ -197,30 +196,6 @@ PRIVACY = {
         "noisy += self.exact",
         "noisy = self.exact",
         common("check_noise"),
-    ),
-    "clients add no noise": Fault(
-        "mechanisms.base:Mechanism.make_share",
-        "noise.rounded_gaussian(std)",
-        "0 * noise.rounded_gaussian(std)",
-        clients("noise_is_shared"),
-    ),
-    "a share of the noise is too small": Fault(
-        "mechanisms.base:Mechanism.make_share",
-        "math.sqrt(n_shares)",
-        "n_shares",
-        clients("noise_is_shared"),
-    ),
-    "shares may be less than a step of the grid": Fault(
-        "mechanisms.base:Mechanism.make_share",
-        "(std[std > 0] < LEAST_SHARE).any()",
-        "False",
-        clients("numbers_without_noise_are_told_to_nobody"),
-    ),
-    "numbers without noise are told": Fault(
-        "mechanisms.base:Mechanism.make_share",
-        "np.where(std > 0, measured.exact, 0)",
-        "measured.exact",
-        clients("numbers_without_noise_are_told_to_nobody"),
     ),
     "infinite numbers are large ones on the grid": Fault(
         "mechanisms.base:to_grid",
