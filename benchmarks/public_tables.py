@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from public_images import fetch, find_file, require_file, split
 from sklearn.utils import Bunch
-
-from skdpgen.datasets._loaders import fetch, find_file, require_file, split
 
 
 @dataclass(frozen=True, kw_only=True)

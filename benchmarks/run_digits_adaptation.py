@@ -14,8 +14,7 @@ import warnings
 
 import torch
 from adaptation_peers import add_options, fit_models, list_models
-
-from skdpgen.datasets import load_mnist, load_usps
+from public_images import load_mnist, load_usps
 
 
 def main():

@@ -28,18 +28,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from peers_images import MERF, SQUARED_LENGTHS
-from sklearn.model_selection import train_test_split
-from sklearn.utils import Bunch
-from torch import nn
-
-from skdpgen import DPSWFlowSampler
-from skdpgen.datasets import (
+from public_images import (
     load_cifar10,
     load_fashion_mnist,
     load_mnist,
     load_office_caltech,
     load_usps,
 )
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Bunch
+from torch import nn
+
+from skdpgen import DPSWFlowSampler
 from skdpgen.evaluation import train_on_synthetic_score
 from skdpgen.releases import SliceSketch
 

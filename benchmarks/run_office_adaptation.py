@@ -14,9 +14,8 @@ import warnings
 
 import numpy as np
 from adaptation_peers import add_options, fit_models, list_models
+from public_images import load_office_caltech
 from sklearn.model_selection import train_test_split
-
-from skdpgen.datasets import load_office_caltech
 
 
 def main():

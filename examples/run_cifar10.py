@@ -14,15 +14,19 @@ takes long on a CPU::
 
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_cifar10.png'
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 
 from skdpgen import DPSinkhornGenerator
-from skdpgen.datasets import load_cifar10
 from skdpgen.encoders import PrivatePCA
 from skdpgen.evaluation import train_on_synthetic_score
 from skdpgen.releases import SampledGradients
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_cifar10
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epsilon", type=float, default=10.0)

@@ -20,7 +20,9 @@ a CPU::
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_conv64.png'
 import argparse
 import resource
+import sys
 import time
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,9 +30,11 @@ import torch
 from torch import nn
 
 from skdpgen import DPSlicedWassersteinGenerator
-from skdpgen.datasets import load_cifar10
 from skdpgen.networks import find_factory
 from skdpgen.releases import SlicedRows
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_cifar10
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--columns", type=int, choices=[8192, 12288], default=8192)

@@ -15,13 +15,17 @@ run this script; a run takes some minutes on a CPU::
 
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_digits_adaptation.png'
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.base import clone
 
 from skdpgen.adaptation import DPSWDDomainClassifier
-from skdpgen.datasets import load_mnist, load_usps
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_mnist, load_usps
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", choices=["usps", "mnist"], default="usps")

@@ -17,14 +17,18 @@ come from a folder named by the environment variable ``SKDPGEN_DATA``, which hol
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_dpaf_images.png'
 import argparse
 import resource
+import sys
 import time
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from skdpgen import DPAFGenerator
-from skdpgen.datasets import load_office_caltech
 from skdpgen.releases import ForwardAggregates
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_office_caltech
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--size", type=int, choices=[32, 64, 128], default=32)

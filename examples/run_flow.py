@@ -23,18 +23,22 @@ on a CPU::
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_flow.png'
 import argparse
 import math
+import sys
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from skdpgen.datasets import load_fashion_mnist, load_mnist
 from skdpgen.evaluation import frechet_distance, train_on_synthetic_score
 from skdpgen.preprocessing import Autoencoder
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_fashion_mnist, load_mnist
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 parser = argparse.ArgumentParser()

@@ -12,15 +12,19 @@ The gallery does not run this script; each of its runs takes about a minute on a
 
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_learning_rates.png'
 import argparse
+import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from skdpgen import DPSinkhornGenerator
-from skdpgen.datasets import load_mnist
 from skdpgen.encoders import PrivatePCA
 from skdpgen.evaluation import train_on_synthetic_score
 from skdpgen.releases import SampledGradients
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_mnist
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--n-steps", type=int, default=3000)

@@ -22,8 +22,10 @@ run this script::
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_local_mnist.png'
 import argparse
 import math
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
@@ -31,10 +33,12 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from skdpgen import LDPEntropicGAN
-from skdpgen.datasets import load_mnist
 from skdpgen.privacy import ledger_epsilon
 from skdpgen.releases import LocalNoise
 from skdpgen.transport import pairwise_cost
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_mnist
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--seeds", type=int, default=3)

@@ -17,7 +17,9 @@ on a CPU::
 
 # sphinx_gallery_thumbnail_path = '_static/pictures/digits.png'
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 
@@ -27,10 +29,12 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
 )
-from skdpgen.datasets import load_fashion_mnist, load_mnist
 from skdpgen.evaluation import train_on_synthetic_score
 from skdpgen.losses import SemiDebiasedSinkhorn
 from skdpgen.releases import SampledGradients
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from public_images import load_fashion_mnist, load_mnist
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", choices=["mnist", "fashion"], default="mnist")

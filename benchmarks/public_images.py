@@ -1,5 +1,11 @@
-# SPDX-License-Identifier: BSD-3-Clause
-"""Loaders of public image data sets, from files or from OpenML."""
+"""Public image data sets of benchmarks and examples, from files or from OpenML.
+
+Each loader takes a folder of files; by default the one that the environment variable
+``SKDPGEN_DATA`` names, and without it OpenML. It returns a Bunch with ``X_train``, ``y_train``,
+``X_test``, ``y_test``, ``target_names`` and ``image_shape``: flat float32 images in [0, 1],
+channels first, and int64 labels 0, 1, ... OpenML has no split of USPS and CIFAR-10: a quarter are
+test images, stratified by class.
+"""
 
 import os
 import string
@@ -161,92 +167,17 @@ def _fetch_images(spec: _Images) -> list[np.ndarray]:
 
 
 def load_mnist(data_home: str | PathLike | None = None) -> Bunch:
-    """Load MNIST: 28 × 28 grey images of handwritten digits.
-
-    The official split has 60,000 train and 10,000 test images.
-
-    Parameters
-    ----------
-    data_home : path-like, default=None
-        Folder that has ``mnist.npz``. None: the folder that the environment variable
-        ``SKDPGEN_DATA`` names; without it, OpenML (``mnist_784``, version 1).
-
-    Returns
-    -------
-    data : Bunch
-        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
-        Flat images in [0, 1], float32, channels first; ``image_shape`` is (28, 28).
-        Labels are 0, 1, ..., int64, with names in ``target_names``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder lacks the file.
-    OSError
-        If OpenML cannot be reached.
-
-    Examples
-    --------
-    >>> from skdpgen.datasets import load_mnist
-    >>> data = load_mnist("path/to/folder")  # doctest: +SKIP
-    """
+    """Load MNIST: 28 × 28 grey images of handwritten digits, 60,000 and 10,000."""
     return _load("mnist", data_home, "MNIST: 28 × 28 grey images of handwritten digits")
 
 
 def load_fashion_mnist(data_home: str | PathLike | None = None) -> Bunch:
-    """Load Fashion-MNIST: 28 × 28 grey images of clothes.
-
-    The official split has 60,000 train and 10,000 test images.
-
-    Parameters
-    ----------
-    data_home : path-like, default=None
-        As in `load_mnist`, with ``fashion_mnist.npz``; on OpenML ``Fashion-MNIST``, version 1.
-
-    Returns
-    -------
-    data : Bunch
-        As of `load_mnist`, with the ``image_shape`` (28, 28).
-
-    Raises
-    ------
-    FileNotFoundError, OSError
-        As in `load_mnist`.
-
-    Examples
-    --------
-    >>> from skdpgen.datasets import load_fashion_mnist
-    >>> data = load_fashion_mnist("path/to/folder")  # doctest: +SKIP
-    """
+    """Load Fashion-MNIST: 28 × 28 grey images of clothes, 60,000 and 10,000."""
     return _load("fashion_mnist", data_home, "Fashion-MNIST: 28 × 28 grey images of clothes")
 
 
 def load_usps(data_home: str | PathLike | None = None) -> Bunch:
-    """Load USPS: 16 × 16 grey images of handwritten digits.
-
-    The official split has 7,291 train and 2,007 test images. OpenML has all 9,298 without a split;
-    a quarter of them are test images, stratified by class.
-
-    Parameters
-    ----------
-    data_home : path-like, default=None
-        As in `load_mnist`, with ``usps.npz``; on OpenML ``USPS``, version 2.
-
-    Returns
-    -------
-    data : Bunch
-        As of `load_mnist`, with the ``image_shape`` (16, 16).
-
-    Raises
-    ------
-    FileNotFoundError, OSError
-        As in `load_mnist`.
-
-    Examples
-    --------
-    >>> from skdpgen.datasets import load_usps
-    >>> data = load_usps("path/to/folder")  # doctest: +SKIP
-    """
+    """Load USPS: 16 × 16 grey images of handwritten digits, 7,291 and 2,007."""
     return _load("usps", data_home, "USPS: 16 × 16 grey images of handwritten digits")
 
 
@@ -254,28 +185,7 @@ def load_cifar10(data_home: str | PathLike | None = None) -> Bunch:
     """Load CIFAR-10: 32 × 32 RGB images of ten kinds of objects.
 
     The file holds 1,000 train and 200 test images per class of the official parts, decoded from
-    JPEG, so that pixels differ slightly from the original's. OpenML has all 60,000 original images
-    without a split; a quarter of them are test images, stratified by class.
-
-    Parameters
-    ----------
-    data_home : path-like, default=None
-        As in `load_mnist`, with ``cifar10_12k.npz``; on OpenML ``CIFAR_10``, version 1.
-
-    Returns
-    -------
-    data : Bunch
-        As of `load_mnist`, with the ``image_shape`` (3, 32, 32).
-
-    Raises
-    ------
-    FileNotFoundError, OSError
-        As in `load_mnist`.
-
-    Examples
-    --------
-    >>> from skdpgen.datasets import load_cifar10
-    >>> data = load_cifar10("path/to/folder")  # doctest: +SKIP
+    JPEG, so that pixels differ slightly from the original's.
     """
     return _load("cifar10", data_home, "CIFAR-10: 32 × 32 RGB images of ten kinds of objects")
 
@@ -303,22 +213,7 @@ def load_office_caltech(
     -------
     data : Bunch
         A Bunch for each domain in the file (``amazon``, ``caltech``, ``dslr``, ``webcam``), with
-        ``X``, float32 of shape (n_rows, n_features), and ``y``, int64 labels 0 to 9. Images are
-        flat, channels first, in [0, 1]. Beside these: ``domains``, the names of the domains;
-        ``target_names``, those of the labels; ``image_shape``, for ``"images32"`` only; ``DESCR``.
-
-    Raises
-    ------
-    ValueError
-        If `features` is unknown.
-    FileNotFoundError
-        If the folder lacks the file, or no folder is named.
-
-    Examples
-    --------
-    >>> from skdpgen.datasets import load_office_caltech
-    >>> data = load_office_caltech("surf", data_home="path/to/folder")  # doctest: +SKIP
-    >>> X, y = data.amazon.X, data.amazon.y  # doctest: +SKIP
+        ``X`` and ``y``, and ``domains``, the names of the domains.
     """
     if features not in _OFFICE_FEATURES:
         raise ValueError(f"features must be one of {_OFFICE_FEATURES}, got {features!r}.")
