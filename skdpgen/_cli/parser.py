@@ -314,8 +314,8 @@ def _add_schema(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add(
         "--schema",
-        help="a public file that declares columns: our JSON, SDV, Frictionless, CSVW, Croissant, "
-        "JSON Schema or SQL; others are inferred from the budget",
+        help="a public file that declares columns: our JSON, SDV, Frictionless, JSON Schema or "
+        "SQL; others are inferred from the budget",
     )
     add(
         "--types",

@@ -63,10 +63,10 @@ class ConvertibleSchema(Mapping):
     ) -> "Self":
         """Read a schema from public metadata in another format, recognized by its content.
 
-        SDV metadata, Frictionless Table Schema and data packages, CSVW, Croissant, JSON Schema,
-        definitions of tables in SQL (with ``pip install skdpgen[metadata]``), and schemas of this
-        library are read. Bounds and categories that a document does not state are undeclared: a
-        generator infers them, at a cost. Values may be missing unless the document excludes it.
+        SDV metadata, Frictionless Table Schema and data packages, JSON Schema, definitions
+        of tables in SQL (with ``pip install skdpgen[metadata]``), and schemas of this library are
+        read. Bounds and categories that a document does not state are undeclared: a generator
+        infers them, at a cost. Values may be missing unless the document excludes it.
 
         One warning names all constraints that a schema cannot express, such as patterns, lengths
         and foreign keys.

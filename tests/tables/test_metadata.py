@@ -46,12 +46,6 @@ def read_field(**field):
     return Schema.from_metadata({"fields": [{"name": "x", **field}]})["x"]
 
 
-def read_csvw(datatype, **column):
-    column = {"titles": "x", "datatype": datatype, **column}
-    document = {"@context": "http://www.w3.org/ns/csvw", "url": "x.csv"}
-    return Schema.from_metadata({**document, "tableSchema": {"columns": [column]}})["x"]
-
-
 def read_property(spec, required=True):
     document = {"type": "object", "properties": {"x": spec}, "required": ["x"] * required}
     return Schema.from_metadata(document)["x"]
@@ -313,186 +307,6 @@ def test_pandas_metadata_is_read_without_its_rows():
         "kind": Ordinal(["b", "a"], missing=True),
         "when": Date(unit="second", missing=True, zone="UTC"),
     }
-
-
-# CSVW.
-
-
-def test_a_table_of_csvw():
-    document = {
-        "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
-        "null": ["", "-"],
-        "tables": [
-            {
-                "url": "tree-ops.csv",
-                "tableSchema": {
-                    "columns": [
-                        {"name": "GID", "titles": ["GID", "Id"], "required": True},
-                        {"name": "on_street", "titles": {"en": "On Street"}, "null": ""},
-                        {"name": "size%20m", "datatype": {"base": "decimal", "minimum": "0"}},
-                        {"titles": "n", "datatype": "nonNegativeInteger", "required": True},
-                        {"titles": "day", "datatype": {"base": "date", "format": "M/d/yyyy"}},
-                        {"titles": "at", "datatype": "dateTimeStamp"},
-                        {"titles": "ok", "datatype": {"base": "boolean", "format": "Y|N"}},
-                        {"name": "v", "virtual": True, "propertyUrl": "schema:url"},
-                    ],
-                    "primaryKey": "GID",
-                    "foreignKeys": [{"columnReference": "on_street", "reference": {}}],
-                },
-            }
-        ],
-    }
-    with lost("'On Street': foreign key", "'ok': that it is a boolean"):
-        schema = Schema.from_metadata(document)
-    assert dict(schema) == {
-        "GID": Identifier(),
-        "On Street": TEXTS,
-        "size m": Number(0, missing=True),
-        "n": Number(0, decimals=0),
-        "day": Unknown(date_format="%m/%d/%Y", expected="date"),
-        "at": Date(unit="second", missing=True, zone="UTC"),
-        "ok": Category(["N", "Y"], missing=True),
-    }
-
-
-@pytest.mark.parametrize(
-    ("datatype", "column"),
-    [
-        ("string", TEXTS),
-        ({"base": "integer", "minInclusive": 1, "maxExclusive": 5}, Number(1, 4, 0, missing=True)),
-        ({"base": "double", "format": "0.00"}, Number(decimals=2, missing=True)),
-        (
-            {"base": "number", "format": {"decimalChar": ",", "groupChar": "."}},
-            Unknown(decimal=",", thousands=".", expected="number"),
-        ),
-        ({"base": "integer", "format": "#,##0"}, Unknown(thousands=",", expected="integer")),
-        ({"base": "date", "format": "yyyy-MM-dd"}, Date(missing=True)),
-        ({"base": "datetime", "format": "yyyy-MM-ddTHH:mm:ss"}, Date(unit="second", missing=True)),
-        ({"base": "boolean", "format": "1|0"}, Boolean(missing=True)),
-        ({"base": "string", "format": "F|M"}, Category(["F", "M"], missing=True)),
-        ({"base": "negativeInteger"}, Number(upper=-1, decimals=0, missing=True)),
-        ({"base": "gYear", "minimum": "1990"}, Number(1990, decimals=0, missing=True)),
-        ("any", Unknown()),
-    ],
-)
-def test_datatypes_of_csvw(datatype, column):
-    with lost():
-        document = {"tableSchema": {"columns": [{"name": "x", "datatype": datatype}]}}
-        document["@context"] = "http://www.w3.org/ns/csvw"
-        assert Schema.from_metadata(document)["x"] == column
-
-
-def test_cells_of_csvw_that_no_column_holds():
-    with pytest.raises(ValueError, match="cells are lists"):
-        read_csvw("string", separator=";")
-    with pytest.raises(ValueError, match="'hexBinary'"):
-        read_csvw("hexBinary")
-
-
-# Croissant.
-
-TITANIC = {
-    "@context": {
-        "@language": "en",
-        "@vocab": "https://schema.org/",
-        "sc": "https://schema.org/",
-        "cr": "http://mlcommons.org/croissant/",
-    },
-    "@type": "sc:Dataset",
-    "name": "Titanic",
-    "conformsTo": "http://mlcommons.org/croissant/1.0",
-    "recordSet": [
-        {
-            "@type": "cr:RecordSet",
-            "@id": "genders",
-            "name": "genders",
-            "dataType": "sc:Enumeration",
-            "key": {"@id": "genders/label"},
-            "field": [{"@id": "genders/label", "name": "genders/label", "dataType": "sc:Text"}],
-            "data": [{"genders/label": "male"}, {"genders/label": "female"}],
-        },
-        {
-            "@type": "cr:RecordSet",
-            "@id": "passengers",
-            "name": "passengers",
-            "key": {"@id": "passengers/ticket"},
-            "field": [
-                {
-                    "@type": "cr:Field",
-                    "@id": "passengers/ticket",
-                    "name": "passengers/ticket",
-                    "dataType": "sc:Text",
-                },
-                {
-                    "@type": "cr:Field",
-                    "@id": "passengers/gender",
-                    "name": "gender",
-                    "dataType": "sc:Text",
-                    "references": {"field": {"@id": "genders/label"}},
-                    "source": {
-                        "fileObject": {"@id": "passengers.csv"},
-                        "extract": {"column": "Sex"},
-                    },
-                },
-                {
-                    "@type": "cr:Field",
-                    "@id": "passengers/age",
-                    "name": "age",
-                    "dataType": ["sc:Integer", "wd:Q185836"],
-                    "source": {
-                        "fileObject": {"@id": "passengers.csv"},
-                        "extract": {"column": "Age"},
-                    },
-                },
-                {"@type": "cr:Field", "name": "fare", "dataType": "https://schema.org/Float"},
-                {"@type": "cr:Field", "name": "survived", "dataType": "sc:Boolean"},
-                {
-                    "@type": "cr:Field",
-                    "name": "boarded",
-                    "dataType": "sc:Date",
-                    "source": {"format": "%d/%m/%Y", "extract": {"column": "boarded"}},
-                },
-                {"@type": "cr:Field", "name": "deck", "dataType": "cr:UInt8"},
-                {
-                    "@type": "cr:Field",
-                    "name": "split",
-                    "dataType": "sc:Text",
-                    "source": {"fileSet": {"@id": "f"}, "extract": {"fileProperty": "fullpath"}},
-                },
-            ],
-        },
-    ],
-}
-
-
-def test_a_record_set_of_croissant():
-    with lost("the table: field 'split', which is no column"):
-        schema = Schema.from_metadata(TITANIC)
-    assert dict(schema) == {
-        "ticket": Identifier(),
-        "Sex": Category(["male", "female"], missing=True),
-        "Age": Number(decimals=0, missing=True),
-        "fare": Number(missing=True),
-        "survived": Boolean(missing=True),
-        "boarded": Unknown(date_format="%d/%m/%Y", expected="date"),
-        "deck": Number(0, decimals=0, missing=True),
-    }
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        ({"dataType": "sc:ImageObject"}, "imageobject"),
-        ({"dataType": "sc:Text", "repeated": True}, "lists"),
-        ({"subField": [{"name": "a"}]}, "lists or objects"),
-    ],
-)
-def test_fields_of_croissant_that_no_column_holds(field, message):
-    document = {"recordSet": {"@id": "r", "field": {"name": "r/x", **field}}}
-    with pytest.raises(ValueError, match=f"Column 'x'.*{message}.*declared={{'x': Unknown"):
-        Schema.from_metadata(document)
-    schema = Schema.from_metadata(document, declared={"x": Unknown()})
-    assert schema["x"] == Unknown()
 
 
 # JSON Schema.
@@ -890,6 +704,6 @@ def test_sdv_keeps_what_it_can_express(tmp_path):
 
 def test_other_formats_are_not_written():
     with pytest.raises(ValueError, match="format must be one of"):
-        EXACT.to_metadata(format="csvw")
+        EXACT.to_metadata(format="sql")
     with pytest.raises(ValueError, match=r"to_metadata\(format='sdv'\)"):
         Schema({"age": Number(18, 90)}).to_metadata("sdv")

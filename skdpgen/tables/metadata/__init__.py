@@ -15,15 +15,13 @@ from ...accounting.strict_json import parse_json
 from ...checks import check_choice, read_file
 from ..columns import TYPES
 from ..rules.rules import Ordered, Unique
-from . import croissant, csvw, frictionless, json_schema, own, sdv, sql
+from . import frictionless, json_schema, own, sdv, sql
 from .fields import Description, make_column
 
 # Formats by their names, in the order in which they are tried.
 FORMATS: dict[str, ModuleType] = {
     "frictionless": frictionless,
     "sdv": sdv,
-    "csvw": csvw,
-    "croissant": croissant,
     "json_schema": json_schema,
     "sql": sql,
 }
