@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..accounting.accountants import ACCOUNTANTS, RELATIONS
 from ..accounting.budget import PrivacyBudget
-from ..accounting.events import split_repetition, split_sampling
+from ..accounting.events import split_repetition, split_sampling, step_std
 from ..accounting.verification import verify
 from ..exceptions import BudgetExceededError, FitQualityWarning
 from .common import (

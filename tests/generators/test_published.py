@@ -190,3 +190,9 @@ def test_public_source_repeats_draws_and_goes_on():
     repeated = PublicSource(source.public_words, 5)
     assert (repeated.seed(), repeated.public_generator().random()) == drawn
     assert repeated.seed() != source.seed()
+
+
+def test_a_replayed_fit_draws_nothing_from_the_stream_of_the_noise():
+    """With the seed of the fit its later draws would be those that noise was made of."""
+    of_noise, of_samples = (NoiseSource(3, stream=i).seed() for i in (0, 1))
+    assert PublicSource([], 3).seed() not in (of_noise, of_samples)

@@ -16,6 +16,12 @@ PRIVACY = {
         "False",
         published("a_release_is_merged_once[stream-False]"),
     ),
+    "a replayed fit draws from the stream of the noise": Fault(
+        "mechanisms.noise:PublicSource.__init__",
+        "stream=2",
+        "stream=0",
+        published("a_replayed_fit_draws_nothing_from_the_stream_of_the_noise"),
+    ),
     "slices that are not taken are believed to tell": Fault(
         "releases.sketches:SliceSketch.min_samples",
         "ratio *= math.sqrt(enough / self._fewest(terms.n_columns))",
