@@ -18,8 +18,8 @@ PRIVACY = {
     ),
     "a replayed fit draws from the stream of the noise": Fault(
         "mechanisms.noise:PublicSource.__init__",
-        "stream=2",
-        "stream=0",
+        "super().__init__(random_state, stream=2)",
+        "super().__init__(random_state, stream=0)",
         published("a_replayed_fit_draws_nothing_from_the_stream_of_the_noise"),
     ),
     "slices that are not taken are believed to tell": Fault(
