@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .certificate_form import read_event, read_form, write_form
+from .certificate_form import read_digests, read_event, read_form, write_form
 from .events import concentrated_rho, flatten, gaussian_mu, pure_epsilon, step_multiplier
 from .plan import Plan
 from .provenance import Provenance
@@ -111,13 +111,18 @@ class Certificate:
     notes: tuple = field(default=(), compare=False)
     max_rows: int | None = None
     provenance: Provenance | None = field(default=None, compare=False)
-    digest: str | None = field(default=None, compare=False)
+    digests: tuple = field(default=(), compare=False)
     engine: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.events) != len(self.releases):
             raise ValueError("A certificate needs one name per event in releases.")
+        digests = tuple(map(tuple, self.digests)) if any(self.digests) else ()
+        is_short = bool(digests) and len(digests) != len(self.events)
+        if is_short or any(len(set(own)) < len(own) for own in digests):
+            raise ValueError("A certificate needs different digests per event, or none.")
         # A frozen class sets its own fields by this call only.
+        object.__setattr__(self, "digests", digests)
         object.__setattr__(self, "delta", check_delta(self.delta))
         check_relation(self.relation)
         if self.local and self.relation != "replace_one":
@@ -187,6 +192,18 @@ class Certificate:
     def made_by(self, estimator: BaseEstimator) -> "Certificate":
         """Return the certificate with the provenance of an estimator, and today's date."""
         return replace(self, provenance=Provenance.of(estimator))
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the released numbers of one fit; None for several releases."""
+        found = {digest for own in self.digests for digest in own or [None]}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def entries(self) -> list[tuple]:
+        """Name, event and digests of each release."""
+        digests = self.digests or ((),) * len(self.events)
+        return list(zip(self.releases, self.events, digests, strict=True))
 
     @property
     def mu(self) -> float | None:
@@ -320,7 +337,7 @@ class Certificate:
                 n_records=data["n_records" if max_rows is None else "n_persons"],
                 max_rows=max_rows,
                 provenance=Provenance.from_dict(data["made_by"]) if "made_by" in data else None,
-                digest=data.get("digest"),
+                digests=read_digests(data),
                 engine=data.get("engine"),
             )
             # A text could claim persons, and assume that each has one record.
@@ -391,8 +408,9 @@ class Certificate:
     def __str__(self) -> str:
         lines = self._list_statements()
         lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
-        for name, event in zip(self.releases, self.events, strict=True):
-            lines.append(f"  - {name}: {show_event(event)}")
+        for name, event, digests in self.entries:
+            of = f"; digests: {', '.join(digests)}" * (self.digest is None and bool(digests))
+            lines.append(f"  - {name}: {show_event(event)}{of}")
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(_wrap(line) for line in lines)
