@@ -44,8 +44,9 @@ class Plan:
     max_weight : int or None
         Largest total weight of the rows of a person in a sum. None: each row weighs 1, so that it
         is `max_rows`.
-    stream : str or None
-        Name of a stream, if its updates share this plan: a budget is charged for the first of them.
+    follows : str or None
+        Digest of the update that this one of a stream follows: all updates share one plan, and a
+        budget that was charged with that one is charged with nothing more, once.
 
     Raises
     ------
@@ -64,7 +65,7 @@ class Plan:
     local: bool = False
     max_rows: int | None = None
     max_weight: int | None = None
-    stream: str | None = None
+    follows: str | None = None
 
     def __post_init__(self) -> None:
         # A list could change after it was priced.

@@ -358,7 +358,7 @@ class Curator:
         self._source = None
         # The charge for planned releases that were not made is given back.
         spent = self.plan.events if self._has_failed else [entry.total for entry in self._ledger]
-        self._reservation.settle(spent)
+        self._reservation.settle(spent, self._find_digest())
 
     def certificate(self, assumptions: Sequence[str] = ()) -> Certificate:
         """Return the certificate of the releases so far.
@@ -375,8 +375,14 @@ class Curator:
             reproducible=self._noise.reproducible,
             n_records=self.n_records,
         )
-        digest = str(self._digest) if releases else None
-        return replace(certificate, digest=digest, engine=self._engine)
+        digest = self._find_digest()
+        digests = () if digest is None else ((digest,),) * len(releases)
+        return replace(certificate, digests=digests, engine=self._engine)
+
+    def _find_digest(self):
+        """Return the digest of all releases, or None if there is none or one was interrupted."""
+        n_released = sum(entry.count for entry in self._ledger)
+        return str(self._digest) if self._digest.n_added == n_released > 0 else None
 
 
 @dataclass
@@ -397,15 +403,25 @@ class Digest:
 
     def __init__(self):
         self._hash = hashlib.blake2b(digest_size=32)
+        self.n_added = 0
 
     def add(self, released) -> None:
         """Add a release."""
         for part in _iter_bytes(released):
             # With its length, so that the border between two parts is hashed, too.
             self._hash.update(len(part).to_bytes(8, "big") + part)
+        self.n_added += 1
 
     def __str__(self):
         return self._hash.hexdigest()
+
+
+def find_digest(values) -> str:
+    """Return the digest of released values in their order."""
+    digest = Digest()
+    for value in values:
+        digest.add(value)
+    return str(digest)
 
 
 def _iter_bytes(value):

@@ -8,6 +8,7 @@ import traceback
 import warnings
 import weakref
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 
+from skdpgen.curator.batches import RecordSource
 from skdpgen.curator.curator import Digest
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -35,6 +37,7 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     SliceSketchMechanism,
     SpentError,
+    compose,
     gaussian_plan,
     ledger_epsilon,
 )
@@ -205,6 +208,21 @@ def test_the_digest_is_of_all_releases_in_their_order():
         assert digests[-1] == str(expected)
     assert digests[0] is None
     assert len(set(digests)) == 4
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupted_release_has_no_digest(error, monkeypatch):
+    """Releases of which nothing is known must not be taken for one."""
+    budget = PrivacyBudget(5.0, 1e-5)
+    with budget, curator(rows(), plan=plan("a", "b"), noise=NoiseSource()) as held:
+        held.release(total())
+        monkeypatch.setattr(RecordSource, "run", mock.Mock(side_effect=error))
+        with pytest.raises((error, SpentError)):
+            held.release(total("b"))
+    certificate = held.certificate()
+    assert (len(certificate.events), certificate.digest) == (2, None)
+    assert len(compose(certificate, certificate).events) == 4
+    assert [charge.digest for charge in budget._store.read()] == [None]
 
 
 def test_the_noise_is_that_of_the_plan():
