@@ -13,6 +13,7 @@ from ..accounting.rounding import plain_numbers
 from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
 from ..curator.containers import NUMPY
+from ..curator.curator import find_digest
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
@@ -204,7 +205,9 @@ class LDPEntropicGAN(BaseGenerator):
         Raises
         ------
         ValueError
-            For rows of another width, labels without randomised response, or bad parameters.
+            For rows of another width, rows or labels without noise, or bad parameters. Noised rows
+            fill a grid, so that others are recognised; rounded ones are refused, too. Labels show
+            only whether the privatizer has classes.
         """
         with rollback_on_failure(self), plain_numbers(self):
             return self._fit_privatized(Y, y, privatizer)
@@ -217,6 +220,11 @@ class LDPEntropicGAN(BaseGenerator):
         check_is_fitted(privatizer, "privacy_")
         Y, format, plan = privatizer.check_noised(Y), privatizer.format_, privatizer.plan_
         self._check_params()
+        if not LocalRowsMechanism(format.p).are_noised(Y, format.radius, plan.events[0]):
+            raise ValueError(
+                "Y does not have the noise of this privatizer: give the rows as its transform "
+                "returned them, not rounded. For rows without noise, use fit."
+            )
         codes, classes, probability = None, None, 0.0
         if y is None:
             # The response to labels is not a release of this fit if there are none.
@@ -241,10 +249,15 @@ class LDPEntropicGAN(BaseGenerator):
         kind = replace(format.kind, y=None if y is None else NUMPY)
         return self._finish(
             replace(format, kind=kind, classes=classes),
-            # The certificate is that of the clients' releases: training adds nothing to it.
             len(Y),
-            Certificate.of_plan(
-                plan, privatizer.privacy_.assumptions, reproducible=privatizer.privacy_.reproducible
+            # That of the clients' releases: training adds nothing to it.
+            replace(
+                Certificate.of_plan(
+                    plan,
+                    privatizer.privacy_.assumptions,
+                    reproducible=privatizer.privacy_.reproducible,
+                ),
+                digests=((find_digest((Y, y)),),) * len(plan.events),
             ),
         )
 

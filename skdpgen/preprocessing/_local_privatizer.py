@@ -30,7 +30,8 @@ from ..serialization import Certified
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
-    "each client has one record and noises it once: to noise it again is a further release",
+    "each client has one record, and noises it once, with its label: to noise it again is a "
+    "further release",
     "all parameters were chosen without looking at the private rows; column names and dtypes are "
     "public",
     *ASSUMED_OF_NOISE,
