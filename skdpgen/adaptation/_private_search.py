@@ -270,7 +270,13 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
             assumptions += (_ASSUMED_OF_ENCODERS,)
         certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
-        certificate = replace(certificate, sigma=best.sigma_, n_records=n_target)
+        certificate = replace(
+            certificate,
+            sigma=best.sigma_,
+            n_records=n_target,
+            digests=[(best.privacy_.digest,)],
+            engine=best.privacy_.engine,
+        )
         _certify(best, certificate.made_by(self))
         return best_score, best
 
@@ -393,9 +399,18 @@ def _set_shared(model, **params):
 
 
 def _certify(model, certificate):
-    """Replace the certificate of a model and of its sampler."""
+    """Replace the certificate of a model, of its sampler, and of its published values."""
     for fitted in _fitted(model):
         fitted.privacy_ = certificate
+        published = getattr(getattr(fitted, "release_", None), "published", None)
+        if published is not None:
+            # Whoever gets the values of the best of several fits must know the price of all.
+            epsilon = max(published.plan.epsilon, certificate.epsilon)
+            fitted.release_.published = replace(
+                published,
+                plan=replace(published.plan, epsilon=epsilon),
+                certificate=replace(certificate, provenance=None),
+            )
 
 
 def _fitted(model):

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
+from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget, compose
 from skdpgen.accounting.moments import ORDERS
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
@@ -31,7 +31,7 @@ from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, SpentError
-from skdpgen.releases import SlicedRows
+from skdpgen.releases import SlicedRows, from_release
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 5, "n_projections": 5, "network": "mlp"}
 RADIUS = {"sampler__clip_norm": uniform(0.5, 1.0)}
@@ -100,6 +100,19 @@ def test_the_certificate_is_that_of_the_search(data):
     assert any("scoring reads" in text for text in best.privacy_.assumptions)
     # Its noise is that of the event, at least.
     assert best.sigma_ == best.privacy_.sigma
+
+
+def test_published_values_of_the_best_fit_have_the_price_of_the_search(data, tmp_path):
+    found = search(data, RADIUS, Scoring())
+    published = found.best_estimator_.target_sampler_.release_.published
+    assert published.certificate == found.privacy_
+    assert found.privacy_.digest == published.digest
+    published.save(tmp_path / "release")
+    again = from_release(tmp_path / "release", DPSWFlowSampler(n_steps=2))
+    assert again.epsilon_ == found.epsilon_
+    assert "best of several fits" in again.privacy_.releases
+    # However it is handed on, it is one release.
+    assert compose(again.privacy_, found.privacy_).events == found.privacy_.events
 
 
 def test_shares_may_be_searched(data):
