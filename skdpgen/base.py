@@ -4,7 +4,7 @@
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .accounting.rounding import plain_numbers
 from .accounting.spending import report_spent_on_error
-from .accounting.units import describe_n_rows
+from .accounting.units import describe_n_rows, unit_assumptions
 from .checks import in_range
 from .curator.containers import adapt
 from .curator.curator import Curator, open_curator
@@ -180,7 +180,13 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             self.release_ = clone(published.release)
             self.release_.published = published
             vars(self).update(published.features)
-            return self._finish(format, published.n_samples, published.certificate)
+            # This estimator may read public data beside the release, such as `init`.
+            own = unit_assumptions(self._list_assumptions(format), published.plan.max_rows)
+            known = published.certificate.assumptions
+            certificate = replace(
+                published.certificate, assumptions=tuple(dict.fromkeys((*known, *own)))
+            )
+            return self._finish(format, published.n_samples, certificate)
 
     def _finish(self, format, n_samples, certificate):
         """Set the attributes that every fitted generator has."""

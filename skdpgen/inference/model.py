@@ -41,6 +41,7 @@ class Model:
                 "Estimates need the released tables of a fitted DPSWFlowSampler or "
                 "DPSlicedWassersteinGenerator: fit it to a DataFrame."
             )
+        published.check()
         if (published.plan.max_rows or 1) > 1:
             raise ValueError(
                 "Estimates need records that are independent: rows of the same person are not. Fit "

@@ -431,6 +431,11 @@ def test_saved_and_published_fits_are_the_same(tmp_path):
     assert again.privacy_ == sampler.privacy_
     for name, table in sampler.sample(20, random_state=1).items():
         assert again.sample(20, random_state=1)[name].equals(table)
+    from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=SCHEMAS))
+    (name, schema), *_ = SCHEMAS.items()
+    others = {name: Schema({next(iter(schema)): Category(["other"])})}
+    with pytest.raises(ValueError, match="schemas of DPHistorySampler is not that"):
+        from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=others))
     with pytest.raises(ValueError, match="cannot be fitted to the HistoryTables"):
         from_release(tmp_path / "release", DPSWFlowSampler())
     with pytest.warns(PrivacyLeakWarning):

@@ -52,6 +52,13 @@ class Column:
         names = ("lower", "upper", "categories")
         return tuple(n for n in names if self.is_unknown or getattr(self, n, ()) is None)
 
+    def resolves(self, declared):
+        """Return whether another type declares nothing else than this one, which may infer more."""
+        if declared.is_unknown or not (declared.is_open or declared.takes_knots):
+            return declared.is_unknown or self == declared
+        is_same = (getattr(self, name) == value for name, value in declared._given().items())
+        return type(self) is type(declared) and all(is_same)
+
     def accepts(self, dtype):
         """Whether a column of a dtype may hold values of this type."""
         return get_dtype_code(dtype) in self.dtype_codes

@@ -24,6 +24,7 @@ from ..ids import (
     signatures,
     sliced_products,
     spending,
+    streams,
     strict_json,
 )
 
@@ -87,7 +88,7 @@ PRIVACY = {
         budget("a_threshold_that_overruns_by_a_millionth_is_refused"),
     ),
     "fits may cost more than their budget": Fault(
-        "accounting.budget:PrivacyBudget._allow",
+        "accounting.budget:PrivacyBudget._check",
         "1 + 1e-9",
         "1 + 1e-2",
         budget("a_fit_that_overruns_by_a_millionth_is_refused"),
@@ -128,11 +129,56 @@ PRIVACY = {
         "False",
         selection("a_run_releases_no_more_than_was_paid_for"),
     ),
+    "persons and records share a budget": Fault(
+        "accounting.budget:PrivacyBudget._check",
+        "any(charge.is_for_persons != other.is_for_persons for other in charges)",
+        "charge.is_for_persons and not all(other.is_for_persons for other in charges)",
+        budget("records_and_persons_never_share_a_budget[None-3]"),
+    ),
+    "what a budget paid for may be followed any number of times": Fault(
+        "accounting.budget:PrivacyBudget._reserve",
+        "return ticket, charge, paid",
+        "return ticket, paid, paid",
+        streams("an_update_that_is_repeated_is_paid_for_each_time_it_is_seen[numbers0]"),
+    ),
     "a copy of a budget says nothing": Fault(
-        "accounting.budget_stores:FileStore.__init__",
-        "inode != _find_inode(self.path)",
-        "False",
+        "accounting.budget_stores:FileStore._warn_of_copies",
+        "self._inode == _find_inode(self.path)",
+        "True",
         budget_files("a_copy_warns"),
+    ),
+    "a budget that was restored in place says nothing": Fault(
+        "accounting.budget_stores:FileStore._warn_of_copies",
+        "not _is_restored(database, self.path)",
+        "True",
+        budget_files("a_restored_file_is_noticed[in place-1]"),
+    ),
+    "a restored budget is said to be so until it has as many changes": Fault(
+        "accounting.budget_stores:_transaction",
+        "database.total_changes and not _is_restored(database, path)",
+        "database.total_changes",
+        budget_files("a_restored_file_is_noticed[in place-1]"),
+    ),
+    "changes of a budget are counted before they are made": Fault(
+        "accounting.budget_stores:_transaction",
+        """
+        if is_counted:
+            database.execute("UPDATE budget SET n_changes = n_changes + 1")
+        database.execute("COMMIT")
+        """,
+        """
+        if is_counted:
+            database.execute("UPDATE budget SET n_changes = n_changes + 1")
+            _write_count(path, _count_changes(database))
+        database.execute("COMMIT")
+        """,
+        budget_files("whatever_got_out_is_charged_wherever_it_is_killed[1]"),
+    ),
+    "a new budget counts from the start again": Fault(
+        "accounting.budget_stores:FileStore._create",
+        "_read_count(self.path) + 1",
+        "0",
+        budget_files("ordinary_use_is_not_called_a_copy"),
     ),
     "another budget takes over a file": Fault(
         "accounting.budget_stores:FileStore.__init__",
@@ -148,8 +194,8 @@ PRIVACY = {
     ),
     "a fit that ends takes from those that began later": Fault(
         "accounting.budget_stores:FileStore.settle",
-        '"UPDATE charges SET events = ? WHERE ticket = ?"',
-        '"UPDATE charges SET events = ? WHERE ticket >= ?"',
+        "_write_charge(database, ticket, charge)",
+        "_write_charge(database, max(_read_charges(database)), charge)",
         budget_files("rest_of_one_fit_is_taken_from_no_other"),
     ),
     "a folder is not synced": Fault(
@@ -172,8 +218,14 @@ PRIVACY = {
     ),
     "processes read a budget before they lock it": Fault(
         "accounting.budget_stores:_transaction",
-        '"BEGIN IMMEDIATE"',
-        '"BEGIN"',
+        """
+        database.execute("BEGIN IMMEDIATE")
+        yield database
+        """,
+        """
+        database.execute("BEGIN")
+        yield database
+        """,
         budget_files("nobody_decides_on_what_another_is_deciding_on"),
     ),
     "charges are not synced": Fault(
@@ -234,62 +286,104 @@ PRIVACY = {
         "False",
         certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
-    "of persons the least number of rows is said": Fault(
+    "a release counts each time": Fault(
         "accounting.composition:compose",
+        "any(set(digests) <= set(group[0]) for group in alike)",
+        "False",
+        composition("a_release_counts_once_by_its_digest[parts3-1]"),
+    ),
+    "releases that share a digest count once": Fault(
+        "accounting.composition:compose",
+        "any(set(digests) <= set(group[0]) for group in alike)",
+        "alike",
+        composition("a_release_counts_once_by_its_digest[parts4-2]"),
+    ),
+    "releases without a digest count once": Fault(
+        "accounting.composition:compose",
+        "any(set(digests) <= set(group[0]) for group in alike)",
+        "any(set(digests) <= set(group[0]) for group in groups)",
+        composition("a_release_counts_once_by_its_digest[parts8-2]"),
+    ),
+    "a digest may be given to cheaper events": Fault(
+        "accounting.composition:compose",
+        "group[1] != releases",
+        "len(group[1]) != len(releases)",
+        composition("one_digest_of_different_events_is_refused[other0]"),
+    ),
+    "digests of composed releases are forgotten": Fault(
+        "accounting.composition:compose",
+        "(*one, digests)",
+        "(*one, ())",
+        composition("a_release_counts_once_by_its_digest[parts1-2]"),
+    ),
+    "digests of parts are not saved": Fault(
+        "accounting.certificate_form:read_digests",
+        'release.get("digests", shared)',
+        "shared",
+        composition("a_release_counts_once_by_its_digest[parts1-2]"),
+    ),
+    "a digest may be edited": Fault(
+        "accounting.certificate_form:read_digests",
+        'own and "digest" in data',
+        "False",
+        composition("edited_digests_are_refused[<lambda>0]"),
+    ),
+    "of persons the least number of rows is said": Fault(
+        "accounting.composition:join",
         "max(max_rows, default=None)",
         "min(max_rows, default=None)",
         composition("persons_of_different_numbers_of_rows[max_rows0]"),
     ),
     "of persons the first number of rows is said": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "max(max_rows, default=None)",
         "max_rows[0] if max_rows else None",
         composition("persons_of_different_numbers_of_rows[max_rows0]"),
     ),
     "one seed among several fits is not said": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "any(certificate.reproducible for certificate in certificates)",
         "all(certificate.reproducible for certificate in certificates)",
         composition("each_member_of_a_composition[Gaussian-seeded]"),
     ),
     "several seeds are not said to be different": Fault(
-        "accounting.composition:compose",
-        "sum(certificate.reproducible for certificate in certificates) > 1",
-        "sum(certificate.reproducible for certificate in certificates) > 2",
+        "accounting.composition:join",
+        "len({c.digest or i for i, c in enumerate(certificates) if c.reproducible}) > 1",
+        "len({c.digest or i for i, c in enumerate(certificates) if c.reproducible}) > 2",
         composition("each_member_of_a_composition[seeded-responses]"),
     ),
     "any number of records is that of all fits": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "n_records.pop() if len(n_records) == 1 else None",
         "certificates[0].n_records",
         composition("numbers_of_records_are_said_where_all_are_the_same[n_records1-None]"),
     ),
     "δ of several fits is the least": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "max(certificate.delta for certificate in certificates)",
         "min(certificate.delta for certificate in certificates)",
         composition("each_member_of_a_composition[Gaussian-Laplace]"),
     ),
     "accountants are mixed": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         '("relation", "accountant")',
         '("relation",)',
         composition("unlike_terms_are_refused_in_any_order[option1]"),
     ),
     "relations are mixed": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         '("relation", "accountant")',
         '("accountant",)',
         composition("unlike_terms_are_refused_in_any_order[option0]"),
     ),
     "assumptions are those of the first fit": Fault(
-        "accounting.composition:compose",
-        "(a for c in certificates for a in c.assumptions)",
-        "certificates[0].assumptions",
+        "accounting.composition:join",
+        "[assumption for c in certificates for assumption in c.assumptions]",
+        "list(certificates[0].assumptions)",
         composition("each_member_of_a_composition[Gaussian-shared]"),
     ),
     "engines of several fits are not said": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "_join_names(c.engine for c in certificates if c.engine is not None) or None",
         "None",
         composition("whose_engines_held_rows_is_said"),

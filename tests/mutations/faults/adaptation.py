@@ -31,6 +31,12 @@ PRIVACY = {
         "best.privacy_",
         search("the_certificate_is_that_of_the_search"),
     ),
+    "values of the best of a search have the price of one fit": Fault(
+        "adaptation._private_search:_certify",
+        "published is not None",
+        "False",
+        search("published_values_of_the_best_fit_have_the_price_of_the_search"),
+    ),
     "a saved search states another certificate": Fault(
         "adaptation._private_search:PrivateSearch._list_certified",
         'yield "privacy_ of best_estimator_", best.privacy_, self.privacy_',
