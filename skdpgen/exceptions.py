@@ -13,6 +13,11 @@ class FitQualityWarning(UserWarning):
     """Public sizes or released values suggest that a fit is poor."""
 
 
+# Exceptions that end a program; any other may be raised by the code of a private cell, also those
+# that are no `Exception`, as the panics of Rust libraries.
+INTERRUPTS = KeyboardInterrupt, SystemExit, GeneratorExit
+
+
 class PublicError(Exception):
     """An error whose message states public facts only, even where private rows are read."""
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .._muting import muted
-from ..exceptions import BudgetExceededError, PlanError, PublicError, SpentError, TableError
+from ..exceptions import (
+    INTERRUPTS,
+    BudgetExceededError,
+    PlanError,
+    PublicError,
+    SpentError,
+    TableError,
+)
 from .budget import is_search_run
 from .certificate import Certificate
 from .composition import compose
@@ -68,9 +75,9 @@ def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any
     try:
         with muted(RuntimeWarning):
             return read()
-    except PlanError:
+    except (PlanError, *INTERRUPTS):
         raise
-    except Exception as error:
+    except BaseException as error:
         if not isinstance(error, PublicError):
             error = SpentError(
                 f"Private rows could not be read ({type(error).__name__}). The message is "

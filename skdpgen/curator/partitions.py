@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
-from ..exceptions import PublicRuntimeError
+from ..exceptions import INTERRUPTS, PublicRuntimeError
 from ..forking import in_forked_children
 from .persons import UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
@@ -37,10 +37,14 @@ class Partitions(ABC):
         Name of the engine on certificates.
     person_column : str or None
         The column that identifies the person of each row.
+    sharing : object or None
+        Protocol of several clients that hold the rows and share the noise: ``cover(plan)`` returns
+        the plan with its noise in shares, and certificates state its `assumptions`.
     """
 
     engine: str | None
     person_column: str | None = None
+    sharing = None
 
     @property
     @abstractmethod
@@ -67,7 +71,9 @@ class Partitions(ABC):
         # Workers give None for a failed partition, so both ways to fail end in one message.
         try:
             sums = self._sum_parts(function)
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             failure = type(error).__name__
         if sums is None:
             raise PublicRuntimeError(
@@ -107,16 +113,9 @@ class PartitionedTable(TableInParts, Partitions):
     ----------
     frame : object
         The engine's table.
-
-    Attributes
-    ----------
-    sharing : object or None
-        Protocol of several clients that hold the rows and share the noise: ``cover(plan)`` returns
-        the plan with its noise in shares, and certificates state its `assumptions`.
     """
 
     engine: str | None
-    sharing = None
     has_fixed_dtypes = True
 
     def __init__(self, frame, person_column: str | None = None):

@@ -182,10 +182,10 @@ class _ClientTable(_FederatedTable):
         )
 
 
-class _ShareReady(BaseException):
+class _ShareReady(GeneratorExit):
     """Ends the fit of a client where it would release something, and holds its share.
 
-    It is no `Exception`: nothing has failed.
+    It is one of `INTERRUPTS`: nothing has failed.
     """
 
     def __init__(self, numbers):

@@ -128,7 +128,7 @@ def test_noise_is_shared():
     alone = NoiseSource(0)
     seen = {}
 
-    class Seen(BaseException):
+    class Seen(GeneratorExit):
         pass
 
     def note(self, source, event, **kwargs):
