@@ -5,7 +5,6 @@ These are public. Whether a cell is valid is private: the curator finds that out
 reserved the plan, for each record on its own. No message quotes a value.
 """
 
-import contextlib
 import warnings
 from collections.abc import Iterable
 from numbers import Complex, Real
@@ -18,11 +17,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._muting import muted, raised
-from ..exceptions import FitQualityWarning, PrivacyLeakWarning, PublicTypeError, PublicValueError
+from ..exceptions import (
+    INTERRUPTS,
+    FitQualityWarning,
+    PrivacyLeakWarning,
+    PublicTypeError,
+    PublicValueError,
+)
 from .containers import adapt_column, as_array, as_objects
 from .dtypes import check_dtype
 from .names import encode_levels, find_ambiguous
-from .record_functions import call_quietly
+from .record_functions import call_quietly, drops_errors
 from .texts import is_writable
 
 # Inferred classes are published. Integers with more values than this are rather numbers.
@@ -151,7 +156,9 @@ def _parse_cell(cell):
         return np.nan
     except ValueError:
         error = PublicValueError
-    except Exception:
+    except INTERRUPTS:
+        raise
+    except BaseException:
         pass
     # Raised here, so that it carries no other error, which may quote the cell.
     raise error(
@@ -313,10 +320,10 @@ def check_order(X, other, name: str, whose: str = "another row's") -> None:
     index, order = getattr(X, "index", None), getattr(other, "index", None)
     if not (isinstance(index, pd.Index) and isinstance(order, pd.Index)):
         return
-    if len(index) != len(order) or index.equals(order):
-        # A plain difference of length is reported by the check of lengths.
+    # A plain difference of length is reported by the check of lengths. Some indexes cannot be
+    # compared.
+    if len(index) != len(order) or call_quietly(index.equals, order):
         return
-    # Some indexes cannot be compared.
     difference = call_quietly(index.symmetric_difference, order, None, False)
     if difference is not None and not len(difference):
         raise ValueError(
@@ -327,7 +334,7 @@ def check_order(X, other, name: str, whose: str = "another row's") -> None:
 
 def _infer_classes(y):
     classes = None
-    with contextlib.suppress(Exception):
+    with drops_errors():
         classes = np.unique(y[~pd.isna(y)])
         # Objects are converted to the plain dtype that their labels share, as users would write
         # them.
