@@ -104,7 +104,6 @@ class Planning(TakesSpecifications):
             schema = declare(schema, dataset)
             format = self._make_table_format(schema, TableKind.of(schema, dataset))
             return format, dataset.validate_table(self, format)
-        kind = ArrayKind.of(dataset, has_classes=self.classes is not None)
         failure = None
         try:
             dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
@@ -120,7 +119,7 @@ class Planning(TakesSpecifications):
             dataset.n_classes,
             has_number=dataset.has_number,
             classes=dataset.classes,
-            kind=kind,
+            kind=ArrayKind.of(dataset, has_classes=self.classes is not None),
         )
         return format, dataset
 

@@ -35,10 +35,10 @@ class ArrayKind:
 
     @classmethod
     def of(cls, dataset, *, has_classes: bool = False):
-        """Describe arrays by what is public of them.
+        """Describe arrays, whose classes are known, by what is public of them.
 
-        The categories of a categorical `y` are returned if classes are inferred from it. If
-        classes are declared, these are the categories.
+        The categories of a categorical `y` are its classes: others that its dtype lists may be
+        private. If classes were inferred, they have the order of an ordered dtype.
         """
         dtypes, label = tuple(dataset.dtypes), dataset.label
         target_dtype, categories = (
@@ -46,9 +46,11 @@ class ArrayKind:
         )
         if not isinstance(categories, pd.CategoricalDtype):
             categories = None
-        # Declared classes are the categories; those of the dtype may be private.
-        elif has_classes:
+        elif has_classes or not categories.ordered:
             categories = pd.CategoricalDtype(ordered=categories.ordered)
+        else:
+            is_class = categories.categories.isin(dataset.classes)
+            categories = pd.CategoricalDtype(categories.categories[is_class], ordered=True)
         if isinstance(target_dtype, pd.CategoricalDtype):
             target_dtype = categories
         is_sized = isinstance(target_dtype, np.dtype) and target_dtype.kind in "US"

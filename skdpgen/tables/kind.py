@@ -32,7 +32,8 @@ class TableKind:
     X, y : Container
         Containers of X and, if the target was passed as y, of this.
     listed : dict of str to dtype
-        Private dtypes that list the categories of columns, until these are inferred.
+        Dtypes that state an order or a type of categories, until these are inferred. Those that are
+        ordered list them, and are private.
     """
 
     names: tuple
@@ -76,9 +77,10 @@ class TableKind:
             dtypes = {name: hide_values(dtype) for name, dtype in stated.items()}
             dtypes = {name: dtype for name, dtype in dtypes.items() if dtype is not None}
             read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
-            # Parts list categories of their own.
+            # Parts list categories of their own. The list of a dtype that is not ordered follows
+            # from the rows, in any order.
             listed = {
-                n: dtype
+                n: dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])
                 for n, dtype in read.items()
                 if not dataset.is_in_parts and _takes_order(schema.get(n), dtype)
             }
@@ -165,19 +167,23 @@ def _takes_order(kind, dtype):
 def _put_in_order(kind, dtype):
     """Return a column of released categories in the order, and of the type, of a dtype.
 
-    The dtype lists all categories, released or not. The result depends on the released ones alone,
-    given the order of each two of them; the certificate states that this is public.
+    An ordered dtype lists all categories, released or not. The result depends on the released ones
+    alone, given the order of each two of them; the certificate states that this is public. Other
+    categories are sorted, by value if they are numbers.
     """
     if kind.categories == (kind.other,):
         return kind
-    listed, positions = dtype.categories.tolist(), {}
-    for i, category in enumerate(listed):
-        for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
-            # Released names may be texts that were parsed, so that both spellings are known.
-            positions.setdefault(name, i)
-    found = sorted(kind.categories, key=lambda name: positions.get(name, len(listed)))
-    if dtype.categories.dtype.kind in "iuf":
-        found = [listed[positions[name]] for name in found]
+    found, number = kind.categories, dtype.categories.dtype.kind
+    if number in "iuf":
+        found = sorted(map(float, found))
+        found = found if number == "f" else list(map(int, found))
+    if dtype.ordered:
+        positions = {}
+        # Released names may be texts that were parsed, so that both spellings are known.
+        for category in dtype.categories.tolist():
+            for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
+                positions.setdefault(name, len(positions))
+        found = sorted(found, key=lambda c: positions.get(name_cell(c), len(positions)))
     # Neither an order nor a type of numbers has a place for "other".
     return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
 
