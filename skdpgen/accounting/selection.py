@@ -15,7 +15,9 @@ from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
 from .calibration import calibrate_under, check_delta, check_epsilon
 from .plan import Plan
-from .spending import restate_with_price
+from .spending import note_price, restate_with_price
+
+_CHARGED = "All of the search is charged"
 
 
 def selection_plan(
@@ -115,7 +117,9 @@ def select_best(run: Callable[[], tuple[float, Any]], plan: Plan, noise: Any) ->
     except BaseException as error:
         best = result = paid = None  # A traceback would reveal them.
         if released and isinstance(error, Exception):
-            raise restate_with_price(error, "All of the search is charged", plan) from error
+            raise restate_with_price(error, _CHARGED, plan) from error
+        if released:
+            note_price(error, _CHARGED, plan)
         raise
     finally:
         # Nothing was revealed if no run had begun to release.

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from .._version import __version__
 from ..accounting.provenance import UNSAID
 from ..curator.partitions import PartitionedTable
-from ..exceptions import PlanError
+from ..exceptions import EndOfFit, PlanError
 from .sharing import Sharing
 
 
@@ -182,11 +182,8 @@ class _ClientTable(_FederatedTable):
         )
 
 
-class _ShareReady(BaseException):
-    """Ends the fit of a client where it would release something, and holds its share.
-
-    It is no `Exception`: nothing has failed.
-    """
+class _ShareReady(EndOfFit):
+    """Ends the fit of a client where it would release something, and holds its share."""
 
     def __init__(self, numbers):
         super().__init__()
