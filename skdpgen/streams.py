@@ -8,6 +8,7 @@ from uuid import uuid4
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from ._isolation import isolated
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.plan import Plan, Terms
 from .curator.curator import open_curator
@@ -139,6 +140,7 @@ class ReleaseStream(Saves):
         )
 
     @clears_frames()
+    @isolated()
     def update(self, X):
         """Release the tables of all rows so far.
 
@@ -182,7 +184,7 @@ class ReleaseStream(Saves):
             )
         # All updates share one plan, whose price is that of the first.
         plan = self._make_plan(n_records) if self.release_ is None else self.release_.plan
-        warn_of_delta(self.delta, n_records, stacklevel=3)
+        warn_of_delta(self.delta, n_records)
         with open_curator(dataset, format, plan, NoiseSource(), strict=False) as curator:
             curator.encode_cells_by(RecordFunction(format.encode_cells))
             self.released.append(curator.release(mechanism))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._isolation import isolated
 from .._version import __version__
 from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
@@ -92,6 +93,7 @@ class Report:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
+@isolated()
 def report(
     synthetic,
     reference=None,

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .._isolation import isolated
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
 from ..base import CentralGenerator
@@ -351,6 +352,7 @@ class DPSWFlowSampler(CentralGenerator):
     def _generate(self, classes, generator):
         return self._particles.sample(classes, generator)
 
+    @isolated()
     def project(self, X) -> np.ndarray:
         """Project rows on the space that the release depends on: a public map.
 

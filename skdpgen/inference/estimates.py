@@ -17,12 +17,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from .._isolation import isolated
 from ..checks import budget_share, in_range
 from .influence import Statistic
 from .model import N_KINDS, Model
 from .projection import Features, Projection
 
 
+@isolated()
 def estimate(
     generator, statistic: Callable, *, level: float = 0.95, misfit: float = 0.25, random_state=None
 ) -> pd.DataFrame:
@@ -98,6 +100,7 @@ def estimate(
     return found
 
 
+@isolated()
 def estimate_quantiles(
     generator,
     column: str,

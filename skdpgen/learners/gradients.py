@@ -15,7 +15,7 @@ from torch.func import functional_call
 from ..curator.record_functions import BatchFunction
 from ..mechanisms.gradients import ClippedGradientMechanism, clip_whole
 from .rows import RowNetwork
-from .training import Training, enables_gradients, run_steps
+from .training import Training, run_steps
 
 
 class CrossGradient:
@@ -72,14 +72,12 @@ class WeightGradient:
         # Copies: the curator calls the function, and may not change the network.
         weights = {k: v.clone().requires_grad_() for k, v in self.weights.items()}
         statistics = {k: v.clone() for k, v in self.statistics.items()}
-        with torch.enable_grad():
-            generated = functional_call(self.network, weights | statistics, (self.latent,))
-            product = (generated * gradient).sum()
+        generated = functional_call(self.network, weights | statistics, (self.latent,))
+        product = (generated * gradient).sum()
         products = torch.autograd.grad(product, list(weights.values()))
         return nn.utils.parameters_to_vector(products)
 
 
-@enables_gradients
 def fit_to_gradients(
     rows: RowNetwork,
     loss,

@@ -40,11 +40,6 @@ class TrainingConstants:
 CONSTANTS = TrainingConstants()
 
 
-def enables_gradients(function: Callable) -> Callable:
-    """Decorate a function that trains, so that callers may have switched gradients off."""
-    return torch.inference_mode(False)(torch.enable_grad()(function))
-
-
 class Adam:
     """The optimiser Adam, equal to the fused `torch.optim.Adam` with its defaults in every bit.
 
