@@ -4,7 +4,6 @@
 import contextlib
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from textwrap import indent
@@ -13,11 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from sklearn.base import BaseEstimator, clone
 
+from ._isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
-from .accounting.rounding import plain, show
+from .accounting.rounding import plain, plain_numbers, show
 from .checks import flag, in_range, one_of, radius
 from .curator.record_functions import clears_frames
+from .exceptions import warn_caller
+from .quality import collects_findings
 from .registry import Savable
 
 if TYPE_CHECKING:
@@ -86,7 +88,8 @@ max_rows_per_person : int, default=1
     "running": """\
 random_state : None, int or RandomState, default=None
     None: noise from the operating system. Anything else is for reproducing an experiment,
-    **not a private release**: whoever has the seed can recompute the noise.
+    **not a private release**: whoever has the seed can recompute the noise. Torch then computes on
+    one thread of the CPU, so that results do not depend on the number of threads.
 device : str, default="auto"
     Device: "cpu", "cuda", or "auto" for CUDA if available.
 verbose : int, default=0
@@ -287,21 +290,43 @@ class TakesSpecifications(Checked):
         return super().set_params(**params)
 
 
-@contextlib.contextmanager
-def rollback_on_failure(estimator: object) -> Iterator[None]:
-    """Restore an estimator's attributes if an error is raised.
+# Attributes by which what was paid for survives a failure.
+_PAID = ("release_", "target_sampler_")
 
-    No certificate covers the state of a failed fit, nor the private rows in the frames of the
-    error, which are cleared.
+
+@contextlib.contextmanager
+def fitting(estimator) -> Iterator[None]:
+    """Fit an estimator: with plain parameters, isolated from the state of the process.
+
+    Until something is paid for, an error leaves the estimator as it was. From then on it leaves
+    what was paid for in `release_`, or `target_sampler_`, and no other fitted attribute: no
+    certificate covers the state of a failed fit, nor the private rows in the frames of the error,
+    which are cleared. Warnings of the quality of the fit come last, once it is complete.
     """
-    before = vars(estimator).copy()
-    try:
-        with clears_frames():
-            yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+    before, device = vars(estimator).copy(), getattr(estimator, "device", "cpu")
+    random_state = getattr(estimator, "random_state", None)
+    with collects_findings(estimator):
+        try:
+            with (
+                clears_frames(),
+                isolated(random_state, choose_device(device)),
+                plain_numbers(estimator),
+            ):
+                yield
+        except BaseException as error:
+            paid = {
+                name: value
+                for name in _PAID
+                if (value := vars(estimator).get(name)) is not before.get(name)
+                # Values of many steps are not kept.
+                and getattr(value, "published", value) is not None
+            }
+            left = before
+            if paid and getattr(error, "certificate", None) is not None:
+                left = {name: before[name] for name in estimator.get_params(deep=False)} | paid
+            vars(estimator).clear()
+            vars(estimator).update(left)
+            raise
 
 
 def choose_device(device: str) -> torch.device:
@@ -327,14 +352,13 @@ def check_finite(*tensors: torch.Tensor) -> None:
         )
 
 
-def warn_of_delta(delta: float, n_samples: int, stacklevel: int) -> None:
+def warn_of_delta(delta: float, n_samples: int) -> None:
     """Warn of a δ at which a mechanism may publish a record outright."""
     if delta >= 1 / n_samples:
-        warnings.warn(
+        warn_caller(
             f"delta = {show(delta)} is not below 1 / n_samples = {1 / n_samples:g}: it allows to "
             "publish a record outright. Choose a smaller delta.",
             UserWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

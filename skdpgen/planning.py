@@ -190,7 +190,7 @@ class Planning(TakesSpecifications):
             n_samples, n_features, n_classes, self._multiplier, format.are_images
         )
         if components is None and format.could_be_images:
-            warn_of_pixels(n_features, stacklevel=5)
+            warn_of_pixels(n_features)
         return replace(format, components=components)
 
     @property

@@ -2,15 +2,15 @@
 """Fit-quality warnings, computed from public sizes and released values."""
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 
 import numpy as np
 import pandas as pd
 
+from ._muting import is_muted
 from .checks import list_names
-from .exceptions import FitQualityWarning
+from .exceptions import FitQualityWarning, warn_caller
 
 # Least share of absent records for a warning.
 MANY_ABSENT = 0.01
@@ -143,10 +143,16 @@ class Findings:
             ]
         return lines
 
-    def warn(self, stacklevel: int) -> None:
-        """Warn of what was found."""
-        for line in self.list_lines():
-            warnings.warn(line, FitQualityWarning, stacklevel=stacklevel + 1)
+    def warn(self, outer: "Findings | None" = None) -> None:
+        """Warn of what was found, at the line that called the package, or add it to `outer`."""
+        if outer is None:
+            for line in self.list_lines():
+                warn_caller(line, FitQualityWarning)
+            return
+        outer._general += self._general
+        for cause, details in self._columns.items():
+            outer.add_columns(cause, details)
+        outer.advise(self._advice)
 
 
 _findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default=None)
@@ -154,26 +160,36 @@ _findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default
 
 @contextlib.contextmanager
 def collects_findings(estimator) -> Iterator[None]:
-    """Collect findings on a fit in this thread; warn and report at its end."""
+    """Collect findings on a fit in this thread; warn and report once the estimator is complete.
+
+    A fit that is part of another one leaves the warnings to it, unless they are muted.
+    """
+    outer = None if is_muted(FitQualityWarning) else _findings.get()
     token = _findings.set(found := Findings())
     try:
-        yield
-    finally:
-        _findings.reset(token)
-        # Also after an error, as findings may say why a fit failed.
-        report = getattr(estimator, "schema_report_", None)
-        if report is not None:
-            causes = found.describe()
-            found_of = [causes.get(name) for name in report.index]
-            report["finding"] = pd.Series(found_of, report.index, dtype=object)
-        found.warn(stacklevel=4)
+        try:
+            yield
+        finally:
+            _findings.reset(token)
+    except BaseException:
+        # Findings may say why a fit failed; as errors they would hide that error.
+        with contextlib.suppress(FitQualityWarning):
+            found.warn(outer)
+        raise
+    report = getattr(estimator, "schema_report_", None)
+    if report is not None:
+        causes = found.describe()
+        found_of = [causes.get(name) for name in report.index]
+        report["finding"] = pd.Series(found_of, report.index, dtype=object)
+    # Last: where warnings are errors, the estimator is fitted all the same.
+    found.warn(outer)
 
 
 def warn_of_fit(message: str) -> None:
     """Warn of a fit as a whole, at its end if there is one."""
     found = _findings.get()
     if found is None:
-        warnings.warn(message, FitQualityWarning, stacklevel=3)
+        warn_caller(message, FitQualityWarning)
     else:
         found.add(message)
 
@@ -194,7 +210,7 @@ def warn_of_columns(cause: str, details: dict[str, str] | list[str]) -> None:
         return
     found = Findings()
     found.add_columns(cause, details)
-    found.warn(stacklevel=2)
+    found.warn()
 
 
 def advise_on_columns(advice: dict[str, str]) -> None:
@@ -202,6 +218,15 @@ def advise_on_columns(advice: dict[str, str]) -> None:
     found = _findings.get()
     if found is not None:
         found.advise(advice)
+
+
+def warn_of_other_persons(n_first: int, n_later: int) -> None:
+    """Warn if chunks have another number of persons than at first; it is public."""
+    if n_later != n_first:
+        warn_of_fit(
+            f"The function of chunks gave {n_first:,} persons at first and {n_later:,} in a later "
+            "reading; rows of new persons count as absent. Let it give the same rows at each call."
+        )
 
 
 # Advice for few rows, given by the estimator that makes the fit in this thread.
@@ -218,32 +243,30 @@ def advising_on_few_rows(advice):
         _advice.reset(token)
 
 
-def warn_of_few_rows(name, given, min_samples, is_sum, stacklevel):
+def warn_of_few_rows(name, given, min_samples, is_sum):
     """Warn, before anything is spent, that there are too few rows to learn much from.
 
     Sums over all rows take the fewest: other releases are advised to be one.
     """
     other = "" if is_sum else ", or a method that needs fewer rows: DPSWFlowSampler with a sketch"
-    warnings.warn(
+    warn_caller(
         f"{name} takes about {min_samples:,} rows to be of use at this ε, with this number of "
         f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer columns "
         f"or classes{other}.{_advice.get()}",
         FitQualityWarning,
-        stacklevel=stacklevel + 1,
     )
 
 
-def warn_of_pixels(n_columns, stacklevel):
+def warn_of_pixels(n_columns):
     """Warn, before anything is spent, of columns that may be pixels and have no bounds.
 
     Without bounds it is not public whether they are: features of networks are as many.
     """
-    warnings.warn(
+    warn_caller(
         f"If the {n_columns:,} columns are pixels, declare bounds=(0, 1) or bounds=(0, 255), or "
         "give bytes: images are recognised by their bounds, and are then encoded by principal "
         "components, which preserve more at this ε. If they are no pixels, set encoder=None.",
         FitQualityWarning,
-        stacklevel=stacklevel + 1,
     )
 
 

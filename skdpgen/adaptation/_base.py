@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .._isolation import isolated
 from ..accounting.accountants import RELATIONS
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
-from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
 from ..checks import factory_of, in_range, one_of, positive, whole
 from ..curator.containers import as_array
@@ -32,8 +32,8 @@ from ..params import (
     DocumentedEstimator,
     check_finite,
     choose_device,
+    fitting,
     parameters,
-    rollback_on_failure,
 )
 from ..registry import savable
 from ..serialization import Certified
@@ -218,7 +218,7 @@ class BaseAdapter(
             If the fit exceeds an open `PrivacyBudget`; nothing is released.
         """
         refuse_persons(self, persons)
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             return self._fit(X, y, X_target)
 
     def _fit(self, X, y, X_target):
@@ -366,10 +366,7 @@ class BaseAdapter(
 
     def _finish(self, start, certificate):
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
-        with report_spent_on_error(lambda: certificate):
-            # A diverged network is an error only after the release, whose cost the error then
-            # states.
-            check_finite(*self._encoder.parameters(), *self._head.parameters())
+        check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
         return self
 
@@ -394,6 +391,7 @@ class BaseAdapter(
         return self._apply(X, lambda: self._encoder)
 
     @clears_frames()
+    @isolated()
     def _apply(self, X, find_network):
         """Apply a network to rows of either domain, block by block."""
         check_is_fitted(self, "privacy_")

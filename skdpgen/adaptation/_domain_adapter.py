@@ -4,6 +4,7 @@
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, fields, replace
+from functools import partial
 from inspect import signature
 
 import numpy as np
@@ -19,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.previews import preview
-from ..accounting.rounding import plain_numbers
-from ..accounting.spending import report_spent_on_error
+from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
@@ -28,7 +28,7 @@ from ..checks import check_choice, in_range
 from ..curator.inputs import read_rows
 from ..encoders import PrivatePCA, split_encoder
 from ..generators import DPSWFlowSampler
-from ..params import parameters, rollback_on_failure
+from ..params import fitting, parameters
 from ..preprocessing import LowFrequencies
 from ..quality import advising_on_few_rows
 from ._augmentation import AUGMENTATIONS
@@ -289,7 +289,7 @@ class DPSWDDomainAdapter(BaseAdapter):
                 f"{type(sampler).__name__}."
             )
         check_is_fitted(sampler, "privacy_")
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             start = self._start(X, y)
             self.n_target_ = sampler.n_samples_
             return self._train_on_samples(start, sampler)
@@ -306,9 +306,19 @@ class DPSWDDomainAdapter(BaseAdapter):
         # Cross-validation cuts a target that happens to have as many rows as the source.
         is_cut = self.n_target_ == len(start.X)
         advice = "If cross-validation has cut X_target, give Whole(X_target)." if is_cut else ""
-        with advising_on_few_rows(advice):
-            sampler.fit(X_target)
-        return self._train_on_samples(start, sampler)
+        certificate = partial(getattr, sampler, "privacy_", None)
+        with report_spent_on_error(certificate, partial(self._keep, sampler)):
+            with advising_on_few_rows(advice):
+                sampler.fit(X_target)
+            return self._train_on_samples(start, sampler)
+
+    def _keep(self, sampler):
+        """Keep the sampler of a failed fit, if it has released; see `report_spent_on_error`."""
+        if not hasattr(sampler, "release_"):
+            return keep_nothing()
+        self.target_sampler_, published = sampler, sampler.release_.published
+        fitted = "adapter.target_sampler_" if hasattr(sampler, "privacy_") else "that sampler"
+        return published, f"adapter.fit_to_sampler(X, y, {fitted}) goes on at no cost."
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the unfitted sampler, with defaults that follow from the source."""
@@ -358,23 +368,22 @@ class DPSWDDomainAdapter(BaseAdapter):
         certificate = replace(
             sampler.privacy_, assumptions=(*ASSUMED, *sampler.privacy_.assumptions)
         )
-        with report_spent_on_error(lambda: certificate):
-            # Sampling is post-processing: as many rows as training can use are free.
-            synthetic = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
-            # Labels of a sampler that has them are not used: the adaptation is unsupervised.
-            if isinstance(synthetic, tuple):
-                synthetic, _ = synthetic
-            synthetic = read_rows(self, match_names(self, synthetic), reset=False)
-            target, projected = (self._project(part).to(rows) for part in (synthetic, start.X))
-            return self._train(
-                start,
-                certificate,
-                target,
-                masked=None if torch.allclose(projected, rows, atol=1e-5) else projected,
-                align_weight=self.align_weight,
-                class_align_weight=self.class_align_weight,
-                n_projections=self.n_projections,
-            )
+        # Sampling is post-processing: as many rows as training can use are free.
+        synthetic = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+        # Labels of a sampler that has them are not used: the adaptation is unsupervised.
+        if isinstance(synthetic, tuple):
+            synthetic, _ = synthetic
+        synthetic = read_rows(self, match_names(self, synthetic), reset=False)
+        target, projected = (self._project(part).to(rows) for part in (synthetic, start.X))
+        return self._train(
+            start,
+            certificate,
+            target,
+            masked=None if torch.allclose(projected, rows, atol=1e-5) else projected,
+            align_weight=self.align_weight,
+            class_align_weight=self.class_align_weight,
+            n_projections=self.n_projections,
+        )
 
     def _project(self, X):
         """Return inputs of the network, projected on the space of the sampler's release."""

@@ -4,6 +4,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
@@ -19,11 +20,11 @@ from ..accounting.accountants import ledger_epsilon
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
-from ..accounting.spending import report_spent_on_error
+from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.numbers import match_names
 from ..checks import check_number
 from ..mechanisms.noise import NoiseSource
-from ..params import DocumentedEstimator, parameters, warn_of_delta
+from ..params import DocumentedEstimator, fitting, parameters, warn_of_delta
 from ..serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
@@ -179,6 +180,10 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             If the search exceeds an open `PrivacyBudget`; nothing is released.
         """
         refuse_persons(self, persons)
+        with fitting(self):
+            return self._fit(X, y, X_target)
+
+    def _fit(self, X, y, X_target):
         names = self._check_params()
         if X_target is None:
             raise ValueError(
@@ -217,10 +222,11 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         for model in candidates:
             # Raise for bad parameters before anything is spent.
             model.check_fit(X, y)
-        best = clone(self.estimator).fit(X, y, X_target=X_target)
-        sampler = best.target_sampler_
-        with report_spent_on_error(lambda: sampler.privacy_):
-            best_score = self._score(best, X, y)
+        best = clone(self.estimator)
+        certificate = partial(getattr, best, "privacy_", None)
+        with report_spent_on_error(certificate, partial(self._keep, best)):
+            best.fit(X, y, X_target=X_target)
+            sampler, best_score = best.target_sampler_, self._score(best, X, y)
             for model in candidates:
                 model.fit_to_sampler(X, y, sampler)
                 score = self._score(model, X, y)
@@ -229,10 +235,20 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                     best_score, best = score, model
         return best_score, best
 
+    def _keep(self, model):
+        """Keep the sampler of all candidates of a failed search; see `report_spent_on_error`."""
+        if not hasattr(model, "target_sampler_"):
+            return keep_nothing()
+        self.target_sampler_ = sampler = model.target_sampler_
+        text = ""
+        if hasattr(model, "privacy_"):
+            text = "search.estimator.fit_to_sampler(X, y, search.target_sampler_) costs nothing."
+        return sampler.release_.published, text
+
     def _search_releases(self, X, y, X_target, noise, names):
         """Return the best of a random number of fits with their own releases."""
         estimator, n_target = self.estimator, _num_samples(unwrap(X_target))
-        warn_of_delta(estimator.delta, n_target, stacklevel=3)
+        warn_of_delta(estimator.delta, n_target)
         delta = check_delta(estimator.delta)
         # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
         plan = selection_plan(

@@ -110,7 +110,7 @@ class DPSWDRowAdapter(BaseAdapter):
 
     def _adapt(self, start, X_target):
         # Warnings and errors come before the curator opens the rows.
-        warn_of_delta(self.delta, self.n_target_, stacklevel=4)
+        warn_of_delta(self.delta, self.n_target_)
         # One row would change the codes of all others: the sensitivity of their sum is then not
         # bounded.
         if any(isinstance(module, _BatchNorm) for module in start.encoder.modules()):
@@ -157,7 +157,7 @@ class DPSWDRowAdapter(BaseAdapter):
             )
             assumed = list_assumptions(format)
             certificate = curator.certificate((*ASSUMED, *assumed, ASSUMED_OF_DIRECTIONS))
-        return self._finish(start, certificate)
+            return self._finish(start, certificate)
 
     def _find_sigma(self):
         return self.privacy_.find_sigma(

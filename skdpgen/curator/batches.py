@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..exceptions import PlanError, PublicTypeError, PublicValueError, warn_of_other_persons
+from ..exceptions import PlanError, PublicTypeError, PublicValueError
 from ..mechanisms.base import clip_rows
+from ..quality import warn_of_other_persons
 from .blocks import cut_blocks, slice_arrays
 from .cells import FrameCells
 from .inputs import encode_labels, parse_rows

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
 from ..accounting.plan import Plan
-from ..accounting.spending import read_at_full_price, report_spent_on_error
+from ..accounting.spending import keep_nothing, read_at_full_price, report_spent_on_error
 from ..exceptions import PlanError, TableError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
@@ -34,7 +35,15 @@ _intercepted: ContextVar[tuple[Callable, np.ndarray | None]] = ContextVar(
 
 @contextlib.contextmanager
 def open_curator(
-    dataset: Dataset, format, plan: Plan, noise, *, strict: bool, device="cpu", verbose: int = 0
+    dataset: Dataset,
+    format,
+    plan: Plan,
+    noise,
+    *,
+    strict: bool,
+    device="cpu",
+    verbose: int = 0,
+    keep: Callable[[], tuple[Any, str]] = keep_nothing,
 ) -> Iterator["Curator"]:
     """Hand a dataset over to a curator, which nobody else then holds.
 
@@ -52,6 +61,8 @@ def open_curator(
         As in `Curator`.
     strict : bool
         Whether to refuse bad records, rather than to count them as absent.
+    keep : callable
+        As in `report_spent_on_error`.
 
     Yields
     ------
@@ -76,7 +87,14 @@ def open_curator(
         device=device,
         verbose=verbose,
     )
-    with curator, report_spent_on_error(curator.certificate):
+
+    def keep_all():
+        # Once more, with the public draws since the last release.
+        if curator.released:
+            curator.on_release()
+        return keep()
+
+    with curator, report_spent_on_error(curator.certificate, keep_all):
         if not curator.is_charged:
             warn_of_search()
         curator.count_rows()
@@ -166,6 +184,8 @@ class Curator:
         Number of classes, 1 where there are none.
     released : list or None
         The values of all releases so far, in order; None if the plan repeats one.
+    on_release : callable
+        Called after each of these releases.
 
     Examples
     --------
@@ -210,6 +230,7 @@ class Curator:
         # Values that are released once each; those of many steps would fill the memory.
         is_kept = all(split_repetition(event)[1] == 1 for event in plan.events)
         self.released: list | None = [] if is_kept else None
+        self.on_release: Callable[[], None] = lambda: None
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         has_persons |= isinstance(X, HistoryCells)
         # A plan for records would bound one row of a person, and the noise would be too small.
@@ -292,6 +313,7 @@ class Curator:
         self._digest.add(released)
         if self.released is not None:
             self.released.append(released)
+            self.on_release()
         return released
 
     def _read(self, read):

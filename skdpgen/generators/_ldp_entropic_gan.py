@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..accounting.certificate import Certificate
-from ..accounting.rounding import plain_numbers
 from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
 from ..curator.containers import NUMPY
@@ -18,7 +17,7 @@ from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, find_factory
-from ..params import choose_device, parameters, rollback_on_failure
+from ..params import choose_device, fitting, parameters
 from ..planning import check_network
 from ..preprocessing import LocalPrivatizer
 from ..releases import LocalNoise
@@ -206,7 +205,7 @@ class LDPEntropicGAN(BaseGenerator):
         ValueError
             For rows of another width, labels without randomised response, or bad parameters.
         """
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             return self._fit_privatized(Y, y, privatizer)
 
     def _fit_privatized(self, Y, y, privatizer):

@@ -30,6 +30,7 @@ from ..accounting.calibration import calibrate, calibrate_gaussian, check_delta,
 from ..accounting.events import gaussian_event, pure_epsilon
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
+from ..registry import savable
 from .base import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
 from .noise import NoiseSource
 
@@ -46,6 +47,7 @@ MARGIN = 1e-12
 DEVIATIONS = {1: math.sqrt(2), 2: 1.0}
 
 
+@savable
 @dataclass(frozen=True)
 class NoisedRows:
     """Rows with noise on each.
@@ -62,6 +64,7 @@ class NoisedRows:
     scale: float
 
 
+@savable
 @dataclass(frozen=True)
 class NoisedLabels:
     """Labels after randomised response.

@@ -16,6 +16,7 @@ from scipy import stats
 from ..accounting.events import SlicedGaussianDpEvent, split_sampling
 from ..curator.record_functions import PullingFunction, RecordFunction, check_function
 from ..exceptions import PlanError
+from ..registry import savable
 from ..transport import random_directions
 from .base import (
     FixedSensitivity,
@@ -94,6 +95,7 @@ class SampledMechanism(Mechanism):
         return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
 
 
+@savable
 @dataclass(frozen=True)
 class ProjectedRows:
     """Released projections of rows.

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._isolation import isolated
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
-from ..accounting.rounding import plain_numbers
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
 from ..checks import positive
@@ -23,7 +23,7 @@ from ..curator.record_functions import clears_frames
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource, check_seed
-from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, parameters, rollback_on_failure
+from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, fitting, parameters
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
 from ..serialization import Certified
@@ -174,7 +174,7 @@ class LocalPrivatizer(
         -------
         self : object
         """
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             return self._fit(X)
 
     def _fit(self, X):
@@ -218,6 +218,7 @@ class LocalPrivatizer(
         return self.privatize(X)
 
     @clears_frames()
+    @isolated()
     def privatize(self, X, y=None):
         """Add noise to rows and their labels, each on its own. Each call is a release.
 
@@ -262,6 +263,7 @@ class LocalPrivatizer(
         noised = noised.astype(dtype, copy=False)
         return (noised, y) if has_labels else noised
 
+    @isolated()
     def inverse_transform(self, X) -> np.ndarray:
         """Map noised or generated rows back to features.
 

@@ -158,9 +158,10 @@ def from_release(
             raise ValueError("rules are for tables; the release is of an array.")
         schema = format.schema
         format = replace(format, schema=type(schema)(schema, (*schema.rules, *rules)))
-    fitted = clone(estimator).set_params(
-        epsilon=plan.epsilon, delta=plan.delta, relation=plan.relation, accountant=plan.accountant
-    )
+    known = estimator.get_params(deep=False)
+    terms = {name: getattr(plan, name) for name in ("epsilon", "delta", "relation", "accountant")}
+    # Local methods have no relation.
+    fitted = clone(estimator).set_params(**{n: v for n, v in terms.items() if n in known})
     # The released sums are of so many rows per person, whatever the new estimator would take.
     if plan.max_rows is not None:
         fitted.set_params(max_rows_per_person=plan.max_rows)

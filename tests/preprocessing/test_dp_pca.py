@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting.accountants import ACCOUNTANTS, RELATIONS
 from skdpgen.curator.curator import intercept_releases
 from skdpgen.preprocessing import DPPCA
@@ -22,12 +22,13 @@ from skdpgen.privacy import (
     BudgetExceededError,
     NoiseSource,
     PrivacyLeakWarning,
+    SpentError,
     calibrate_gaussian,
     compose,
     preview,
     verify,
 )
-from skdpgen.releases import SliceSketch
+from skdpgen.releases import SliceSketch, from_release
 
 # Rows are taken as they are, in the unit ball.
 of_ball = partial(DPPCA, clip_norm=1.0)
@@ -357,20 +358,29 @@ def test_a_row_that_is_not_finite_adds_nothing(X, value):
     assert "every record is valid" in str(strict.privacy_)
 
 
-def test_failure_after_the_release_restores_too(X, monkeypatch):
-    fitted = of_ball(n_components=2, random_state=0).fit(X)
-    before = vars(fitted).copy()
-
+def test_components_of_a_release_whose_fit_has_failed_cost_nothing(X, monkeypatch):
     def fail(matrix):
         raise np.linalg.LinAlgError("no convergence")
 
-    monkeypatch.setattr(np.linalg, "eigh", fail)
-    budget = PrivacyBudget(100.0, 1e-5)
-    with budget, pytest.raises(np.linalg.LinAlgError):
-        fitted.set_params(random_state=None, epsilon=2.0).fit(X)
-    assert budget.spent > 1.9  # it was released
-    assert fitted.components_ is before["components_"]
-    assert fitted.epsilon_ <= 1.0
+    # Inferred bounds and radius, and names of features, belong to the release.
+    given = DPPCA(2.0, n_components=2, random_state=0)
+    expected = clone(given).fit(pd.DataFrame(X).add_prefix("x"))
+    with monkeypatch.context() as patched:
+        patched.setattr(np.linalg, "eigh", fail)
+        with pytest.raises(SpentError, match=r"on: .*second moments") as raised:
+            given.fit(pd.DataFrame(X).add_prefix("x"))
+    again = from_release(raised.value.release, DPPCA(n_components=2))
+    assert again.privacy_.digest == expected.privacy_.digest
+    for name in ("components_", "explained_variance_", "feature_names_in_", "clip_norm_"):
+        assert_array_equal(getattr(again, name), getattr(expected, name))
+    again.check_certified()
+    # A fitted one does not keep the moments, which are large.
+    assert not hasattr(expected, "release_")
+    with pytest.raises(ValueError, match=r"DPSWFlowSampler.* cannot be fitted to the SecondMom"):
+        from_release(raised.value.release, DPSWFlowSampler())
+    sketch = DPSWFlowSampler(5.0, bounds=(-1, 1), n_steps=2).fit(X).release_
+    with pytest.raises(ValueError, match="DPPCA cannot be fitted to the release of a DPSWFlow"):
+        from_release(sketch, DPPCA())
 
 
 def test_large_delta_is_announced(X):
