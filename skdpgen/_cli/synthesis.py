@@ -40,6 +40,7 @@ from .runs import (
     fit_and_write,
     interrupted,
     list_doubts,
+    list_written,
     make_generator,
     open_total,
     shows_progress,
@@ -136,10 +137,10 @@ class Task:
         )
 
     def describe_spent(self) -> str:
-        """Return what a run that wrote nothing has spent."""
+        """Return what a run has spent that wrote no rows."""
         if self._budget is None:
             return "With --seed, nothing is private."
-        return f"Until then ε = {show(self._budget.spent)} was spent, on unpublished releases."
+        return f"Until then ε = {show(self._budget.spent)} was spent."
 
     def fit(self) -> None:
         """Fit the generator, and charge the budget of --budget."""
@@ -209,7 +210,7 @@ def synthesize(options: Namespace) -> int:
         counts,
         task.read(),
         differing + messages,
-        {name: str(Path(options.output) / file) for name, file in names.items()},
+        list_written(options, names),
         together,
         has_budget=task.total is not None,
     )
@@ -279,7 +280,7 @@ def look(options: Namespace) -> int:
             for path, text in zip(paths, texts, strict=True):
                 Path(path).write_text(text, encoding="utf-8")
     except KeyboardInterrupt as interrupt:
-        spent = f"At most ε = {show(options.epsilon)} was spent, on unpublished releases."
+        spent = f"No file was written. At most ε = {show(options.epsilon)} was spent."
         raise interrupted(interrupt, spent) from None
     read = Read(", ".join(list_given(options)), n_units, table.persons is not None, len(columns))
     summary = summarize_look(found, columns, read, messages, outputs, total is not None)
