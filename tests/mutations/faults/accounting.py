@@ -444,11 +444,25 @@ PRIVACY = {
         "edges[1:] - 1",
         shuffling("groups_of_clones_are_counted_as_the_smallest_of_each"),
     ),
-    "errors of arithmetic do not say what was spent": Fault(
+    "errors of some types do not say what was spent": Fault(
         "accounting.spending:report_spent_on_error",
-        "(ArithmeticError, MemoryError, RuntimeError, ValueError)",
-        "(MemoryError, RuntimeError, ValueError)",
+        "BaseException",
+        "(RuntimeError, ValueError, KeyboardInterrupt)",
         spending("errors_of_learning_say_what_was_spent[ZeroDivisionError]"),
+    ),
+    "an interrupt does not say what was spent": Fault(
+        "accounting.spending:report_spent_on_error",
+        "BaseException",
+        "Exception",
+        spending(
+            "errors_that_callers_tell_apart_keep_their_type_and_get_a_note[KeyboardInterrupt-False]"
+        ),
+    ),
+    "an error does not hold its release": Fault(
+        "accounting.spending:report_spent_on_error",
+        """kept = {"certificate": spent, "release": release}""",
+        """kept = {"certificate": spent, "release": None}""",
+        spending("an_error_keeps_its_release"),
     ),
     "errors while rows are read are quoted": Fault(
         "accounting.spending:read_at_full_price",
@@ -470,8 +484,8 @@ PRIVACY = {
     ),
     "a run that has failed states its own price": Fault(
         "accounting.spending:report_spent_on_error",
-        "price * (not is_search_run())",
-        "price",
+        "not is_search_run()",
+        "True",
         search("an_error_states_the_price_of_the_search_and_no_other"),
     ),
     "an error states the price of the last of the fits before": Fault(

@@ -92,11 +92,20 @@ FUNCTION = {
         "False",
         outputs("outputs_over_other_files_are_refused"),
     ),
-    "a folder is there before its files are": Fault(
-        "_cli.outputs:new_folder",
-        "os.rename(temporary, target)",
-        "shutil.copytree(temporary, target)",
-        outputs("a_folder_is_there_with_all_files_or_not_at_all"),
+    "a file is there before it is in full": Fault(
+        "_cli.outputs:filled_folder",
+        "yield temporary",
+        """
+        os.makedirs(target, exist_ok=True)
+        yield Path(target)
+        """,
+        outputs("files_are_there_in_full_or_not_at_all"),
+    ),
+    "a release is not written before rows are": Fault(
+        "_cli.runs:fit_and_write",
+        "saving_releases(kept.write)",
+        "saving_releases(print)",
+        outputs("signals_leave_the_release_and_say_what_was_spent[15]"),
     ),
     "an earlier certificate is written over": Fault(
         "_cli.outputs:check_folder",
