@@ -17,7 +17,7 @@ from .arrays.kind import ArrayKind
 from .checks import check_size, factory_of, is_one_of, list_names
 from .curator.dataset import Dataset, list_refusals
 from .curator.record_functions import clears_frames
-from .encoders import choose_components, split_encoder
+from .encoders import choose_components, split_encoder, try_encoder
 from .format import Format
 from .mechanisms.frequent_values import FrequentValuesMechanism
 from .mechanisms.noise import ASSUMED_OF_NOISE
@@ -184,6 +184,8 @@ class Planning(TakesSpecifications):
             clip_norm=self.clip_norm,
             **public,
         )
+        if public_encoder is not None:
+            try_encoder(format)
         if not (is_auto and self._takes_components):
             return format
         components = choose_components(

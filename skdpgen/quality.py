@@ -283,8 +283,8 @@ def warn_of_absent(share, std):
     are_all = bool(share < clear)
     message = (
         f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
-        "released: their labels were not declared, or cells are missing, not finite, or not as "
-        "declared. "
+        "released: their labels were not declared; cells are missing, not finite, or not as "
+        "declared; or the encoder fails for them. "
     )
     message += (
         "Nothing else can be told from these counts, not even which column it is: compare the "

@@ -418,6 +418,16 @@ class PaidRun:
         self.released = tuple(events)
 
 
+class PublicRun(PaidRun):
+    """A fit to public rows in this thread, which no budget pays for."""
+
+    def __init__(self) -> None:
+        self.released = ()
+
+    def _reserve(self, plan: Plan, reproducible: bool) -> int:
+        return 0
+
+
 class Reservation:
     """Reservation of one fit in all open budgets, or in the search that runs it."""
 

@@ -19,13 +19,14 @@ from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
-from ..checks import factory_of, in_range, one_of, positive, whole
+from ..checks import factory_of, in_range, one_of, positive, tried, whole
 from ..curator.containers import as_array
 from ..curator.inputs import check_order, check_rows, read_rows
 from ..curator.record_functions import clears_frames
 from ..learners.adaptation import fit_adaptation
+from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
-from ..networks import ENCODERS, build_encoder
+from ..networks import ENCODERS, build_encoder, rehearsing
 from ..params import (
     PRIVACY_CHECKS,
     Checked,
@@ -270,11 +271,15 @@ class BaseAdapter(
         device = choose_device(self.device)
         # Means and deviations are those of the source, which is public.
         self._input = _Input(X, bounds, standardise=not getattr(self._factory, "unit_input", False))
-        encoder, head, self._n_features_out = build_encoder(
-            self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
-        )
         source = self._input(X).to(device), torch.as_tensor(classes, device=device)
-        self._try_augment(source[0][:2])
+        batch = source[0][torch.arange(self.batch_size) % len(X)]
+        with tried("network"):
+            encoder, head, self._n_features_out = build_encoder(
+                self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
+            )
+        if callable(self.network) or device.type != "cpu":
+            self._rehearse(encoder.to(device), batch)
+        self._try_augment(batch)
         return Start(X, bounds, encoder.train().to(device), head.train().to(device), source, noise)
 
     def _read_source(self, X, y):
@@ -311,16 +316,27 @@ class BaseAdapter(
         # A constant column gets a range as well, since features are divided by it.
         return lower, np.where(upper > lower, upper, lower + np.maximum(1, np.abs(lower)))
 
+    def _rehearse(self, encoder, rows):
+        """Raise an error if the network cannot be trained and used, by public rows."""
+        rehearse(encoder, rows, self._n_features_out)
+
     def _try_augment(self, rows):
         if self._augment is None:
             return
-        # Tried on two public rows, since an error after the release would waste its ε.
-        changed = self._augment(rows, torch.Generator().manual_seed(0))
-        if getattr(changed, "shape", None) != rows.shape:
+        # Tried on public rows, since an error after the release would waste its ε.
+        with rehearsing("augment"), torch.no_grad():
+            changed = self._augment(rows.clone(), torch.Generator().manual_seed(0))
+        is_tensor = isinstance(changed, torch.Tensor)
+        if not is_tensor or changed.shape != rows.shape or changed.dtype != rows.dtype:
+            found = type(changed).__name__
+            if is_tensor:
+                found = f"{changed.dtype} numbers of shape {tuple(changed.shape)}"
             raise ValueError(
-                f"augment must return a tensor of rows of shape {tuple(rows.shape)}; got "
-                f"{tuple(changed.shape) if hasattr(changed, 'shape') else type(changed).__name__}."
+                f"augment must return a tensor of {rows.dtype} numbers of shape "
+                f"{tuple(rows.shape)}, as it is given; got {found}."
             )
+        if not changed.isfinite().all():
+            raise ValueError("augment gives NaN or infinity for rows of the source.")
 
     @property
     def _factory(self):

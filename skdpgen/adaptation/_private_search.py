@@ -16,13 +16,16 @@ from sklearn.utils.validation import _num_features, _num_samples, check_is_fitte
 
 from .._muting import muted
 from ..accounting.accountants import ledger_epsilon
+from ..accounting.budget import PublicRun
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import report_spent_on_error
 from ..arrays.numbers import match_names
 from ..checks import check_number
+from ..generators import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
+from ..networks import rehearsing
 from ..params import DocumentedEstimator, parameters, warn_of_delta
 from ..serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
@@ -186,6 +189,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             )
         # Errors about the source come before the first release.
         self.estimator.check_fit(X, y)
+        if self.scoring is not None:
+            self._try_scoring(X, y)
         # A stream that no candidate uses: the number of fits is drawn from it.
         noise = NoiseSource(self.estimator.random_state, stream=3)
         if {name.split("__")[0] for name in names} <= self.estimator.free_parameters:
@@ -280,6 +285,17 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         drawn = next(iter(ParameterSampler(self.param_distributions, 1, random_state=state)))
         # Copied, so that no fit sees the state that another one left in an object.
         return clone(self.estimator).set_params(**copy.deepcopy(drawn))
+
+    def _try_scoring(self, X, y):
+        """Raise an error if `scoring` fails for a model of one step, to the source as target."""
+        model = _shorten(self.estimator).set_params(random_state=0, verbose=0)
+        if hasattr(model, "sampler"):
+            model.set_params(sampler=_shorten(model.sampler or DPSWFlowSampler()))
+        with muted(), PublicRun():
+            model.fit(X, y, X_target=X)
+        with rehearsing("scoring"), muted():
+            # Copied, so that an object that counts its calls does not count this one.
+            float(copy.deepcopy(self.scoring)(model, X, y))
 
     def _score(self, model, X, y):
         if self.scoring is not None:
@@ -383,6 +399,16 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     def __sklearn_tags__(self):
         # scikit-learn treats the search like its estimator.
         return get_tags(self.estimator)
+
+
+def _shorten(estimator):
+    """Return a clone of one step, if the estimator rather than its release determines steps."""
+    try:
+        short = clone(estimator).set_params(n_steps=1)
+        short._check_params()
+    except ValueError:
+        return clone(estimator)
+    return short
 
 
 def _set_shared(model, **params):

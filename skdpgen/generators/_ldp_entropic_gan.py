@@ -14,6 +14,8 @@ from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
 from ..curator.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
+from ..learners.rehearsal import try_generator
+from ..learners.rows import has_unit_output
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
@@ -268,13 +270,21 @@ class LDPEntropicGAN(BaseGenerator):
     def _plan(self, terms, format):
         batch_size = self.batch_size or 1
         check_size("batch_size", batch_size, max(batch_size, terms.n_columns))
+        self._find_factory(format)
+        has_labels = terms.n_classes > 1
+        try_generator(
+            self.network,
+            self.latent_dim,
+            terms.n_classes,
+            format.n_columns,
+            terms.n_classes * self._count_rows(terms.n_samples, has_labels),
+            choose_device(self.device),
+        )
         # None: no labels, and so no response to pay for.
-        n_classes = terms.n_classes if terms.n_classes > 1 else None
+        n_classes = terms.n_classes if has_labels else None
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
 
     def _learn(self, curator, format, noise):
-        # Building the network can fail, and must do so before the first release.
-        self._build(format, curator.n_classes, 0)
         noised = curator.release(LocalRowsMechanism(format.p))
         labels = None
         if curator.n_classes > 1:
@@ -289,7 +299,6 @@ class LDPEntropicGAN(BaseGenerator):
         """Train on privatised rows."""
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
-        largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE
         loss, p = self._resolve_spec("loss"), format.p
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
@@ -302,7 +311,7 @@ class LDPEntropicGAN(BaseGenerator):
             p=p,
             reg=reg,
             n_steps=self.n_steps or min(_MOST_STEPS, max(_FEWEST_STEPS, n_samples // 20)),
-            batch_size=self.batch_size or max(_FEWEST_ROWS, min(largest, n_samples)),
+            batch_size=self._count_rows(n_samples, release.codes is not None),
             learning_rate=self.learning_rate,
             generator=noise.torch_generator(),
             verbose=self.verbose,
@@ -311,16 +320,26 @@ class LDPEntropicGAN(BaseGenerator):
         self.reg_ = reg * format.radius**p
         self.n_iter_ = len(self.loss_curve_)
 
-    def _build(self, format, n_classes, seed):
+    def _count_rows(self, n_samples, has_labels):
+        """Return the rows of each noised label in a step."""
+        largest = _CLASS_BATCH_SIZE if has_labels else _BATCH_SIZE
+        return self.batch_size or max(_FEWEST_ROWS, min(largest, n_samples))
+
+    def _find_factory(self, format):
         factory = find_factory(self.network)
-        unit_output = getattr(factory, "unit_output", False)
-        if unit_output and (format.bounds is None or format.has_number):
+        if has_unit_output(factory) and (format.bounds is None or format.has_number):
             raise ValueError(
                 f"network={self.network!r} makes features in [0, 1]: it needs bounds, and no "
                 "numeric y beside them."
             )
+        return factory
+
+    def _build(self, format, n_classes, seed):
+        factory = self._find_factory(format)
         network = build(factory, self.latent_dim + n_classes, format.n_columns, seed)
-        return LocalRowNetwork(network, n_classes, self.latent_dim, format, unit_output)
+        return LocalRowNetwork(
+            network, n_classes, self.latent_dim, format, has_unit_output(factory)
+        )
 
     def _generate(self, classes, generator):
         return self._network.sample(classes, generator)

@@ -106,6 +106,11 @@ class SGD:
 _OPTIMIZERS: dict[str, Callable] = {"adam": Adam, "sgd": SGD}
 
 
+def list_trained(parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the parameters that are not frozen, as those of a public decoder can be."""
+    return [parameter for parameter in parameters if parameter.requires_grad]
+
+
 class Descent:
     """Gradient descent with a warm-up of the learning rate.
 
@@ -127,7 +132,7 @@ class Descent:
         optimizer: str = "adam",
         warm_up: float = CONSTANTS.warm_up,
     ) -> None:
-        self._parameters = list(parameters)
+        self._parameters = list_trained(parameters)
         self._learning_rate, self._warm_up = learning_rate, warm_up
         self._optimizer = _OPTIMIZERS[optimizer](self._parameters)
         self._n_steps = 0
@@ -172,7 +177,7 @@ class Training(Descent):
         # The first weights replace those before training.
         memory = min(self._memory, (1 + n_before) / (10 + n_before)) if n_before else 0.0
         with torch.no_grad():
-            averaged: list[torch.Tensor] = list(self._average.parameters())
+            averaged = list_trained(self._average.parameters())
             torch._foreach_lerp_(averaged, self._parameters, 1 - memory)
         return loss
 

@@ -13,9 +13,11 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
 import torch
 from torch import nn
 
+from ..checks import tried
 from ..forking import in_forked_children
 from ..registry import savable
 
@@ -239,13 +241,24 @@ def seeded(seed):
         yield
 
 
+@contextlib.contextmanager
+def rehearsing(name: str):
+    """Try a user's object, whose draws must not change the global generators; see `tried`."""
+    state = np.random.get_state()
+    try:
+        with tried(name), seeded(0):
+            yield
+    finally:
+        np.random.set_state(state)
+
+
 def build(factory: Callable, n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
     """Return the seeded network of a factory, after checking its output shape."""
     with seeded(seed):
         network, shape = make_and_try(factory, n_inputs, n_outputs)
     if shape != (2, n_outputs):
         raise ValueError(
-            f"The network maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
+            f"network maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
         )
     return network
 
@@ -256,7 +269,7 @@ def make_and_try(
     """Return a factory's network in evaluation mode, and its output shape for two rows."""
     network = factory(n_inputs, n_outputs)
     if not isinstance(network, nn.Module):
-        raise TypeError(f"A factory of networks must return a torch module; got {type(network)}.")
+        raise TypeError(f"network must return a torch module; got {type(network)}.")
     # A factory may return the same module each time, which no fit may change.
     network = copy.deepcopy(network).float().eval()
     with torch.no_grad():
