@@ -56,8 +56,11 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
     """
     X = as_array(X)
     # A list of lists is read cell by cell, like an array of objects.
-    if isinstance(X, list | tuple):
+    if isinstance(X, list | tuple) or (_is_of_objects(X) and X.ndim == 1):
         X = _list_to_objects(X)
+    # Only where all cells are rows is it a shape; a single cell that is a list is no number.
+    if _is_of_objects(X) and X.ndim == 2 and all(map(_is_nested, X.flat)):
+        raise ValueError(_describe_shape("rows of several dimensions"))
     are_numbers = sparse.issparse(X) or _check_dtypes(X)
     dtypes = [np.float64, np.float32] if are_numbers else object
     # NumPy warns of numbers that are too large for the dtype.
@@ -69,12 +72,28 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
 
 def _list_to_objects(rows):
     """Return a list of rows as an array of objects: NumPy would choose a dtype by the cells."""
-    rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else r for r in rows]
+    rows = [list(np.asarray(r) if hasattr(r, "ndim") else r) if _is_nested(r) else r for r in rows]
     widths = {len(r) if isinstance(r, list) else None for r in rows}
     if len(widths) != 1 or None in widths:
         # Left to the check of shapes, which refuses it without quoting a cell.
         return as_objects(rows)
     return np.stack([as_objects(row) for row in rows])
+
+
+def _is_of_objects(X):
+    return isinstance(X, np.ndarray) and X.dtype == object and X.size > 0
+
+
+def _is_nested(cell):
+    return isinstance(cell, list | tuple) or getattr(cell, "ndim", 0) > 0
+
+
+def _describe_shape(found, ndim=3):
+    if ndim > 2:
+        advice = "np.reshape(X, (len(X), -1)) makes one row of each image or series."
+    else:
+        advice = "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
+    return f"Expected 2D array, got {found} instead. Reshape your data: {advice}"
 
 
 def _check_dtypes(X):
@@ -92,10 +111,7 @@ def _check_dtypes(X):
             "numbers."
         )
     if ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got an array with {ndim} dimensions instead. Reshape your data: "
-            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
-        )
+        raise ValueError(_describe_shape(f"an array with {ndim} dimensions", ndim))
     dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
     # Names are public, so this message may say more than those on cells.
     if dtypes and len(set(X.columns)) < len(dtypes):
@@ -326,6 +342,12 @@ def check_order(X, other, name: str, whose: str = "another row's") -> None:
 
 
 def _infer_classes(y):
+    # The labels that occur are taken for public, and so are their types.
+    if y.dtype == object and not all(map(pd.api.types.is_scalar, y)):
+        raise ValueError(
+            "y holds labels that are no scalars, such as lists, tuples, sets or members of an "
+            "enumeration. Give one text or number for each row, as y=[str(label) for label in y]."
+        )
     classes = None
     with contextlib.suppress(Exception):
         classes = np.unique(y[~pd.isna(y)])

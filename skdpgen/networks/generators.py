@@ -244,12 +244,13 @@ def seeded(seed):
 @contextlib.contextmanager
 def rehearsing(name: str):
     """Try a user's object, whose draws must not change the global generators; see `tried`."""
-    state = np.random.get_state()
+    # The global one, from which functions of users may draw.
+    state = np.random.get_state()  # noqa: NPY002
     try:
         with tried(name), seeded(0):
             yield
     finally:
-        np.random.set_state(state)
+        np.random.set_state(state)  # noqa: NPY002
 
 
 def build(factory: Callable, n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
