@@ -26,6 +26,7 @@ from ..evaluation import report as make_report
 from ..forecasts import Forecast
 from ..looks import count_needed_rows, infer_schema
 from ..tables.report import describe
+from ..tables.rules.draws import check_enough
 from ..tables.schema import Schema
 from .exits import STOPPED
 from .forms import Form
@@ -95,6 +96,8 @@ class Task:
         forecast = Forecast.of(generator, table.rows, target=options.target, persons=table.persons)
         task = cls(options, table, total, generator, forecast)
         task.make_form({}).check(table.schema, task.n_made)
+        most_levels = forecast.most_levels
+        check_enough(table.schema.rules, table.schema, task.n_made, most_levels=most_levels)
         return task
 
     @property
