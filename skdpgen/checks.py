@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 # Squares of numbers up to this are finite in float32, the precision of learners.
 _LARGEST = 1e15
@@ -136,7 +135,7 @@ def factory_of(names: Iterable) -> Callable:
     def check(name, value):
         if isinstance(value, str):
             check_choice(name, value, names)
-        elif isinstance(value, nn.Module):
+        elif hasattr(value, "named_parameters") and not isinstance(value, type):
             raise ValueError(
                 f"{name} must be a factory, and not a module, since its sizes follow from the "
                 f"data: give {name}=lambda n_inputs, n_outputs: module."

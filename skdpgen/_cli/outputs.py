@@ -146,6 +146,24 @@ def check_folder(option: str, path: str) -> None:
         raise ValueError(f"{option} {path} is no folder; name a new one.")
 
 
+def check_space(path: str, n_cells: int) -> None:
+    """Raise ValueError if a disk has no room for cells, of at least two bytes each.
+
+    Parameters
+    ----------
+    path : str
+        File or folder to be written.
+    n_cells : int
+        Public number of cells of a file of texts.
+    """
+    needed, free = 2 * n_cells, shutil.disk_usage(os.path.dirname(os.path.realpath(path))).free
+    if needed > free:
+        raise ValueError(
+            f"{path} needs at least {needed / 1e6:,.0f} MB, and its disk has {free / 1e6:,.0f} MB "
+            "left. Ask for fewer rows by --n-rows, or name another --output."
+        )
+
+
 @contextlib.contextmanager
 def new_folder(path: str, commit: Callable[[], None] = lambda: None) -> Iterator[Path]:
     """Yield a temporary folder, which becomes the folder `path` if no error is raised.

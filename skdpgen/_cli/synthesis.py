@@ -30,7 +30,15 @@ from ..tables.rules.draws import check_enough
 from ..tables.schema import Schema
 from .exits import STOPPED
 from .forms import Form
-from .outputs import check_folder, check_outputs, collected_warnings, interruptible, replaced
+from .outputs import (
+    check_folder,
+    check_outputs,
+    check_space,
+    collected_warnings,
+    interruptible,
+    is_parquet,
+    replaced,
+)
 from .runs import (
     MOST_DELTA,
     check_options,
@@ -205,6 +213,9 @@ def synthesize(options: Namespace) -> int:
     """Fit a generator to a private table, and write synthetic rows and what belongs to them."""
     check_folder("--output", options.output)
     task = Task.of(options)
+    # A Parquet file packs cells, and may need less.
+    if not is_parquet(task.table.path):
+        check_space(options.output, task.n_made * len(task.table.names))
     (names, counts), messages, code = fit_and_write(task, options)
     together, differing = _add_look(task.generator.privacy_, options.schema)
     summary = summarize_fit(
