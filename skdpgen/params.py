@@ -312,10 +312,19 @@ def choose_device(device: str) -> torch.device:
         # An empty tensor shows whether the device works here; its name alone does not.
         return torch.empty(0, device=device or "none").device
     except (AssertionError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-        # The cause is shown, because a device may also be there with its memory full.
+        if is_out_of_memory(error):
+            raise ValueError(
+                f"device {str(device)!r} is there, but out of memory: end what else runs on it, or "
+                "set device='cpu'."
+            ) from error
         raise ValueError(
             f"device must be 'auto' or one that torch can use here; got {device!r}."
         ) from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory of a device was exhausted; its driver may say so in words only."""
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
 
 
 def check_finite(*tensors: torch.Tensor) -> None:
