@@ -167,6 +167,10 @@ class DPSWDRowAdapter(BaseAdapter):
         records = EncodedRecords(copy.deepcopy(encoder).train(), lambda rows: rows, radius=1.0)
         with rehearsing("network"):
             encoded, pull = records(rows[:2])
+            if self.target_gradient == "none":
+                return
+            if not records.weights:
+                raise ValueError("network has no weights to train: set target_gradient='none'.")
             if not pull(encoded).isfinite().all():
                 raise ValueError("network has a gradient of NaN or infinity at single rows.")
 

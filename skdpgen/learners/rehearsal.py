@@ -33,8 +33,10 @@ def try_generator(
         )
     generator = torch.Generator().manual_seed(0)
     codes = torch.randn(batch_size, latent_dim, generator=generator, dtype=torch.float32)
-    one_hot = torch.eye(n_classes)[torch.arange(batch_size) % max(1, n_classes)]
-    rehearse(module, torch.cat([codes, one_hot.to(codes)], dim=1).to(device), n_outputs)
+    if n_classes:
+        one_hot = nn.functional.one_hot(torch.arange(batch_size) % n_classes, n_classes)
+        codes = torch.cat([codes, one_hot.to(codes)], dim=1)
+    rehearse(module, codes.to(device), n_outputs)
 
 
 @enables_gradients
