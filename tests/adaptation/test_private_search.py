@@ -17,7 +17,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
+from skdpgen import (
+    DPSlicedWassersteinGenerator,
+    DPSWDDomainAdapter,
+    DPSWFlowSampler,
+    PrivacyBudget,
+)
 from skdpgen.accounting.moments import ORDERS
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
@@ -247,6 +252,36 @@ def _fail(model, X, y):
     if model.n_iter_ > 1:  # no rehearsal
         raise KeyError("No score.")
     return 0.0
+
+
+@pytest.mark.parametrize(
+    ("scoring", "match"),
+    [
+        (lambda model, X, y: None, "not 'NoneType'"),
+        (lambda model: 1.0, "takes 1 positional argument"),
+        (lambda model, X, y: model.no_method(X), "no_method"),
+    ],
+)
+@pytest.mark.parametrize("params", [WEIGHT, RADIUS])
+def test_scoring_that_fails_is_refused_before_a_release(data, params, scoring, match):
+    with PrivacyBudget(5.0, 1e-4) as budget:
+        with pytest.raises((TypeError, ValueError), match=match) as caught:
+            search(data, params, scoring)
+    assert budget.spent == 0
+    assert str(caught.value).startswith("scoring fails on made-up rows")
+
+
+def test_scoring_is_tried_with_any_sampler_and_costs_nothing(data):
+    for sampler in (
+        DPSWFlowSampler(release=SlicedRows(batch_size=6, n_steps=2)),
+        DPSlicedWassersteinGenerator(),
+    ):
+        with PrivacyBudget(5.0, 1e-4) as budget:
+            search_ = PrivateSearch(
+                DPSWDDomainClassifier(**QUICK, sampler=sampler), WEIGHT, scoring=Scoring()
+            )
+            search_._try_scoring(*data[:2])
+        assert budget.spent == 0
 
 
 # How a run fails: its parameters, and which error then tells the price.

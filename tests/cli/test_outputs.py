@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,7 +24,7 @@ from skdpgen._cli.forms import Form, escape_formulas
 from skdpgen._cli.outputs import Interrupted, interruptible, new_folder, replaced
 from skdpgen.accounting.rounding import show
 from skdpgen.privacy import Certificate
-from skdpgen.tables import Category, Schema
+from skdpgen.tables import Boolean, Category, Identifier, Number, Schema
 
 
 @pytest.fixture
@@ -267,6 +270,65 @@ def test_forms_that_cannot_hold_the_rows():
     ):
         with pytest.raises(ValueError, match=match):
             form.check(schema, n_rows)
+
+
+@pytest.mark.parametrize(
+    ("level", "match"),
+    [("\x01", "'ward' as it is declared: .* cannot be used"), ("b" * 32768, "at most 32,767 char")],
+)
+def test_a_sheet_is_tried_with_all_levels(capfd, level, match):
+    pytest.importorskip("openpyxl")
+    schema = Schema({"age": Number(0, 9), "ward": Category(["a", level]), "id": Identifier()})
+    with pytest.raises(ValueError, match=match):
+        Form(".xlsx").check(schema, 9)
+    Form(".csv").check(schema, 9)
+    Form(".parquet").check(schema, 9)
+    # openpyxl would print an error of its own.
+    assert capfd.readouterr().err == ""
+
+
+def test_a_sheet_has_so_many_columns():
+    schema = Schema(dict.fromkeys(map(str, range(2**14 + 1)), Boolean()))
+    with pytest.raises(ValueError, match="16,385 columns are more than a sheet holds"):
+        Form(".xlsx").check(schema, 9)
+
+
+def test_a_sheet_gets_texts_for_what_it_cannot_hold(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    table = pd.DataFrame(
+        {
+            "zoned": pd.to_datetime(["2022-01-01 08:00", None]).tz_localize("Europe/Berlin"),
+            "old": np.array(["1850-01-02", "2022-01-02"], dtype="M8[s]"),
+            "long": [2**53 + 1, 7],
+        }
+    )
+    Form(".xlsx").write([table], tmp_path / "x.xlsx")
+    rows = list(openpyxl.load_workbook(tmp_path / "x.xlsx").active.values)
+    assert rows[1] == ("2022-01-01 08:00:00+01:00", "1850-01-02 00:00:00", "9007199254740993")
+    assert rows[2] == (None, datetime(2022, 1, 2), 7)
+
+
+def test_a_full_disk_stops_a_command_before_anything_is_spent(
+    folder, synthesize, capsys, monkeypatch
+):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
+    assert synthesize() == 1
+    printed = capsys.readouterr().err
+    assert "its disk has 0 MB left" in printed
+    assert "was spent" not in printed
+    assert not (folder / "made").exists()
+
+
+def test_a_key_of_too_few_values_stops_a_command_before_anything_is_spent(
+    folder, synthesize, capsys
+):
+    schema = json.loads((folder / "schema.json").read_text())
+    document = {"columns": schema, "rules": [{"type": "unique", "columns": ["ward"]}]}
+    (folder / "schema.json").write_text(json.dumps(document))
+    assert synthesize() == 1
+    printed = capsys.readouterr().err
+    assert "cannot be obeyed by" in printed
+    assert "was spent" not in printed
 
 
 def test_a_text_is_no_formula_of_a_workbook(tmp_path):
