@@ -25,6 +25,7 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
+from skdpgen.adaptation import _base as adaptation_base
 from skdpgen.learners import rows as learners_rows
 from skdpgen.networks import rehearsing
 from skdpgen.privacy import Curator, preview
@@ -243,6 +244,15 @@ def test_a_rehearsal_leaves_no_trace(monkeypatch):
         **BOX, n_steps=3, network=lambda n, m: nn.Linear(n, m)
     ).fit(X)
     np.testing.assert_array_equal(made.sample(9), expected.sample(9))
+
+
+def test_a_rehearsed_adapter_starts_where_it_would(monkeypatch):
+    def fit():
+        return DPSWDDomainAdapter(**TERMS, n_steps=2, network=nn.Linear).set_params(n_components=3)
+
+    made = fit().fit(X, Y, X_target=X).transform(X)
+    monkeypatch.setattr(adaptation_base, "rehearse", lambda *args: None)
+    np.testing.assert_array_equal(made, fit().fit(X, Y, X_target=X).transform(X))
 
 
 def test_draws_of_a_rehearsal_are_not_those_of_the_process():

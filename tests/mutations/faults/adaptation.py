@@ -43,4 +43,16 @@ PRIVACY = {
         "estimator.random_state",
         search("candidates_have_noise_of_their_own"),
     ),
+    "a scoring function is tried by the private rows": Fault(
+        "adaptation._private_search:PrivateSearch.fit",
+        "self._try_scoring(X, y)",
+        "None",
+        search("scoring_that_fails_is_refused_before_a_release"),
+    ),
+    "a rehearsal of a score is charged": Fault(
+        "adaptation._private_search:PrivateSearch._try_scoring",
+        "PublicRun()",
+        "muted()",
+        search("scoring_is_tried_with_any_sampler_and_costs_nothing"),
+    ),
 }

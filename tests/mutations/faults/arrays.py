@@ -1,9 +1,21 @@
 """Faults in arrays."""
 
 from ..fault import Fault
-from ..ids import arrays, arrays_inference, components, few_rows
+from ..ids import arrays, arrays_inference, components, few_rows, rehearsal
 
 PRIVACY = {
+    "an encoder may mix rows": Fault(
+        "encoders:try_encoder",
+        "codes.shape != expected.shape or not _are_close(codes, expected)",
+        "False",
+        rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-mixes rows]"),
+    ),
+    "an encoder may be random": Fault(
+        "encoders:_are_close",
+        "1e-4 * max(1e-300, np.abs(expected).max())",
+        "1e4 * max(1e-300, np.abs(expected).max())",
+        rehearsal("an_encoder_that_fails_is_refused_before_a_release[sketch-is random]"),
+    ),
     "windows are as wide as images": Fault(
         "arrays.windows:_draw_block",
         "side * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes",
@@ -61,6 +73,32 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "encoders are tried by the private rows": Fault(
+        "planning:Planning._make_format",
+        "public_encoder is not None",
+        "False",
+        rehearsal(
+            "an_encoder_that_fails_is_refused_before_a_release[gradients-fails for all rows]"
+        ),
+    ),
+    "an inverse is not tried": Fault(
+        "encoders:try_encoder",
+        "(codes[:1], codes)",
+        "()",
+        rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-an inverse of NaN]"),
+    ),
+    "an encoder must map all that is made up": Fault(
+        "encoders:try_encoder",
+        "not any(are_good)",
+        "not all(are_good)",
+        rehearsal("an_encoder_may_fail_for_some_rows"),
+    ),
+    "users' draws are those of the process": Fault(
+        "networks.generators:rehearsing",
+        "np.random.set_state(state)",
+        "None",
+        rehearsal("draws_of_a_rehearsal_are_not_those_of_the_process"),
+    ),
     "one value that most records have is a small part of a range": Fault(
         "arrays.inference:_is_stretched",
         "(inside > find_clear(wide_std, len(inside))).sum() > 2",

@@ -776,6 +776,18 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "a list of images has cells that are no numbers": Fault(
+        "curator.inputs:check_rows",
+        "all(map(_is_nested, X.flat))",
+        "False",
+        records("rows_of_several_dimensions_are_refused_by_their_shape"),
+    ),
+    "labels may be lists": Fault(
+        "curator.inputs:_infer_classes",
+        "not all(map(pd.api.types.is_scalar, y))",
+        "False",
+        records("inferred_labels_that_are_no_scalars_are_refused"),
+    ),
     "a seed is not warned of": Fault(
         "curator.curator:open_curator",
         """

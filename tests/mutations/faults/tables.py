@@ -725,6 +725,24 @@ FUNCTION = {
         "False",
         rules("rules_that_cannot_be_obeyed_are_refused[circle]"),
     ),
+    "rules are compared in pairs alone": Fault(
+        "tables.rules.feasibility:check_together",
+        "len(group) > 2",
+        "False",
+        rules("rules_of_which_all_but_one_can_be_obeyed_are_refused"),
+    ),
+    "a chain of orders is taken for a contradiction": Fault(
+        "tables.rules.feasibility:_list_values",
+        "max(2, sum(isinstance(rule, Ordered) for rule in rules))",
+        "2",
+        rules("chains_of_strict_orders_are_not_refused_where_they_fit[8-True]"),
+    ),
+    "keys of levels that cannot be inferred": Fault(
+        "tables.rules.draws:_count_values",
+        "most_levels if kind.is_open else len(kind.levels)",
+        "np.inf if kind.is_open else len(kind.levels)",
+        rules("keys_are_held_against_the_number_of_rows"),
+    ),
     "a level that is lost is no contradiction": Fault(
         "tables.rules.feasibility:_check_pair",
         "lost or not len(both)",
