@@ -36,6 +36,7 @@ from .params import (
 )
 from .planning import Planning
 from .quality import collects_findings, warn_of_few_rows
+from .rehearsal import rehearse_fit
 from .releases.published import PublishedRelease, ReplayedCurator
 from .serialization import Certified, list_certified_sizes
 from .tables.report import describe
@@ -127,14 +128,15 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         # Attributes of an earlier fit on other data must not survive, as not every fit sets them.
         for name in _OPTIONAL:
             vars(self).pop(name, None)
-        noise = NoiseSource(self.random_state)
+        noise, device = NoiseSource(self.random_state), choose_device(self.device)
+        rehearse_fit(self, format, fit_plan.plan, dataset, device)
         with open_curator(
             dataset,
             format,
             fit_plan.plan,
             noise,
             strict=self.strict,
-            device=choose_device(self.device),
+            device=device,
             verbose=self.verbose,
         ) as curator:
             format = format.resolve(curator)

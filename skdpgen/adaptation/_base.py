@@ -271,8 +271,9 @@ class BaseAdapter(
         device = choose_device(self.device)
         # Means and deviations are those of the source, which is public.
         self._input = _Input(X, bounds, standardise=not getattr(self._factory, "unit_input", False))
-        source = self._input(X).to(device), torch.as_tensor(classes, device=device)
-        batch = source[0][torch.arange(self.batch_size) % len(X)]
+        rows = self._input(X)
+        source = rows.to(device), torch.as_tensor(classes, device=device)
+        batch = rows[torch.arange(self.batch_size) % len(X)].to(device)
         with tried("network"):
             encoder, head, self._n_features_out = build_encoder(
                 self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gradient descent: Adam, schedules, weight averaging, and stopping at the energy of the noise."""
 
+import contextlib
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,6 +41,18 @@ class TrainingConstants:
 
 
 CONSTANTS = TrainingConstants()
+# Most steps of a training loop in this thread or task; see `at_most_one_step`.
+_most_steps: ContextVar[int | None] = ContextVar("most steps", default=None)
+
+
+@contextlib.contextmanager
+def at_most_one_step() -> Iterator[None]:
+    """Let each training loop inside take one step, as a rehearsal does."""
+    token = _most_steps.set(1)
+    try:
+        yield
+    finally:
+        _most_steps.reset(token)
 
 
 def enables_gradients(function: Callable) -> Callable:
@@ -282,7 +297,7 @@ def run_steps(
         The losses of all steps.
     """
     losses: list[torch.Tensor] = []
-    rates = schedule(losses, n_steps)
+    rates = itertools.islice(schedule(losses, n_steps), _most_steps.get())
     progress = tqdm(rates, desc=label, total=n_steps, disable=not verbose)
     for rate in progress:
         losses.append(take_step(rate))
@@ -339,7 +354,7 @@ def minimize_exactly(module: nn.Module, loss: Callable[[], torch.Tensor], n_step
         return value.item(), parameters_to_vector(gradients).double().cpu().numpy()
 
     start = parameters_to_vector(parameters).detach().double().cpu().numpy()
-    options = {"maxiter": n_steps}
+    options = {"maxiter": _most_steps.get() or n_steps}
     found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
     vector_to_parameters(torch.from_numpy(found.x).to(parameters[0]), parameters)
     for parameter in parameters:
