@@ -265,6 +265,7 @@ def test_a_rehearsal_makes_all_releases_and_changes_nothing(monkeypatch, name):
     monkeypatch.setattr(rehearsal, "_rehearse", rehearse_and_note)
     made = REHEARSED[name]()
     assert [type(estimator) for estimator in fitted] == [type(made)]
+    assert fitted[0] is not made
     # Updates of one step, where one release is followed by several.
     assert len(fitted[0].loss_curve_) <= 12
     assert made.privacy_ == expected.privacy_

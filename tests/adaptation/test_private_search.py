@@ -277,10 +277,12 @@ def test_scoring_is_tried_with_any_sampler_and_costs_nothing(data):
         DPSlicedWassersteinGenerator(),
     ):
         with PrivacyBudget(5.0, 1e-4) as budget:
-            search_ = PrivateSearch(
-                DPSWDDomainClassifier(**QUICK, sampler=sampler), WEIGHT, scoring=Scoring()
-            )
-            search_._try_scoring(*data[:2])
+            estimator = DPSWDDomainClassifier(**QUICK, sampler=sampler)
+            searching = PrivateSearch(estimator, WEIGHT, scoring=Scoring())
+            try:
+                searching._try_scoring(*data[:2])
+            except BudgetExceededError as error:
+                raise AssertionError(str(error)) from None
         assert budget.spent == 0
 
 

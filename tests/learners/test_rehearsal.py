@@ -68,6 +68,14 @@ FITS = {
 }
 
 
+def _fit(fit):
+    """Return a fit that must not be refused."""
+    try:
+        return fit()
+    except ValueError as error:
+        raise AssertionError(str(error)) from None
+
+
 class Network(nn.Module):
     """A linear layer, and what a function makes of its output."""
 
@@ -107,6 +115,10 @@ FAULTS = {
     "another batch": (
         lambda network, rows: rows.view(2, -1, rows.shape[1])[0],
         "needed|of shape|not to rows",
+    ),
+    "NaN in evaluation": (
+        lambda network, rows: rows if network.training else rows * torch.nan,
+        "NaN or infinity, in evaluation mode",
     ),
     "one row is none": (lambda network, rows: rows.squeeze(0), "maps 1 rows, in evaluation"),
     "in place": (_change_in_place, "modified by an inplace operation"),
@@ -191,7 +203,7 @@ def test_frozen_weights_stay_as_they_are(name):
         firsts.append(nn.Linear(n_inputs, 5))
         return nn.Sequential(firsts[-1], decoders[-1])
 
-    fitted = FITS[name](factory)
+    fitted = _fit(lambda: FITS[name](factory))
     module = getattr(fitted, "_network", None) or fitted._encoder
     weights = dict(module.named_parameters())
     is_frozen = {n: not weight.requires_grad for n, weight in weights.items()}
@@ -342,7 +354,8 @@ def _refuse_negative(rows):
 def test_an_encoder_may_fail_for_some_rows():
     """Made-up rows without bounds can be what no record is."""
     encoder = FunctionTransformer(_refuse_negative, np.square, check_inverse=False)
-    fitted = DPSWFlowSampler(**TERMS, n_steps=2, encoder=FrozenEstimator(encoder)).fit(X)
+    sampler = DPSWFlowSampler(**TERMS, n_steps=2, encoder=FrozenEstimator(encoder))
+    fitted = _fit(lambda: sampler.fit(X))
     assert fitted.sample(5).shape == (5, 4)
 
 

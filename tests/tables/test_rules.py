@@ -427,6 +427,12 @@ def _random_rules(rng, kinds, n_rules):
     return list(dict.fromkeys(rules))
 
 
+def _is_refused(rules, kinds):
+    with contextlib.suppress(ValueError):
+        return _check_group(rules, kinds) is not None
+    return True
+
+
 def test_connected_rules_are_refused_just_where_brute_force_finds_no_row():
     number, levels = Number(0, 3, decimals=0), Category(["0", "1", "2"])
     kinds = {"a": number, "b": number, "c": number, "u": levels, "v": levels}
@@ -436,8 +442,7 @@ def test_connected_rules_are_refused_just_where_brute_force_finds_no_row():
     for _ in range(6):
         for group in connect(_random_rules(rng, kinds, 14)):
             can = np.all([rule.bind(kinds)(rows) for rule in group], axis=0).any()
-            with contextlib.nullcontext() if can else pytest.raises(ValueError, match="no row"):
-                _check_group(group, kinds)
+            assert _is_refused(group, kinds) != can
             n_refused += not can
     assert 0 < n_refused < 6
 
@@ -463,11 +468,7 @@ def test_chains_of_strict_orders_are_not_refused_where_they_fit(highest, can):
     names = list("abcdefghi")
     rules = [Ordered(*pair, strict=True) for pair in itertools.pairwise(names)]
     kinds = dict.fromkeys(names, Number(0, highest, decimals=0))
-    if can:
-        _check_group(rules, kinds)
-        return
-    with pytest.raises(ValueError, match="no row obeys all of them"):
-        _check_group(rules, kinds)
+    assert _is_refused(rules, kinds) != can
 
 
 def test_keys_are_held_against_the_number_of_rows():

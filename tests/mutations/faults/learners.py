@@ -65,6 +65,24 @@ PRIVACY = {
         "None",
         sliced_wasserstein("a_network_of_a_wrong_size_costs_nothing"),
     ),
+    "a device without memory is found out by the private rows": Fault(
+        "rehearsal:rehearse_fit",
+        "error is not None and is_out_of_memory(error)",
+        "False",
+        devices("a_device_without_memory_is_refused_before_a_release[sketch]"),
+    ),
+    "a rehearsal trains the estimator of the user": Fault(
+        "rehearsal:rehearse_fit",
+        "copy.copy(estimator)",
+        "estimator",
+        devices("a_rehearsal_makes_all_releases_and_changes_nothing[sketch]"),
+    ),
+    "a rehearsal takes all steps": Fault(
+        "learners.training:at_most_one_step",
+        "_most_steps.set(1)",
+        "_most_steps.set(None)",
+        devices("a_rehearsal_makes_all_releases_and_changes_nothing[rows]"),
+    ),
     "networks of users are made, and not trained, before releases": Fault(
         "learners.rehearsal:try_generator",
         "isinstance(network, str) and device.type == 'cpu'",
@@ -75,7 +93,7 @@ PRIVACY = {
         "learners.rehearsal:_take_step",
         "(inputs[:1], inputs[:3])",
         "()",
-        rehearsal("a_network_that_fails_is_refused_before_a_release[sketch-fails in evaluation]"),
+        rehearsal("a_network_that_fails_is_refused_before_a_release[sketch-NaN in evaluation]"),
     ),
     "a network is rehearsed with many rows alone": Fault(
         "learners.rehearsal:_take_step",
