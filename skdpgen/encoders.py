@@ -14,8 +14,8 @@ from .arrays.box import BoxFormat
 from .checks import budget_share, whole
 from .curator.record_functions import call_quietly
 from .mechanisms.sums import CovarianceMechanism
-from .networks import rehearsing
 from .networks.components import PrincipalComponents, find_spaces
+from .networks.generators import rehearsing
 from .params import Specification, parameters
 
 __all__ = ["PrivatePCA"]

@@ -26,7 +26,8 @@ from ..curator.record_functions import clears_frames
 from ..learners.adaptation import fit_adaptation
 from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
-from ..networks import ENCODERS, build_encoder, rehearsing
+from ..networks import ENCODERS, build_encoder
+from ..networks.generators import rehearsing
 from ..params import (
     PRIVACY_CHECKS,
     Checked,

@@ -25,7 +25,7 @@ from ..arrays.numbers import match_names
 from ..checks import check_number
 from ..generators import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
-from ..networks import rehearsing
+from ..networks.generators import rehearsing
 from ..params import DocumentedEstimator, parameters, warn_of_delta
 from ..serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons

@@ -15,7 +15,8 @@ from ..curator.dataset import Dataset
 from ..learners.adaptation import EncodedRecords, fit_to_released_rows
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
-from ..networks import build_encoder, rehearsing
+from ..networks import build_encoder
+from ..networks.generators import rehearsing
 from ..params import parameters, warn_of_delta
 from ..planning import list_assumptions
 from ._base import ASSUMED, BaseAdapter

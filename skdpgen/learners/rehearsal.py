@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from ..checks import tried
-from ..networks import build, find_factory, rehearsing
+from ..networks import build, find_factory
+from ..networks.generators import rehearsing
 from .training import Training, enables_gradients, list_trained
 
 

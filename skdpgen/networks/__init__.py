@@ -4,7 +4,7 @@
 from .autoencoders import SphericalAutoencoder, infer_image_shape, make_autoencoder
 from .discriminators import Discriminator, default_layers, infer_square_shape
 from .encoders import ENCODERS, build_encoder
-from .generators import GENERATORS, build, find_factory, mirror, rehearsing, seeded
+from .generators import GENERATORS, build, find_factory, mirror, seeded
 
 __all__ = [
     "ENCODERS",
@@ -19,6 +19,5 @@ __all__ = [
     "infer_square_shape",
     "make_autoencoder",
     "mirror",
-    "rehearsing",
     "seeded",
 ]

@@ -27,7 +27,7 @@ from skdpgen import (
 from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.adaptation import _base as adaptation_base
 from skdpgen.learners import rows as learners_rows
-from skdpgen.networks import rehearsing
+from skdpgen.networks.generators import rehearsing
 from skdpgen.privacy import Curator, preview
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
@@ -177,7 +177,9 @@ def test_a_refused_network_leaves_a_budget_untouched(name):
     ],
 )
 @pytest.mark.parametrize("name", FITS)
-def test_what_is_no_factory_is_refused_by_its_own_error(monkeypatch, name, network, match):
+def test_objects_that_are_no_factories_are_refused_by_their_own_errors(
+    monkeypatch, name, network, match
+):
     _forbid_releases(monkeypatch)
     with pytest.raises((TypeError, ValueError), match=match) as caught:
         FITS[name](network)

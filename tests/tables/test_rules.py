@@ -412,7 +412,7 @@ def _random_rules(rng, kinds, n_rules):
         first, second = rng.permutation(list(kinds))[:2]
         numbers = [n for n in (first, second) if n in "abc"]
         if len(numbers) == 2 and rng.rand() < 0.5:
-            # Of the alphabet, so that orders are no circles.
+            # In alphabetical order, so that there are no cycles.
             rules.append(Ordered(*sorted(numbers), strict=bool(rng.rand() < 0.5)))
             continue
         sides = [
