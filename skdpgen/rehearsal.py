@@ -61,8 +61,8 @@ def rehearse_fit(estimator, format, plan: Plan, dataset: Dataset, device: torch.
     """Raise a ValueError if an accelerator lacks the memory for a fit.
 
     All releases are made of made-up records, zeros or missing cells, and training takes a step.
-    Other errors are left to the fit, which states what it spent. Inferred columns of a table are not
-    known, and take less memory here than in the fit.
+    Other errors are left to the fit, which states what it spent. Inferred columns of a table are
+    not known, and take less memory here than in the fit.
 
     Parameters
     ----------
