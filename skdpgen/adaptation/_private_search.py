@@ -22,10 +22,9 @@ from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import report_spent_on_error
 from ..arrays.numbers import match_names
-from ..checks import check_number
+from ..checks import check_number, tried
 from ..generators import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
-from ..networks.generators import rehearsing
 from ..params import DocumentedEstimator, parameters, warn_of_delta
 from ..serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
@@ -293,7 +292,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             model.set_params(sampler=_shorten(model.sampler or DPSWFlowSampler()))
         with muted(), PublicRun():
             model.fit(X, y, X_target=X)
-        with rehearsing("scoring"), muted():
+        # It may fit estimators in other threads: no lock of global generators is held.
+        with tried("scoring"), muted():
             # Copied, so that an object that counts its calls does not count this one.
             float(copy.deepcopy(self.scoring)(model, X, y))
 

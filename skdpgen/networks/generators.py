@@ -21,8 +21,9 @@ from ..checks import tried
 from ..forking import in_forked_children
 from ..registry import savable
 
-_init_lock = threading.Lock()
-in_forked_children(lambda: globals().update(_init_lock=threading.Lock()))
+# Reentrant, as an object of a user that is rehearsed may make networks.
+_init_lock = threading.RLock()
+in_forked_children(lambda: globals().update(_init_lock=threading.RLock()))
 
 
 @savable

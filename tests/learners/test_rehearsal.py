@@ -27,6 +27,7 @@ from skdpgen import (
 from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.adaptation import _base as adaptation_base
 from skdpgen.learners import rows as learners_rows
+from skdpgen.networks import build
 from skdpgen.networks.generators import rehearsing
 from skdpgen.privacy import Curator, preview
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
@@ -280,6 +281,11 @@ def test_draws_of_a_rehearsal_are_not_those_of_the_process():
     with pytest.raises(ValueError, match=r"^part fails .* ZeroDivisionError"), rehearsing("part"):
         draw()
     assert _global_states() == states
+
+
+def test_networks_may_be_made_in_a_rehearsal():
+    with rehearsing("part"):
+        build(nn.Linear, 3, 2, seed=0)
 
 
 # Encoders.
