@@ -195,10 +195,9 @@ class Planning(TakesSpecifications):
 
     @property
     def _multiplier(self) -> float:
-        """The noise multiplier of one Gaussian release that spends the whole budget."""
-        return calibrate_gaussian(
-            self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
-        )
+        """The noise over the sensitivity of one Gaussian release that spends the whole budget."""
+        # The same under both relations: `calibrate_gaussian` states it for zero_out.
+        return calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
 
     # Persons.
 

@@ -7,20 +7,22 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from dp_accounting import (
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    RandomizedResponseDpEvent,
-    UnsupportedEventError,
-)
+from dp_accounting import DpEvent, NonPrivateDpEvent, UnsupportedEventError
 from sklearn.base import BaseEstimator
 
 from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .certificate_form import read_event, read_form, write_form
-from .events import concentrated_rho, flatten, gaussian_mu, pure_epsilon, step_multiplier
+from .compatibility import find_conflict
+from .events import (
+    concentrated_rho,
+    flatten,
+    gaussian_mu,
+    over_sensitivity,
+    pure_epsilon,
+    step_std,
+)
 from .plan import Plan
 from .provenance import Provenance
 from .rounding import show, show_event
@@ -32,8 +34,6 @@ _WIDTH = 88
 # Numbers that follow from the events, and the relative error allowed when they are recomputed.
 # Processors and versions of libraries agree to many more digits.
 _COSTS, _TOLERANCE = ("epsilon", "mu", "rho"), 1e-6
-# Events of local randomisers.
-_LOCAL = GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent, RandomizedResponseDpEvent
 # Errors that reading or pricing a malformed certificate can raise.
 _MALFORMED = (
     ArithmeticError,
@@ -120,13 +120,10 @@ class Certificate:
         # A frozen class sets its own fields by this call only.
         object.__setattr__(self, "delta", check_delta(self.delta))
         check_relation(self.relation)
-        if self.local and self.relation != "replace_one":
-            raise ValueError("Local releases need relation='replace_one'.")
-        if self.local and self.max_rows is not None:
-            raise ValueError("Local releases are of records; set max_rows=None.")
-        # Anyone can build a certificate: it must not claim to be local with events that are not.
-        if self.local and not all(isinstance(leaf, _LOCAL) for leaf in flatten(self.events)):
-            raise ValueError("Local releases noise each record; sampling and thresholds do not.")
+        # Anyone can build a certificate: it must be one that a fit could make.
+        terms = {"local": self.local, "max_rows": self.max_rows, "engine": self.engine}
+        if conflict := find_conflict(self.events, self.relation, **terms):
+            raise ValueError(conflict)
 
     @classmethod
     def of_plan(
@@ -182,21 +179,27 @@ class Certificate:
         """
         # Names are distinct within a plan.
         event = dict(zip(self.releases, self.events, strict=True))[name]
-        return step_multiplier(event) * unit_sensitivity(sensitivity, self.relation, self.max_rows)
+        bound = unit_sensitivity(sensitivity, self.relation, self.max_rows)
+        return step_std(event, bound, self.relation)
 
     def made_by(self, estimator: BaseEstimator) -> "Certificate":
         """Return the certificate with the provenance of an estimator, and today's date."""
         return replace(self, provenance=Provenance.of(estimator))
 
     @property
+    def _over_sensitivity(self) -> list[DpEvent]:
+        """Events with multipliers over the sensitivity; see `over_sensitivity`."""
+        return [over_sensitivity(event, self.relation) for event in self.events]
+
+    @property
     def mu(self) -> float | None:
         """μ of Gaussian differential privacy, or None if it is unknown."""
-        return gaussian_mu(self.events)
+        return gaussian_mu(self._over_sensitivity)
 
     @property
     def rho(self) -> float | None:
         """ρ of zero-concentrated differential privacy, or None if it is unknown."""
-        return concentrated_rho(self.events)
+        return concentrated_rho(self._over_sensitivity)
 
     @property
     def epsilon(self) -> float:
@@ -256,7 +259,7 @@ class Certificate:
         >>> from dp_accounting import LaplaceDpEvent
         >>> from skdpgen.privacy import Certificate
         >>> local = Certificate(
-        ...     (LaplaceDpEvent(0.2),), ("noised rows",), relation="replace_one", local=True
+        ...     (LaplaceDpEvent(0.4),), ("noised rows",), relation="replace_one", local=True
         ... )
         >>> round(local.shuffled(400_000, 1e-6), 3)
         0.141
@@ -269,7 +272,7 @@ class Certificate:
                 "Shuffling amplifies local releases of a single fit, which noise records one by "
                 "one; these are not local, or were composed of several fits."
             )
-        leaves = flatten(self.events)
+        leaves = flatten(self._over_sensitivity)
         losses = {leaf: pure_epsilon(leaf) for leaf in leaves}
         if any(isinstance(leaf, NonPrivateDpEvent) for leaf in leaves):
             return math.inf

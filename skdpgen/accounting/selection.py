@@ -14,6 +14,7 @@ from ..exceptions import PlanError
 from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
 from .calibration import calibrate_under, check_delta, check_epsilon
+from .events import noise_unit
 from .plan import Plan
 from .spending import restate_with_price
 
@@ -55,7 +56,8 @@ def selection_plan(
             [search_at(multiplier)], delta, accountant=accountant, relation=relation
         )
 
-    multiplier = calibrate_under("rdp", epsilon_function, epsilon)
+    guess = noise_unit(run_at(1.0), relation)
+    multiplier = calibrate_under("rdp", epsilon_function, epsilon, guess=guess)
     return Plan(((name, search_at(multiplier)),), epsilon, delta, relation, "rdp")
 
 

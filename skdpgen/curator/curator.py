@@ -201,6 +201,7 @@ class Curator:
     ):
         self.plan = plan
         self._engine = X.engine if isinstance(X, Partitions) else None
+        plan.check_place(self._engine)
         # Workers of an engine need no GPUs.
         self.device = device = device if self._engine is None else "cpu"
         self._noise = noise

@@ -27,7 +27,7 @@ from dp_accounting import (
 
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.calibration import calibrate, calibrate_gaussian, check_delta, check_epsilon
-from ..accounting.events import gaussian_event, pure_epsilon
+from ..accounting.events import gaussian_event, pure_epsilon, step_std
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
 from .base import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
@@ -125,8 +125,7 @@ class LocalRowsMechanism(_LocalMechanism):
             )
 
     def _measure(self, source, event, relation, noise):
-        multiplier = getattr(event, "noise_multiplier", 0.0)
-        level = multiplier * self.sensitivity(relation)
+        level = step_std(event, self.sensitivity(relation), relation)
         bits = GRID_BITS
         if level > 0:
             bits = min(bits, NOISE_BITS - math.ceil(math.log2(level)))
@@ -250,10 +249,10 @@ def local_plan(
             left = epsilon * (1 - MARGIN) - spent
         releases.append((LocalLabelsMechanism.name, response))
     if math.isinf(epsilon):
-        event, multiplier = NonPrivateDpEvent(), 0.0
+        event = NonPrivateDpEvent()
     elif p == 1:
-        multiplier = (1 + MARGIN) / left
-        event = LaplaceDpEvent(multiplier)
+        # Two rows differ by twice the radius.
+        event = LaplaceDpEvent(2 * (1 + MARGIN) / left)
     else:
         multiplier = calibrate_gaussian(
             left * (1 - MARGIN), delta, relation="replace_one", accountant=accountant
@@ -267,8 +266,8 @@ def local_plan(
             multiplier = calibrate(epsilon_of, epsilon * (1 - MARGIN), guess=multiplier)
         event = gaussian_event(multiplier)
     releases.insert(0, (LocalRowsMechanism.name, event))
-    scale = multiplier * LocalRowsMechanism(p).sensitivity("replace_one")
-    sigma = scale * DEVIATIONS[p]
+    sensitivity = LocalRowsMechanism.sensitivity_of("replace_one")
+    sigma = step_std(event, sensitivity, "replace_one") * DEVIATIONS[p]
     return Plan(tuple(releases), epsilon, delta, "replace_one", accountant, sigma, local=True)
 
 

@@ -278,9 +278,8 @@ class DPPCA(
     def _make_format(self, n_samples, n_features, kind=None, max_rows=None):
         if self.bounds is None and not isinstance(self.clip_norm, str):
             return BoxFormat(n_features, clip_norm=self.clip_norm)
-        multiplier = calibrate_gaussian(
-            self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
-        )
+        # Over the sensitivity, under either relation.
+        multiplier = calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
         return make_box(
             equivalent_records(n_samples, max_rows),
             n_features,

@@ -39,10 +39,11 @@ def make(*events, **options):
     return Certificate(events, tuple(f"release {i}" for i in range(len(events))), **options)
 
 
-# Certificates that differ in each member, of events of each kind.
+# Certificates that differ in each member, of events of each kind. Records are replaced, so that μ
+# is 2 over a noise multiplier.
 PARTS = {
     "Gaussian": make(
-        GaussianDpEvent(4.0),
+        GaussianDpEvent(8.0),
         delta=1e-6,
         assumptions=("a", "b"),
         sigma=2.0,
@@ -51,10 +52,10 @@ PARTS = {
         digest="aa",
         engine="dask",
     ),
-    "shared": make(SharedGaussianDpEvent(6.0, 5, 1, 1), delta=1e-5, assumptions=("c",)),
+    "shared": make(SharedGaussianDpEvent(12.0, 5, 1, 1), delta=1e-5, assumptions=("c",)),
     "seeded": make(
-        GaussianDpEvent(5.0),
-        GaussianDpEvent(7.0),
+        GaussianDpEvent(10.0),
+        GaussianDpEvent(14.0),
         assumptions=("b",),
         reproducible=True,
         n_records=100,
@@ -62,11 +63,11 @@ PARTS = {
         digest="bb",
         engine="spark",
     ),
-    "Laplace": make(LaplaceDpEvent(2.0), delta=1e-7, local=True, n_records=90, sigma=1.0),
-    "responses": make(SelfComposedDpEvent(RESPONSE, 2), reproducible=True, engine="dask"),
-    "threshold": make(ThresholdDpEvent(5.0, 1e-7), notes=("few rows",)),
-    "sliced": make(SlicedGaussianDpEvent(3.0, 20, 10, True), delta=1e-4),
-    "sampled": make(PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))),
+    "Laplace": make(LaplaceDpEvent(4.0), delta=1e-7, local=True, n_records=90, sigma=1.0),
+    "responses": make(SelfComposedDpEvent(RESPONSE, 2), reproducible=True),
+    "threshold": make(ThresholdDpEvent(10.0, 1e-7), notes=("few rows",)),
+    "sliced": make(SlicedGaussianDpEvent(6.0, 20, 10, True), delta=1e-4),
+    "sampled": make(PoissonSampledDpEvent(0.1, GaussianDpEvent(4.0))),
     "nothing": make(NoOpDpEvent()),
     "none": make(NonPrivateDpEvent()),
 }
@@ -260,7 +261,7 @@ def test_a_fit_that_is_there_twice_is_paid_for_twice():
     """Even where it is the same release: who composes says that there were two."""
     one = PARTS["Gaussian"]
     assert compose(one, one).mu == pytest.approx(math.sqrt(2) / 4)
-    twice = make(SelfComposedDpEvent(GaussianDpEvent(4.0), 2))
+    twice = make(SelfComposedDpEvent(GaussianDpEvent(8.0), 2))
     assert compose(one, one).epsilon_at(1e-5) == twice.epsilon_at(1e-5)
 
 
@@ -270,7 +271,7 @@ def test_persons_of_different_numbers_of_rows(max_rows):
     parts = [make(GaussianDpEvent(4.0), max_rows=m, n_records=50) for m in max_rows]
     together = compose(*parts)
     assert together.max_rows == max(max_rows)
-    assert together.mu == pytest.approx(math.sqrt(len(parts)) / 4)
+    assert together.mu == pytest.approx(math.sqrt(len(parts)) / 2)
     assert together.n_records == 50
     assert f"at most {max(max_rows)} of them are used" in str(together)
     assert verify(together.to_json()) == together.epsilon
