@@ -287,6 +287,10 @@ def repeated_plan(
     Plan
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    if shares and sum(shares.values()) >= 1:
+        raise ValueError(
+            f"Shares must sum to less than 1, or the rest is too small for {name!r}; got {shares}."
+        )
     # First the releases whose share is fixed; what their noise leaves is found by the calibration
     # below.
     first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
