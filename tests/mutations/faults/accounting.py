@@ -3,15 +3,19 @@
 from ..fault import Fault
 from ..ids import (
     accounting,
+    audit,
     budget,
     budget_files,
     budget_processes,
+    calibration,
     certificate,
     certificate_edits,
     command_line,
+    compatibility,
     composition,
     counts,
     curator,
+    dp_accounting,
     of_persons,
     persons,
     release_rounding,
@@ -28,6 +32,84 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "a stated multiplier is priced as one over the sensitivity": Fault(
+        "accounting.accountants:_LedgerAccountant._maybe_compose",
+        "over_sensitivity(leaf, self.relation)",
+        "leaf",
+        dp_accounting("dp_accounting_recomputes_the_certificate_of[aggregates-replace_one-None]"),
+    ),
+    "noise is drawn as if multipliers were over the sensitivity": Fault(
+        "accounting.events:step_std",
+        "over_sensitivity(event, relation)",
+        "event",
+        dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
+    ),
+    "μ is that of multipliers over the sensitivity": Fault(
+        "accounting.certificate:Certificate._over_sensitivity",
+        "over_sensitivity(event, self.relation)",
+        "event",
+        dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
+    ),
+    "a diameter is taken for the norm of one record": Fault(
+        "accounting.events:noise_unit",
+        'relation == "zero_out" or isinstance(base, DiameterGaussianDpEvent)',
+        'relation == "zero_out"',
+        dp_accounting("dp_accounting_recomputes_the_certificate_of[gradients-replace_one-None]"),
+    ),
+    "a planned multiplier is one over the sensitivity": Fault(
+        "accounting.plan:Plan.multiplier",
+        "over_sensitivity(dict(self.releases)[name], self.relation)",
+        "dict(self.releases)[name]",
+        dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
+    ),
+    "an audit claims what multipliers over the sensitivity would": Fault(
+        "auditing.base:MechanismAudit._report",
+        "over_sensitivity(self._base, self._relation)",
+        "self._base",
+        audit("persons[slice sketch-replace_one]"),
+    ),
+    "verify passes what no fit makes": Fault(
+        "accounting.certificate:Certificate.__post_init__",
+        "find_conflict(self.events, self.relation, **terms)",
+        "None",
+        compatibility("verify_passes_what_a_fit_can_make[steps-replace_one-False-None-5]"),
+    ),
+    "plans go with anything": Fault(
+        "accounting.plan:Plan.check_place",
+        "find_conflict(self.events, self.relation, **terms)",
+        "None",
+        compatibility("verify_passes_what_a_fit_can_make[threshold-replace_one-True-None-None]"),
+    ),
+    "a curator takes anything from an engine": Fault(
+        "curator.curator:Curator.__init__",
+        "plan.check_place(self._engine)",
+        "plan.check_place(None)",
+        compatibility("verify_passes_what_a_fit_can_make[rows-zero_out-False-dask-None]"),
+    ),
+    "samples are for persons": Fault(
+        "accounting.compatibility",
+        '_SAMPLE = Release("a release of samples or of single rows")',
+        '_SAMPLE = Release("a release of samples or of single rows", for_persons=True)',
+        compatibility("verify_passes_what_a_fit_can_make[sampled gradient-zero_out-False-None-5]"),
+    ),
+    "compositions hide what they compose": Fault(
+        "accounting.compatibility:_list_leaves",
+        "yield from _list_leaves(event.events)",
+        "continue",
+        compatibility("verify_passes_what_a_fit_can_make[fixed-zero_out-False-None-None]"),
+    ),
+    "shuffling counts the larger of two randomisers": Fault(
+        "accounting.certificate:Certificate.shuffled",
+        "sum(count * losses[leaf] for leaf, count in leaves.items())",
+        "max(count * losses[leaf] for leaf, count in leaves.items())",
+        shuffling("all_releases_of_a_record_are_one_randomiser[Laplace-responses]"),
+    ),
+    "shuffling counts a randomiser once": Fault(
+        "accounting.certificate:Certificate.shuffled",
+        "count * losses[leaf]",
+        "losses[leaf]",
+        shuffling("all_releases_of_a_record_are_one_randomiser[twice-Laplace]"),
+    ),
     "a threshold costs nothing": Fault(
         "accounting.accountants:_LedgerAccountant._maybe_compose",
         "times * count * leaf.delta",
@@ -567,10 +649,16 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "small budgets are refused for samples": Fault(
+        "accounting.calibration:calibrate_under",
+        "contextlib.suppress(ValueError)",
+        "contextlib.nullcontext()",
+        calibration("sampled_releases_are_planned_at_small_budgets[0.01]"),
+    ),
     "a certificate tells a seed": Fault(
         "accounting.provenance",
         '("random_state", "device", "verbose")',
         '("device", "verbose")',
         certificate("the_origin_says_who_made_it_when_and_with_what"),
-    )
+    ),
 }
