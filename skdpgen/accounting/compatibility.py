@@ -30,7 +30,7 @@ from .events import (
 
 @dataclass(frozen=True)
 class Release:
-    """What a release goes with.
+    """Terms that a release can be made under.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def find_conflict(
         return f"{others[0].capitalize()} needs relation='replace_one'."
     if max_rows is not None and (others := wrong("for_persons")):
         return f"{others[0].capitalize()} is for records, not for persons with their rows."
-    # Of composed fits, others may have held their rows in memory.
+    # Other fits of a composition may have held their rows in memory.
     if engine is not None and releases and len(wrong("by_engine")) == len(releases):
         return f"An engine adds up rows, and cannot make {releases[0].what}."
     return None

@@ -713,7 +713,8 @@ def test_large_losses_of_replaced_records(s, event, sampling):
         while high - low > 1e-6:
             middle = (low + high) / 2
             low, high = (middle, high) if delta(middle) > 1e-5 else (low, middle)
-    ledger = steps(event(s), q, sampling=sampling)
+    # Over the radius, or over the diameter.
+    ledger = steps(event(2 * s if event is GaussianDpEvent else s), q, sampling=sampling)
     found = ledger_epsilon(ledger, 1e-5, relation="replace_one")
     assert low <= found
     if (sampling, event) == ("poisson", GaussianDpEvent):

@@ -244,14 +244,17 @@ def test_noise_of_samples_is_found_at_any_budget(epsilon, delta, rate, n_steps, 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.001])
 def test_sampled_releases_are_planned_at_small_budgets(epsilon):
-    public = {"bounds": (0, 1), "clip_norm": 1.0}
+    public, refused = {"bounds": (0, 1), "clip_norm": 1.0}, []
     for generator in (
         DPSinkhornGenerator(epsilon, 1e-6, **public, release=SampledGradients(n_steps=4)),
         DPSWFlowSampler(epsilon, 1e-6, **public, release=SlicedRows(n_steps=4)),
         DPAFGenerator(epsilon, 1e-6, **public, release=ForwardAggregates(n_steps=4)),
     ):
-        planned = preview(generator, 1500, 3)
-        assert 0.99 * epsilon < planned.epsilon <= epsilon
+        try:
+            assert 0.99 * epsilon < preview(generator, 1500, 3).epsilon <= epsilon
+        except ValueError as error:
+            refused.append(error)
+    assert not refused
 
 
 def test_a_budget_that_fixed_releases_spend_is_refused():

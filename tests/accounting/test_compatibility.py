@@ -1,4 +1,4 @@
-"""What goes with what: certificates are verified that some fit could make, and no others."""
+"""Certificates are verified that some fit, or a composition of fits, could make; no others."""
 
 import itertools
 import math
@@ -119,7 +119,7 @@ def test_verify_passes_what_a_fit_can_make(name, relation, local, engine, max_ro
 
 @pytest.mark.parametrize(("first", "second"), itertools.combinations(EVENTS, 2))
 def test_compositions_of_what_fits_make_are_verified(first, second):
-    """Of an engine and of rows in memory; but not of records and persons."""
+    """One fit may have had an engine, and the other rows in memory."""
     (one, letters), (other, _) = EVENTS[first], EVENTS[second]
     engine = "dask" if "E" in letters else None
     terms = {"relation": "replace_one", "accountant": "rdp"}

@@ -120,7 +120,7 @@ RANDOMISERS = {
     [("Laplace", "responses"), ("responses", "Laplace"), ("twice", "Laplace"), ("twice", "twice")],
 )
 def test_all_releases_of_a_record_are_one_randomiser(first, second):
-    """Of the sum of their ε₀, which costs more than either of them."""
+    """It has the sum of their ε₀, and costs more than either of them."""
     n, delta = 10_000, 1e-6
     (one, its_epsilon), (other, other_epsilon) = RANDOMISERS[first], RANDOMISERS[second]
     terms = {"relation": "replace_one", "local": True}

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-# What a noise multiplier is relative to, in sensitivities: a record that is replaced moves a sum by
+# A noise multiplier is relative to this, in sensitivities: a record that is replaced moves a sum by
 # twice its norm.
 UNIT = {"zero_out": 1.0, "replace_one": 0.5}
 

@@ -121,7 +121,7 @@ def test_noise_has_the_stated_deviation(relation):
         fits.append(fitted)
     noise, sigma = np.stack(noise), fits[0].sigma_
     sensitivity = {"zero_out": 1, "replace_one": math.sqrt(2)}[relation]
-    assert_allclose(sigma, sensitivity * calibrate_gaussian(0.7, 1e-6, relation=relation))
+    assert_allclose(sigma, sensitivity * calibrate_gaussian(0.7, 1e-6))
     assert_allclose(noise, noise.swapaxes(1, 2))
     diagonal = np.diagonal(noise, axis1=1, axis2=2)
     above = noise[:, np.triu(np.ones((40, 40), dtype=bool), 1)]
