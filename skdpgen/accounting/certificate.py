@@ -121,8 +121,8 @@ class Certificate:
         object.__setattr__(self, "delta", check_delta(self.delta))
         check_relation(self.relation)
         # Anyone can build a certificate: it must be one that a fit could make.
-        terms = {"local": self.local, "max_rows": self.max_rows, "engine": self.engine}
-        if conflict := find_conflict(self.events, self.relation, **terms):
+        terms = self.relation, self.local, self.max_rows, self.engine
+        if conflict := find_conflict(self.events, *terms):
             raise ValueError(conflict)
 
     @classmethod

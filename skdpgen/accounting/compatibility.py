@@ -75,10 +75,9 @@ TABLE = {
 def find_conflict(
     events: Iterable[DpEvent],
     relation: str,
-    *,
-    local: bool = False,
-    max_rows: int | None = None,
-    engine: str | None = None,
+    local: bool,
+    max_rows: int | None,
+    engine: str | None,
 ) -> str | None:
     """Return why releases cannot be those of one fit, or of several composed ones, or None.
 
@@ -86,11 +85,11 @@ def find_conflict(
     ----------
     events : iterable of DpEvent
     relation : {"zero_out", "replace_one"}
-    local : bool, default=False
+    local : bool
         Whether each record was noised on its own.
-    max_rows : int, default=None
+    max_rows : int or None
         Largest number of rows of a person. None: the unit is a record.
-    engine : str, default=None
+    engine : str or None
         Engine that summed the rows of one of the fits.
 
     Returns

@@ -101,8 +101,8 @@ class Plan:
 
     def check_place(self, engine: str | None) -> None:
         """Raise a PlanError if no fit makes these releases together; see `find_conflict`."""
-        terms = {"local": self.local, "max_rows": self.max_rows, "engine": engine}
-        if conflict := find_conflict(self.events, self.relation, **terms):
+        terms = self.relation, self.local, self.max_rows, engine
+        if conflict := find_conflict(self.events, *terms):
             raise PlanError(conflict)
 
     @property

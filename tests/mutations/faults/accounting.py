@@ -70,13 +70,13 @@ PRIVACY = {
     ),
     "verify passes what no fit makes": Fault(
         "accounting.certificate:Certificate.__post_init__",
-        "find_conflict(self.events, self.relation, **terms)",
+        "find_conflict(self.events, *terms)",
         "None",
         compatibility("verify_passes_what_a_fit_can_make[steps-replace_one-False-None-5]"),
     ),
     "plans go with anything": Fault(
         "accounting.plan:Plan.check_place",
-        "find_conflict(self.events, self.relation, **terms)",
+        "find_conflict(self.events, *terms)",
         "None",
         compatibility("verify_passes_what_a_fit_can_make[threshold-replace_one-True-None-None]"),
     ),
