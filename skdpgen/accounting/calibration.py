@@ -295,9 +295,8 @@ def _sliced_epsilon_function(
         if sampling_rate < 1 and sampling == "poisson":
             event = PoissonSampledDpEvent(sampling_rate, event)
         elif sampling_rate < 1:
-            # A float has no exact whole sizes: those nearest to it, with a data set of at most a
-            # billion.
-            share = Fraction(sampling_rate).limit_denominator(10**9)
+            # The sizes whose share is exactly this float: near ones may be less, or none at all.
+            share = Fraction(sampling_rate)
             event = SampledWithoutReplacementDpEvent(share.denominator, share.numerator, event)
         return SelfComposedDpEvent(event, int(n_steps))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dp_accounting import DpEvent
 
+from ..checks import check_number
 from ..exceptions import BudgetExceededError, PlanError
 from ..registry import savable
 from .accountants import ledger_epsilon
@@ -287,6 +288,7 @@ def repeated_plan(
     Plan
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    check_number("n_steps", n_steps, whole=True)
     if shares and sum(shares.values()) >= 1:
         raise ValueError(
             f"Shares must sum to less than 1, or the rest is too small for {name!r}; got {shares}."

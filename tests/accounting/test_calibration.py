@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+from scipy.stats import norm
 
 from skdpgen import DPAFGenerator, DPSinkhornGenerator, DPSWFlowSampler, preview
 from skdpgen.accounting.calibration import calibrate, check_delta, check_epsilon
@@ -265,3 +266,21 @@ def test_a_budget_that_fixed_releases_spend_is_refused():
 def test_a_search_for_noise_starts_anywhere():
     for guess in (1e-7, 1.0, 1e9):
         assert calibrate(lambda level: 2 / level, 4.0, guess=guess) == pytest.approx(0.5, rel=2e-4)
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e-3 / 3, 0.05, 0.1])
+def test_samples_of_a_fixed_size_have_exactly_the_rate_that_is_given(rate):
+    """A share of a billion rows that is near to it, but less, would cost less; or nothing."""
+    options = {"relation": "replace_one", "sampling": "fixed", "sampling_rate": rate}
+    shape = {"n_features": 1, "n_projections": 1}
+    mu = 2.0
+    exact = rate * (norm.cdf(mu / 2 - 0.4 / mu) - math.exp(0.4) * norm.cdf(-mu / 2 - 0.4 / mu))
+    epsilon = sliced_gaussian_epsilon(1.0, exact, **shape, **options)
+    assert math.log1p(rate * math.expm1(0.4)) <= epsilon
+    assert epsilon <= 1.2 * math.log1p(rate * math.expm1(0.4)) + 1e-6
+
+
+@pytest.mark.parametrize("n_steps", [0, -1, 1.5])
+def test_a_plan_has_at_least_one_step(n_steps):
+    with pytest.raises(ValueError, match="n_steps must be"):
+        repeated_plan("step", GaussianDpEvent, n_steps, 1.0, 1e-5)
