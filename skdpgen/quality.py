@@ -85,6 +85,9 @@ CAUSES = {
     "vary.",
     "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "
     "next to them. Declare the bounds, as Number(lower, upper).",
+    "clipped": "Columns {} have far more values at a declared bound than next to it: if some lie "
+    "beyond, they count as the bound. Declare wider bounds, or the bound as a point mass, as "
+    "Number(atoms=[100]).",
     "tail": "Columns {} have long tails that do not show above the noise, by released counts. "
     "Declare the bounds, as Number(lower, upper), or learn a logarithm of the columns.",
 }

@@ -50,6 +50,7 @@ class Column:
     def open_parameters(self):
         """Names of the parameters that a generator infers."""
         names = ("lower", "upper", "categories")
+        names += ("atoms",) * (self.is_open or self.takes_knots)
         return tuple(n for n in names if self.is_unknown or getattr(self, n, ()) is None)
 
     def accepts(self, dtype):
