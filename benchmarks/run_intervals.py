@@ -74,12 +74,7 @@ def compute_age(rows):
     return {"mean age": rows["age"].to_numpy(float).mean()}
 
 
-def compute_income(rows):
-    """Return the mean income."""
-    return {"mean income": rows["income"].to_numpy(float).mean()}
-
-
-FUNCTIONS = [compute_visits, compute_smokers, compute_age, compute_income]
+FUNCTIONS = [compute_visits, compute_smokers, compute_age]
 
 
 def measure(seed, n_rows, epsilon, schema, population, truth):
@@ -91,10 +86,8 @@ def measure(seed, n_rows, epsilon, schema, population, truth):
             epsilon, 1e-6, schema=schema, n_steps=5, n_particles=200, random_state=seed
         ).fit(records)
     numbers = {name: sampler.schema_[name] for name in QUANTILES}
-    clipped = population.assign(
-        **{name: population[name].clip(kind.lower, kind.upper) for name, kind in numbers.items()}
-    )
-    found = []
+    clipped = {name: population[name].clip(k.lower, k.upper) for name, k in numbers.items()}
+    clipped, found = population.assign(**clipped), []
     for function in FUNCTIONS:
         values = function(clipped)
         for name, row in call(estimate, sampler, function, random_state=seed).iterrows():

@@ -7,12 +7,12 @@ import numpy as np
 
 from ..checks import list_names
 from ..exceptions import FitQualityWarning
-from ..quality import WITHIN_NOISE, Findings
+from ..quality import CAUSES, WITHIN_NOISE, Findings
 from ..tables.quality import is_clipped
 from .projection import Features
 
 # Findings of a fit that are told anew, from released counts, where they concern a statistic.
-_TOLD = ("beyond", "range unresolved", "cut", "tail", "other", "at bound")
+_TOLD = {"beyond", "range unresolved", "cut", "tail", "other", "at bound"}
 
 
 class Limits:
@@ -80,7 +80,7 @@ class Limits:
         found.add_columns("clipped", clipped)
         for name, finding in self._list_findings().items():
             cause, _, detail = finding.partition(": ")
-            if cause not in _TOLD:
+            if cause in CAUSES.keys() - _TOLD:
                 found.add_columns(cause, {name: detail})
         found.warn(stacklevel + 1)
 
