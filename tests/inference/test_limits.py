@@ -59,6 +59,11 @@ def call(function, *args, **params):
     return found, [str(warning.message) for warning in caught]
 
 
+def only(said):
+    assert len(said) == 1, said
+    return said[0]
+
+
 @pytest.fixture(scope="module")
 def inferred():
     return fit(draw(3000, 0))
@@ -82,7 +87,7 @@ def test_intervals_are_open_where_values_beyond_inferred_bounds_move_the_statist
     assert is_open.loc[["mean", "inverse", "difference"]].all(axis=None)
     assert not is_open.loc[["share", "above", "capped"]].any(axis=None)
     assert found["std_error"].notna().all()
-    (line,) = [line for line in said if OPEN in line]
+    line = only([line for line in said if OPEN in line])
     assert "'mean', 'inverse', 'difference'" in line
     assert "columns 'x'" in line
     assert "Number(lower, upper)" in line
@@ -166,7 +171,7 @@ def test_quantiles_are_open_at_inferred_bounds(inferred):
     assert np.isneginf(found["lower"]).tolist() == [True, True, False, False, False]
     assert np.isposinf(found["upper"]).tolist() == [False, False, False, True, True]
     assert found["estimate"].between(found["lower"], found["upper"]).all()
-    (line,) = [line for line in said if OPEN in line]
+    line = only([line for line in said if OPEN in line])
     assert "0.0, 0.01, 0.99, 1.0" in line
     schema = Schema({"x": Number(0, 500, n_knots=50), "group": GROUPS})
     sampler = fit(draw(3000, 0)[["x", "group"]], schema=schema)
@@ -289,7 +294,7 @@ def test_categories_that_were_merged_are_named():
     sampler = fit(rows, schema=Schema({"x": number, "group": Category()}))
     found, said = call(estimate, sampler, share)
     assert np.isfinite(found).all(axis=None)
-    (line,) = said
+    line = only(said)
     assert "'group' (10% 'other') lose their rare categories" in line
     # Only where a statistic uses the column, and where the categories were inferred.
     assert not call(estimate, sampler, lambda rows: rows["x"].mean())[1]
@@ -351,15 +356,15 @@ def test_absent_records_and_findings_of_the_fit_are_named():
     rows.loc[::3, "group"] = "undeclared"
     sampler = fit(rows, schema=Schema({"x": Number(0, 200, n_knots=5), "group": GROUPS}))
     share = lambda rows: (rows["group"] == "a").mean()  # noqa: E731
-    (line,) = call(estimate, sampler, share)[1]
+    line = only(call(estimate, sampler, share)[1])
     assert line.startswith("About 33% of the records count as absent")
     sampler = fit(draw(1500, 4)[["x", "group"]])
     report = sampler.schema_report_
     report["finding"] = pd.Series({"x": "tail: mean low by 9%", "group": "other type: 12%"})
-    (line,) = call(estimate, sampler, share)[1]
+    line = only(call(estimate, sampler, share)[1])
     assert line.startswith("By noisy counts, columns 'group' (12%) hold cells")
     # Tails matter where bounds do.
-    (line,) = call(estimate, sampler, lambda rows: rows["x"].mean())[1]
+    line = only(call(estimate, sampler, lambda rows: rows["x"].mean())[1])
     assert "columns 'x' (tail: mean low by 9%)" in line
     assert not call(estimate, sampler, lambda rows: (rows["x"] > 20).mean())[1]
 

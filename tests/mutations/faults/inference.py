@@ -169,10 +169,10 @@ FUNCTION = {
         "1.0",
         limits("usual_densities_do_not_look_clipped"),
     ),
-    "histories are taken for tables of records": Fault(
-        "inference.model:Model.__init__",
-        "isinstance(format, TableFormat)",
-        "published",
-        limits("what_has_no_tables_is_refused_with_what_to_do[history]"),
+    "absent records are not said": Fault(
+        "inference.limits:Limits.warn",
+        "model.count_std",
+        "model.count_std < 0",
+        limits("absent_records_and_findings_of_the_fit_are_named"),
     ),
 }
