@@ -52,7 +52,7 @@ class Statistic:
             Columns that may be among them.
         random_state : numpy.random.Generator
         list_moved : callable, optional
-            Returns, for a column, pairs of tables in which it differs further.
+            Returns, for a column, lists of tables in which it differs further.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Statistic:
             name
             for name in self._rows
             if self._depends_on(name, random_state)
-            or any(self._differ(*pair) for pair in list_moved(name))
+            or any(self._differ(*tables) for tables in list_moved(name))
         ]
         if others := [name for name in found if name not in learned]:
             raise ValueError(
@@ -88,13 +88,15 @@ class Statistic:
                 return True
         return False
 
-    def _differ(self, first, second):
+    def _differ(self, first, *others):
+        """Return whether the values of tables differ."""
         try:
-            values = [self._compute(rows) for rows in (first, second)]
+            values = self.values if first is self._rows else self._compute(first)
+            found = [self._compute(rows) for rows in others]
         except Exception:
             # A statistic that fails for other values depends on them.
             return True
-        return not np.array_equal(*values, equal_nan=True)
+        return not all(np.array_equal(values, other, equal_nan=True) for other in found)
 
     def find_influence(self, probes: pd.DataFrame, columns) -> np.ndarray:
         """Return the derivatives of the values along each probe, of shape (n_probes, n_values)."""

@@ -25,6 +25,7 @@ class Model:
 
     Attributes
     ----------
+    generator : estimator
     rows : DataFrame
     tables : Tables
     format : TableFormat
@@ -87,7 +88,8 @@ class Model:
         steps = steps if block.decimals is None else steps.clip(10.0**-block.decimals)
         numbers = bound + sign * np.r_[0, steps]
         if block.decimals == 0:
-            numbers = np.round(numbers).clip(-(2.0**62), 2.0**62)
+            most = max(abs(bound), 2.0**62)
+            numbers = np.round(numbers).clip(-most, most)
         at, *beyond = (self._put(rows, block, np.full(len(rows), number)) for number in numbers)
         return at, beyond
 
@@ -97,17 +99,16 @@ class Model:
         return self._kind.restore(rows, self.format.schema)
 
     def _list_moved(self, name):
-        """Yield pairs of tables that the release cannot tell apart, if bounds were inferred.
+        """Yield lists of tables that the release cannot tell apart, if bounds were inferred.
 
-        A tenth of the cells of a column is at a bound, and beyond it.
+        A tenth of the cells of a column is at a bound, or beyond it.
         """
         some = self.rows.iloc[::10]
         rest = self.rows.drop(some.index)
         for block in self.encoder.make_blocks():
             for end in self.find_inferred_ends(block) if block.name == name else ():
                 at, beyond = self.move(some, block, end)
-                for far in beyond:
-                    yield pd.concat([rest, at]), pd.concat([rest, far])
+                yield [pd.concat([rest, moved]) for moved in (at, *beyond)]
 
     def find_number(self, name):
         """Return the block of a numeric column."""

@@ -129,7 +129,7 @@ FUNCTION = {
     ),
     "columns matter by values within their bounds alone": Fault(
         "inference.influence:Statistic.find_columns",
-        "any(self._differ(*pair) for pair in list_moved(name))",
+        "any(self._differ(*tables) for tables in list_moved(name))",
         "False",
         limits("columns_are_found_by_values_beyond_their_bounds"),
     ),
