@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.inference import estimate, estimate_quantiles
@@ -166,6 +167,21 @@ def test_estimates_of_streams():
     found = estimate(sampler, compute)
     errors = (found.estimate - pd.Series(compute(rows))) / found.noise
     assert (errors.abs() < 5).all()
+
+
+def test_the_bound_of_a_bias_grows_with_the_misfit():
+    """A threshold between knots; the same seed gives the same rows."""
+    sampler = fit(n_steps=1)
+    share = lambda frame: (frame["x"] > 20).mean()  # noqa: E731
+    found = [estimate(sampler, share, misfit=m, random_state=0).iloc[0] for m in (0, 0.1, 0.2)]
+    bias = [row.not_released for row in found]
+    assert bias[0] == 0
+    assert bias[2] == pytest.approx(2 * bias[1])
+    assert bias[1] > 0
+    assert len({row.estimate for row in found}) == 1
+    other = estimate(sampler, share, misfit=0, level=0.5, random_state=0).iloc[0]
+    half = stats.norm.ppf([0.975, 0.75]) * found[0].std_error
+    assert [found[0].upper, other.upper] == pytest.approx(found[0].estimate + half)
 
 
 def test_unreleased_statistics_get_no_interval():
