@@ -85,7 +85,8 @@ def estimate(
     without bounds [1]_. So each end of an interval is infinite to which the statistic moves if
     cells at an inferred bound move beyond it, and *estimate* ± 1.96 *std_error* is a 95 % interval
     for values that are clipped to the bounds. Shares below or above a threshold within the bounds
-    do not move, nor do functions of values that are clipped within them. A statistic that names a
+    do not move, nor do functions of values that are clipped within them. Inferred categories that
+    are numbers, and a target of inferred classes, have such ends as well. A statistic that names a
     category, or a number, that `schema_` does not hold misses its records.
 
     References

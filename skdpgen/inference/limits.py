@@ -89,9 +89,10 @@ class Limits:
         findings = self._list_findings()
         shown = [repr(n) + (f" ({findings[n]})" if n in findings else "") for n in columns]
         warnings.warn(
-            f"The intervals of {list_names([repr(v) for v in values])} are open: values of columns "
-            f"{list_names(shown)} beyond their inferred bounds count as the bounds, and the noise "
-            "may hide them. Declare the bounds, as Number(lower, upper) or Date(lower, upper).",
+            f"The intervals of {list_names([repr(v) for v in values])} are open: the noise may "
+            f"hide values of columns {list_names(shown)} beyond their inferred bounds, which count "
+            "as the bounds, or as absent or missing if a column has levels. Declare the bounds, as "
+            "Number(lower, upper) or Date(lower, upper), or the levels, as Category([0, 1]).",
             FitQualityWarning,
             stacklevel=stacklevel + 1,
         )

@@ -77,24 +77,34 @@ class Model:
         return plain.sample(generate, shares, n_rows, y=None, where=None, noise=noise)
 
     def find_inferred_ends(self, block):
-        """Return which bounds of a column of numbers or dates were inferred."""
-        ends = {"lower", "upper"} & {*self.inferred.get(block.name, ())}
-        return sorted(ends) if block.kind.has_knots else []
+        """Return which ends of a column of numbers, dates or numeric levels were inferred."""
+        inferred, kind = self.inferred.get(block.name, ()), block.kind
+        if kind.has_knots:
+            return sorted({"lower", "upper"} & {*inferred})
+        # Records with other levels are absent, if there is none for these.
+        are_numbers = all(type(level) in (int, float) for level in kind.levels)
+        return ["lower", "upper"] if inferred and are_numbers else []
 
     def move(self, rows, block, end):
         """Return rows with a bound in place of a column's cells, and a list with values beyond."""
-        bound, sign = getattr(block.number, end), -1 if end == "lower" else 1
-        steps = np.multiply(CONSTANTS.beyond, np.ptp(block.knots))
-        steps = steps if block.decimals is None else steps.clip(10.0**-block.decimals)
-        numbers = bound + sign * np.r_[0, steps]
-        if block.decimals == 0:
-            most = max(abs(bound), 2.0**62)
+        kind, decimals = block.kind, 0
+        if kind.has_knots:
+            number, decimals = kind.to_number(), block.decimals
+            ends = [number.lower, number.upper]
+        else:
+            ends = [min(kind.levels), max(kind.levels)]
+        least = 0.0 if decimals is None else 10.0**-decimals
+        steps = np.r_[0, np.multiply(CONSTANTS.beyond, np.ptp(ends)).clip(least)]
+        numbers = ends[0] - steps if end == "lower" else ends[1] + steps
+        if decimals == 0:
+            most = max(*np.abs(ends), 2.0**62)
             numbers = np.round(numbers).clip(-most, most)
         at, *beyond = (self._put(rows, block, np.full(len(rows), number)) for number in numbers)
         return at, beyond
 
-    def _put(self, rows, block, numbers):
-        cells = block.kind.make_cells(numbers, np.zeros(len(numbers), dtype=bool))
+    def _put(self, rows, block, cells):
+        if block.kind.has_knots:
+            cells = block.kind.make_cells(cells, np.zeros(len(cells), dtype=bool))
         rows = rows.assign(**{block.name: pd.Series(cells, rows.index)})
         return self._kind.restore(rows, self.format.schema)
 

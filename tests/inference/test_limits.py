@@ -25,7 +25,7 @@ from skdpgen.releases import from_release, merge
 from skdpgen.streams import ReleaseStream
 from skdpgen.tables.quality import is_clipped
 
-OPEN = "are open: values of columns"
+OPEN = "are open: the noise may hide values"
 GROUPS = Category(list("abc"))
 
 
@@ -43,12 +43,11 @@ def draw(n_rows, seed):
     )
 
 
-def fit(rows, epsilon=3.0, schema="private", **params):
+def fit(rows, epsilon=3.0, schema="private", target=None):
+    sampler = DPSWFlowSampler(epsilon, 1e-6, schema=schema, n_steps=1, n_particles=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return DPSWFlowSampler(
-            epsilon, 1e-6, schema=schema, n_steps=1, n_particles=200, **params
-        ).fit(rows)
+        return sampler.fit(rows, target=target)
 
 
 def call(function, *args, **params):
@@ -283,6 +282,27 @@ def test_limits_are_those_of_the_release():
     found, said = call(estimate, again, lambda rows: rows["count"].to_numpy(float).mean())
     assert np.isinf(found["upper"].iloc[0])
     assert any(OPEN in line for line in said)
+
+
+def test_means_of_inferred_classes_are_open():
+    """Records of a target with a class that was not found are absent."""
+    rows = draw(2000, 7)[["count", "group"]]
+
+    def statistic(rows):
+        return {
+            "mean": rows["count"].to_numpy(float).mean(),
+            "above": (rows["count"] > 1).mean(),
+        }
+
+    sampler = fit(rows, target="count")
+    assert sampler.schema_["count"].is_ordered
+    found, said = call(estimate, sampler, statistic)
+    assert np.isinf(found[["lower", "upper"]]).all(axis=1).tolist() == [True, False]
+    assert any(OPEN in line and "'count'" in line for line in said)
+    schema = Schema({"count": Number(0, 12, decimals=0), "group": GROUPS})
+    found, said = call(estimate, fit(rows, schema=schema, target="count"), statistic)
+    assert np.isfinite(found).all(axis=None)
+    assert not said
 
 
 def test_categories_that_were_merged_are_named():

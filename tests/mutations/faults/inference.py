@@ -111,9 +111,15 @@ FUNCTION = {
     ),
     "intervals are open at declared bounds": Fault(
         "inference.model:Model.find_inferred_ends",
-        "self.inferred.get(block.name, ())",
-        "('lower', 'upper')",
+        "{*inferred}",
+        "{'lower', 'upper'}",
         limits("declared_bounds_close_intervals[number2-ends2]"),
+    ),
+    "levels that were not found limit no mean": Fault(
+        "inference.model:Model.find_inferred_ends",
+        "inferred and are_numbers",
+        "False",
+        limits("means_of_inferred_classes_are_open"),
     ),
     "both ends are open where values beyond a bound move a statistic to one side": Fault(
         "inference.influence:Statistic.find_moves",
