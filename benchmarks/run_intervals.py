@@ -1,7 +1,7 @@
 """Coverage of 95 % intervals with declared and with inferred bounds.
 
     python benchmarks/run_intervals.py [--fits 200] [--epsilon 0.5 1 3] [--rows 1000 10000]
-        [--schema declared inferred] [--csv doc/how_to/data/intervals.csv]
+        [--schema declared inferred] [--csv doc/benchmarks/data/intervals.csv]
 
 Each fit is to new records of a clinic: counts of visits, ages, skew incomes, and two binary
 columns. An interval with an infinite end is *open*; *covered* is the share of the others that hold
