@@ -8,6 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .arrays.units import warn_of_moments
 from .checks import budget_share, whole
 from .mechanisms.sums import CovarianceMechanism
 from .networks.components import PrincipalComponents, find_spaces
@@ -71,9 +72,10 @@ class PrivatePCA(Specification):
             n_columns = next((space.shape[1] for space in spaces), n_columns)
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
 
-    def find_components(self, curator, n_components, **params):
+    def find_components(self, curator, format, n_components, **params):
         """Release second moments; return `PrincipalComponents` with the given parameters."""
         moments = curator.release(CovarianceMechanism())
+        warn_of_moments(format, moments, curator.n_rows)
         components = PrincipalComponents.from_noisy_moments(
             moments, curator.n_rows, n_components, **params
         )

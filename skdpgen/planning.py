@@ -284,7 +284,8 @@ class Planning(TakesSpecifications):
         """Release principal components if the encoder is a `PrivatePCA`, else return None."""
         if format.components is None:
             return None
-        return format.components.find_components(curator, self._count_encoded(format), **scaling)
+        n_encoded = self._count_encoded(format)
+        return format.components.find_components(curator, format, n_encoded, **scaling)
 
     def _list_assumptions(self, format: Format) -> tuple[str, ...]:
         """List the assumptions of the certificate; subclasses may add some."""

@@ -78,6 +78,9 @@ CAUSES = {
     "at bound": "Nearly all values of columns {} are at a declared bound, or beyond it and clipped "
     "to it, by released counts. Declare bounds in the units of the columns, or drop those that are "
     "constant.",
+    "clipped": "Nearly all values are at a bound, or beyond it and clipped to it, by released "
+    "values, in {}. Declare bounds (of a numeric y, y_bounds) in the units of the data, give an "
+    "adapter its target in the units of its source, or drop columns that are constant.",
     "one left": "Many records count as absent, and columns {} have one declared category above the "
     "noise: cells may hold others, or spell them otherwise. Compare the declared categories with "
     "those of the table.",
@@ -88,6 +91,8 @@ CAUSES = {
     "tail": "Columns {} have long tails that do not show above the noise, by released counts. "
     "Declare the bounds, as Number(lower, upper), or learn a logarithm of the columns.",
 }
+# Where the findings of all columns of a table are.
+_IN_REPORT = " (see schema_report_['finding'])"
 # Most warnings of a fit about released numbers.
 _MAX_LINES = 5
 
@@ -130,10 +135,12 @@ class Findings:
         for cause, details in self._columns.items():
             # A column is named once, with its worst cause: the others often follow from it.
             new = {name: detail for name, detail in details.items() if name not in named}
-            shown = [repr(name) + (detail and f" ({detail})") for name, detail in new.items()]
+            # Names of columns of arrays are quoted already; no report names them.
+            quote, where = (str, "") if cause == "clipped" else (repr, _IN_REPORT)
+            shown = [quote(name) + (detail and f" ({detail})") for name, detail in new.items()]
             named |= {*new}
             if shown:
-                names = list_names(shown, " (see schema_report_['finding'])")
+                names = list_names(shown, where)
                 advice = [f" For {n!r}, {self._advice[n]}." for n in new if n in self._advice]
                 lines.append(CAUSES[cause].format(names) + "".join(advice))
         if len(lines) > _MAX_LINES:

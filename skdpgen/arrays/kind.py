@@ -172,6 +172,19 @@ class ArrayFormat(Format):
         object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
 
+    @property
+    def column_names(self):
+        """Names of the columns, and of y beside them, for messages."""
+        columns = None if self.kind is None else self.kind.columns
+        columns = range(self.n_features) if columns is None else columns
+        return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
+
+    @property
+    def column_bounds(self):
+        """Bounds of the columns, and of y beside them, two arrays."""
+        pairs = [self.bounds, *[self.y_bounds] * self.has_number]
+        return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
+
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
+from ..arrays.units import warn_of_noised_rows
 from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
 from ..curator.containers import NUMPY
@@ -287,6 +288,7 @@ class LDPEntropicGAN(BaseGenerator):
 
     def _fit_released(self, release, format, n_classes, noise, device):
         """Train on privatised rows."""
+        warn_of_noised_rows(format, release.rows, release.scale * DEVIATIONS[format.p])
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
 
+from ..arrays.units import SlicedMeans
 from ..base import CentralGenerator
 from ..checks import check_size, positive, whole
 from ..curator.record_functions import RecordFunction
@@ -252,16 +253,19 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         rows = self._make_rows(release, curator, format, noise)
         encode = RecordFunction(rows.encode)
         mechanism = SlicedRowsMechanism(len(rows.scale), curator.n_classes, encode)
+        batch_size = release.count_rows(curator.plan, curator.n_records)
+        means = SlicedMeans(format, mechanism, rows.components, batch_size, curator.n_records)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
             rows,
             mechanism,
-            lambda: curator.release(mechanism),
+            lambda: means.add(curator.release(mechanism)),
             n_steps=release.count_steps(curator.n_records),
-            batch_size=release.count_rows(curator.plan, curator.n_records),
+            batch_size=batch_size,
             learning_rate=self.learning_rate or 0.001,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        means.warn()
 
     def _make_rows(self, release, curator, format, noise):
         """Return the network to be trained, with the components of the rows."""

@@ -17,6 +17,7 @@ from ..arrays.box import BoxFormat
 from ..arrays.inference import make_box
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
+from ..arrays.units import warn_of_moments, warn_of_radius
 from ..checks import check_size, whole
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
@@ -33,6 +34,7 @@ from ..params import (
     rollback_on_failure,
     warn_of_delta,
 )
+from ..quality import collects_findings
 from ..serialization import Certified, list_certified_sizes
 
 # Default number of components: beyond it, components of digits and faces are mostly noise.
@@ -185,7 +187,7 @@ class DPPCA(
         BudgetExceededError
             If the fit exceeds an open `PrivacyBudget`; nothing is released.
         """
-        with rollback_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self), collects_findings(self):
             return self._fit(X, persons)
 
     def _fit(self, X, persons):
@@ -215,6 +217,9 @@ class DPPCA(
             moments = curator.release(CovarianceMechanism())
             certificate, n_rows = curator.certificate(_ASSUMED), curator.n_rows
         # From here on everything is post-processing of the noisy moments, which costs nothing.
+        warn_of_moments(format, moments, n_rows)
+        if not isinstance(self.clip_norm, str):
+            warn_of_radius(format, moments, n_rows)
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
         # The sign of an eigenvector is arbitrary: its largest entry is made positive.
