@@ -284,6 +284,12 @@ class TakesSpecifications(Checked):
                 raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
             if nested and isinstance(value, str) and value in known:
                 params[name] = clone(known[value])
+            elif nested and name in self._shorthands and not hasattr(value, "set_params"):
+                first = f"set_params({name}={next(iter(known))!r}, {key}=...)"
+                raise ValueError(
+                    f"{name}={value!r} has no parameter {nested!r}: write {first}, or give "
+                    f"{name} an object with that parameter."
+                )
         return super().set_params(**params)
 
 

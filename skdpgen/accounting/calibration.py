@@ -72,8 +72,7 @@ def calibrate(
             raise ValueError("No noise level was found that meets the budget; it is too small.")
     while excess(low) <= 0:
         low, high, width = low - width, low, 2 * width
-        if low < math.log(_LEAST_LEVEL):
-            raise ValueError("The budget is so large that no noise is needed; use epsilon=inf.")
+        check_level(math.exp(low))
     level = brentq(excess, low, high, xtol=rtol / 2)
     # The root is within a tolerance on either side: steps upwards end on the side of the budget.
     while excess(level) > 0:
@@ -322,6 +321,12 @@ def _sliced_epsilon_function(
         return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))
 
     return epsilon_of
+
+
+def check_level(level: float) -> None:
+    """Raise ValueError if a noise level is so small that no event can have it."""
+    if level < _LEAST_LEVEL:
+        raise ValueError("The budget is so large that no noise is needed; use epsilon=inf.")
 
 
 def check_epsilon(epsilon: float) -> float:

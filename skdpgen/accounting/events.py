@@ -310,7 +310,11 @@ def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
         elif isinstance(event, SharedGaussianDpEvent):
             visit(GaussianDpEvent(event.noise_multiplier), count)
         elif not isinstance(event, NoOpDpEvent) and count > 0:
-            counts[event] = counts.get(event, 0) + count
+            try:
+                counts[event] = counts.get(event, 0) + count
+            except TypeError:
+                error = f"Unsupported event: {event}, of which a parameter is no number or tuple."
+                raise dp_accounting.UnsupportedEventError(error) from None
 
     for event in events:
         visit(event, 1)

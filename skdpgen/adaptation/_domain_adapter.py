@@ -106,14 +106,14 @@ class DPSWDDomainAdapter(BaseAdapter):
     sampler : generator, default=None
         Generator of synthetic target rows. It is cloned, and gets the adapter's `epsilon`, `delta`,
         `relation`, `accountant`, `random_state`, `device`, `verbose` and `strict`. Raises
-        ValueError if it sets its own `epsilon`, `delta`, `relation` or `random_state` to a
-        different value. Its `bounds`, `clip_norm`, `init` and `encoder`, where they are left at
-        their defaults, follow from the source: the adapter's bounds; the 0.9-quantile of the norms
-        of encoded source rows; source rows; and an encoder that depends on sizes: none for up to 64
-        columns, 64 private principal components of the target for 1000 target rows or more,
-        otherwise 32 components of the source, which cost nothing. For ``network="conv28"``, the
-        components of the target are restricted to the 14×14 lowest frequencies. None: a
-        `DPSWFlowSampler`.
+        ValueError if it sets its own `epsilon`, `delta` or `relation` to a different value, or a
+        `random_state` where the adapter has none. Its `bounds`, `clip_norm`, `init` and `encoder`,
+        where they are left at their defaults, follow from the source: the adapter's bounds; the
+        0.9-quantile of the norms of encoded source rows; source rows; and an encoder that depends
+        on sizes: none for up to 64 columns, 64 private principal components of the target for 1000
+        target rows or more, otherwise 32 components of the source, which cost nothing. For
+        ``network="conv28"``, the components of the target are restricted to the 14×14 lowest
+        frequencies. None: a `DPSWFlowSampler`.
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
     augment : "auto", None, "affine" or callable, default="auto"
@@ -227,7 +227,11 @@ class DPSWDDomainAdapter(BaseAdapter):
             return
         self.sampler._check_params()
         given = self.sampler.get_params(deep=False)
-        for name in given.keys() & set(_SET_BY_ADAPTER) - _list_defaults(self.sampler):
+        names = given.keys() & set(_SET_BY_ADAPTER) - _list_defaults(self.sampler)
+        if self.random_state is not None:
+            # Meta-estimators of scikit-learn give every nested estimator a seed of its own.
+            names -= {"random_state"}
+        for name in names:
             # A sampler that asks for something else would be overruled without a word.
             if not _is_same(given[name], own := getattr(self, name)):
                 raise ValueError(

@@ -363,10 +363,10 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_best_has("score"))
-    def score(self, X, y):
+    def score(self, X, y, sample_weight=None):
         """Return the accuracy of the best fit. On private rows it is not covered by ε."""
         check_is_fitted(self)
-        return self.best_estimator_.score(X, y)
+        return self.best_estimator_.score(X, y, sample_weight=sample_weight)
 
     @property
     def classes_(self):

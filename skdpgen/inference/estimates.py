@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from ..checks import budget_share, in_range
+from ..curator.record_functions import call_quietly
 from .influence import Statistic
 from .model import N_KINDS, Model
 from .projection import Features, Projection
@@ -101,7 +102,7 @@ def estimate(
 def estimate_quantiles(
     generator,
     column: str,
-    quantiles: Sequence[float] = (0.25, 0.5, 0.75),
+    quantiles: float | Sequence[float] = (0.25, 0.5, 0.75),
     *,
     level: float = 0.95,
     random_state=None,
@@ -117,8 +118,8 @@ def estimate_quantiles(
         As in `estimate`.
     column : str
         A column of numbers.
-    quantiles : sequence of float, default=(0.25, 0.5, 0.75)
-        Levels of the quantiles.
+    quantiles : float or sequence of float, default=(0.25, 0.5, 0.75)
+        Levels of the quantiles, in [0, 1].
 
     Returns
     -------
@@ -132,15 +133,19 @@ def estimate_quantiles(
     value above c can have to at most that. Both sums are released.
     """
     budget_share("level", level)
+    asked = call_quietly(np.asarray, quantiles, float)
+    asked = np.empty(0) if asked is None else np.atleast_1d(asked)
+    if asked.ndim != 1 or not len(asked) or not (abs(asked - 0.5) <= 0.5).all():
+        raise ValueError(f"quantiles must be numbers in [0, 1], at least one; got {quantiles!r}.")
     model = Model(generator, random_state)
     block = model.find_number(column)
     model.warn_of_clipped([column])
     features = Features(model.tables, model.format, [column])
-    made = model.rows[column].dropna().quantile(list(quantiles)).to_numpy(float)
-    ends = [_bound_quantile(block, features, quantile, level) for quantile in quantiles]
+    made = model.rows[column].dropna().quantile(asked).to_numpy(float)
+    ends = [_bound_quantile(block, features, quantile, level) for quantile in asked]
     lower, upper = np.transpose(ends)
     found = {"estimate": np.clip(made, lower, upper), "lower": lower, "upper": upper}
-    return pd.DataFrame(found, index=pd.Index(quantiles, name=column))
+    return pd.DataFrame(found, index=pd.Index(asked, name=column))
 
 
 def _bound_quantile(block, features, quantile, level):

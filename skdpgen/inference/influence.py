@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._muting import muted
+from ..curator.record_functions import call_quietly
 from .constants import CONSTANTS
 
 
@@ -33,13 +34,19 @@ class Statistic:
 
     def _call(self, rows):
         found = self._function(rows)
-        return found if isinstance(found, pd.Series) else pd.Series(found, dtype=float)
+        found = found if isinstance(found, pd.Series) else pd.Series(found, dtype=object)
+        numbers = call_quietly(found.to_numpy, complex, False, np.nan)
+        if numbers is None or numbers.imag.any():
+            raise ValueError(
+                "The statistic must return a real number, or a dict or Series of real numbers."
+            )
+        return pd.Series(numbers.real, found.index)
 
     def _compute(self, rows):
         """Return the values by their names: groups of few rows come and go."""
         # Rows here are made: warnings of the function, such as of empty groups, concern no record.
         with muted(RuntimeWarning):
-            return self._call(rows).reindex(self.names).to_numpy(dtype=float, na_value=np.nan)
+            return self._call(rows).reindex(self.names).to_numpy()
 
     def find_columns(self, learned, random_state: np.random.Generator) -> list:
         """Return the columns on which the values depend.

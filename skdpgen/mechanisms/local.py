@@ -26,7 +26,13 @@ from dp_accounting import (
 )
 
 from ..accounting.accountants import ledger_epsilon
-from ..accounting.calibration import calibrate, calibrate_gaussian, check_delta, check_epsilon
+from ..accounting.calibration import (
+    calibrate,
+    calibrate_gaussian,
+    check_delta,
+    check_epsilon,
+    check_level,
+)
 from ..accounting.events import gaussian_event, pure_epsilon
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
@@ -253,6 +259,7 @@ def local_plan(
         event, multiplier = NonPrivateDpEvent(), 0.0
     elif p == 1:
         multiplier = (1 + MARGIN) / left
+        check_level(multiplier)
         event = LaplaceDpEvent(multiplier)
     else:
         multiplier = calibrate_gaussian(

@@ -254,13 +254,21 @@ def make_and_try(
     factory: Callable, n_inputs: int, n_outputs: int | None
 ) -> tuple[nn.Module, tuple]:
     """Return a factory's network in evaluation mode, and its output shape for two rows."""
+    if isinstance(factory, nn.Module):
+        raise TypeError(
+            "network must be a factory, which makes modules of given sizes, not a module: give "
+            "network=lambda n_inputs, n_outputs: torch.nn.Linear(n_inputs, n_outputs), or a class."
+        )
     network = factory(n_inputs, n_outputs)
     if not isinstance(network, nn.Module):
         raise TypeError(f"A factory of networks must return a torch module; got {type(network)}.")
     # A factory may return the same module each time, which no fit may change.
     network = copy.deepcopy(network).float().eval()
     with torch.no_grad():
-        return network, tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
+        made = network(torch.zeros(2, n_inputs, dtype=torch.float32))
+    if not isinstance(made, torch.Tensor):
+        raise TypeError(f"The module of network must return one tensor; got {type(made).__name__}.")
+    return network, tuple(made.shape)
 
 
 def _check_size(name, n_outputs, shape):

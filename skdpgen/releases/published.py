@@ -272,6 +272,7 @@ def _add_tables(tables: Sequence[Tables]) -> Tables:
 
 
 def _open(source) -> PublishedRelease:
+    source = getattr(source, "release_", source)
     if isinstance(source, Release):
         return source.get_published()
     published = source if isinstance(source, PublishedRelease) else load(source)
