@@ -365,6 +365,9 @@ def make_box(
         opens_X=opens_X,
         opens_y=opens_y,
     )
+    if kind is not None:
+        declared = None if opens_X or bounds is None else format.bounds
+        kind.check_bounds(declared, None if opens_y else format.y_bounds)
     names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORMS,) * opens_radius
     if not names:
         return format._close(None)

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from ..arrays.kind import check_bounds
+from ..arrays.kind import cast_numbers, check_bounds
 from ..arrays.numbers import read_numbers
 from ..checks import in_range, positive, whole
 from ..learners.training import Descent, run_steps
@@ -230,7 +230,7 @@ class Autoencoder(
         # Clipped, since rounding of the affine map may leave the bounds by an ulp.
         unit = self._apply("decode", lambda block: torch.tensor(X[block], dtype=self._dtype), X)
         lower, upper = self._bounds
-        return np.clip(lower + unit * (upper - lower), lower, upper).astype(X.dtype, copy=False)
+        return cast_numbers(lower + unit * (upper - lower), X.dtype, lower, upper)
 
     def _read_features(self, rows, dtype):
         """Map features to [0, 1]."""

@@ -15,7 +15,7 @@ from ..accounting.rounding import plain_numbers
 from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
 from ..arrays.inference import make_box
-from ..arrays.kind import ArrayKind
+from ..arrays.kind import ArrayKind, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..arrays.units import warn_of_moments, warn_of_radius
 from ..checks import check_size, whole
@@ -250,14 +250,12 @@ class DPPCA(
         """
         check_is_fitted(self, "privacy_")
         X = parse_rows(check_rows(self, X, reset=False))
-        # Products of the largest numbers overflow, and so may doubles in float32.
+        # Products of the largest numbers overflow.
         rows = np.clip(self._format.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
-        limit = np.finfo(X.dtype).max
-        rows = np.clip(rows, -limit, limit)
         # Each component mixes all cells of a row, so that one missing cell leaves none of them
         # known.
         rows[~np.isfinite(X).all(axis=1)] = np.nan
-        return rows.astype(X.dtype, copy=False)
+        return cast_numbers(rows, X.dtype)
 
     def inverse_transform(self, X) -> np.ndarray:
         """Map projections, fitted or generated, back to features.
@@ -278,7 +276,7 @@ class DPPCA(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."
             )
         features, _ = self._format.decode(X.astype(np.float64) @ self.components_)
-        return features.astype(X.dtype, copy=False)
+        return cast_numbers(features, X.dtype)
 
     def _make_format(self, n_samples, n_features, kind=None, max_rows=None):
         if self.bounds is None and not isinstance(self.clip_norm, str):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..accounting.rounding import plain_numbers
-from ..arrays.kind import ArrayKind
+from ..arrays.kind import ArrayKind, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..checks import positive
 from ..curator.curator import open_curator
@@ -259,7 +259,7 @@ class LocalPrivatizer(
             if has_labels:
                 y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]
         # Rounding to the dtype of the input is post-processing of the released rows.
-        noised = noised.astype(dtype, copy=False)
+        noised = cast_numbers(noised, np.dtype(dtype))
         return (noised, y) if has_labels else noised
 
     def inverse_transform(self, X) -> np.ndarray:
@@ -276,7 +276,7 @@ class LocalPrivatizer(
         """
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
-        return self.format_.invert(X.astype(np.float64))[0].astype(X.dtype, copy=False)
+        return cast_numbers(self.format_.invert(X.astype(np.float64))[0], X.dtype)
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.

@@ -2,10 +2,12 @@
 """Containers, dtypes and target of fitted tables, which samples get again."""
 
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
+import numpy as np
 import pandas as pd
 
-from ..arrays.kind import find_integer_range
+from ..arrays.kind import find_range
 from ..curator.cells import read_cell
 from ..curator.containers import PANDAS, Container
 from ..curator.dtypes import cast, hide_values
@@ -71,7 +73,7 @@ class TableKind:
         dtypes, listed = {}, {}
         if dataset.has_fixed_dtypes:
             stated = dataset.stated_dtypes | ({} if y is None else {label: y.dtype})
-            _check_integers(schema, stated)
+            _check_dtypes(schema, stated)
             # Only dtypes that a source states: those that readers infer depend on private cells.
             dtypes = {name: hide_values(dtype) for name, dtype in stated.items()}
             dtypes = {name: dtype for name, dtype in dtypes.items() if dtype is not None}
@@ -115,13 +117,13 @@ class TableKind:
         return X if self.y is None else (X, self.y.give(frame[self.label]))
 
 
-def _check_integers(schema, dtypes):
+def _check_dtypes(schema, dtypes):
     """Raise an error for bounds, and rules on numbers, that the cast to a dtype would break."""
     for name, dtype in dtypes.items():
         kind = schema.get(name)
         if not isinstance(kind, Number) or kind.is_open:
             continue
-        lower, upper = _round_bounds(kind, _find_places(dtype))
+        lower, upper = find_range(dtype, *_round_bounds(kind, _find_places(dtype)))
         if lower > upper:
             raise ValueError(
                 f"Column {name!r} has dtype {dtype}, and no value of it lies between the bounds "
@@ -183,27 +185,52 @@ def _put_in_order(kind, dtype):
 
 
 def _cast(column, dtype, kind):
-    """Cast a column to its dtype in the private table, if that can hold the values."""
+    """Cast a column to its dtype in the private table, if that holds what the schema lists.
+
+    Numbers within bounds that the dtype cannot hold are put at the end of its range.
+    """
+    if getattr(kind, "missing", False) and isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        # NumPy's dtype holds no missing cell, and a declared column may have some.
+        dtype = pd.Series([], dtype=dtype).convert_dtypes().dtype
+    if not _can_hold(dtype, kind):
+        return column
     places = _find_places(dtype)
-    if places is not None and column.dtype.kind == "f":
-        column = _round_within(column, places, kind)
-    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
-        least, most = find_integer_range(dtype)
-        if column.dtype.kind == "f":
-            # Clipped, since a cast out of range wraps around without an error.
-            column = column.clip(least, most)
-        elif not column.dropna().between(least, most).all():
+    if column.dtype.kind == "f" and (places is not None or dtype.kind == "f"):
+        column = _round_within(column, places, kind, dtype)
+    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "i":
+        least, most = map(float, find_range(dtype))
+        if not column.dropna().between(least, most).all():
             if kind.is_generated:  # clipping would make identifiers equal
                 return column
             column = column.clip(least, most)
     return cast(column, dtype)
 
 
-def _round_within(column, places, kind):
-    """Round numbers; those within the bounds of their column stay within them."""
-    rounded = column.round(places)
+def _can_hold(dtype, kind):
+    """Whether a dtype holds all that a schema lists: the dtype of a draw must not depend on it."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return True
+    listed = pd.Series(getattr(kind, "levels", ()), dtype=object)
+    if kind.has_knots:
+        number = kind.to_number()
+        numbers = np.array([number.lower, number.upper, *(number.atoms or ())])
+        if isinstance(kind, Number):
+            first, last = find_range(dtype)
+            return bool(((first <= numbers) & (numbers <= last))[2:].all())
+        listed = pd.Series(kind.make_cells(numbers, np.zeros(len(numbers), dtype=bool)))
+    made = cast(listed, dtype)
+    are_numbers = made.dtype.kind in "iuf" and all(isinstance(v, Real) for v in listed)
+    return made.dtype == dtype and not (are_numbers and (made != listed).any())
+
+
+def _round_within(column, places, kind, dtype):
+    """Round numbers to what a dtype holds; those within the bounds of their column stay there."""
+    rounded = column if places is None else column.round(places)
+    # Clipped, since a cast out of range wraps around, or gives infinities, without an error.
+    rounded = rounded.clip(*map(float, find_range(dtype)))
     if not isinstance(kind, Number) or kind.is_open:
         return rounded
     # Point masses may be beyond the bounds.
     is_within = column.between(kind.lower, kind.upper)
-    return rounded.mask(is_within, rounded.clip(*_round_bounds(kind, places)))
+    ends = find_range(dtype, *_round_bounds(kind, places))
+    return rounded.mask(is_within, rounded.clip(*map(float, ends)))
