@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Containers and dtypes of arrays, and samples in them."""
 
-import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,11 +109,8 @@ class ArrayKind:
         if self.y.library != "numpy":
             levels = cast(pd.Series(levels, name=self.target_name), categories)
             return X, self.y.give(cast(levels, dtype).iloc[y].reset_index(drop=True))
-        with contextlib.suppress(TypeError, ValueError):
-            made = levels.astype(dtype) if isinstance(dtype, np.dtype) else levels
-            # A dtype may lack declared classes, which would become others.
-            are_numbers = {made.dtype.kind, levels.dtype.kind} <= set("iufb")
-            levels = made if (made == levels).all() or not are_numbers else levels
+        if isinstance(dtype, np.dtype):
+            levels = cast(pd.Series(levels), dtype).to_numpy()
         return X, levels[y]
 
 

@@ -215,7 +215,10 @@ def cast(column: pd.Series, dtype) -> pd.Series:
 
 
 def _to_pandas(column, dtype):
-    return column.astype(dtype)
+    made = column.astype(dtype)
+    if column.dtype.kind in "iuf" and made.dtype.kind in "iub" and (made != column).any():
+        raise ValueError  # NumPy wraps numbers beyond its range around
+    return made
 
 
 def _to_arrow(column, dtype):

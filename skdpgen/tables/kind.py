@@ -2,7 +2,6 @@
 """Containers, dtypes and target of fitted tables, which samples get again."""
 
 from dataclasses import dataclass, field, replace
-from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -210,7 +209,7 @@ def _can_hold(dtype, kind):
     """Whether a dtype holds all that a schema lists: the dtype of a draw must not depend on it."""
     if isinstance(dtype, pd.CategoricalDtype):
         return True
-    listed = pd.Series(getattr(kind, "levels", ()), dtype=object)
+    listed = pd.Series([*getattr(kind, "levels", ())]).infer_objects()
     if kind.has_knots:
         number = kind.to_number()
         numbers = np.array([number.lower, number.upper, *(number.atoms or ())])
@@ -218,9 +217,7 @@ def _can_hold(dtype, kind):
             first, last = find_range(dtype)
             return bool(((first <= numbers) & (numbers <= last))[2:].all())
         listed = pd.Series(kind.make_cells(numbers, np.zeros(len(numbers), dtype=bool)))
-    made = cast(listed, dtype)
-    are_numbers = made.dtype.kind in "iuf" and all(isinstance(v, Real) for v in listed)
-    return made.dtype == dtype and not (are_numbers and (made != listed).any())
+    return cast(listed, dtype).dtype == dtype
 
 
 def _round_within(column, places, kind, dtype):

@@ -584,6 +584,32 @@ def test_repeated_names_are_refused_for_nothing(container):
     assert budget.spent == 0
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind", "dtype"),
+    [
+        (np.int8, Number(0, 1000, decimals=0), "int8"),
+        (np.float16, Number(0, 1e6), "float16"),
+        ("Int8", Number(0, 9, decimals=0, atoms=[999]), "int64"),
+        (np.int64, Number(0, 9, decimals=0, missing=True), "Int64"),
+        (np.bool_, Boolean(missing=True), "boolean"),
+        (np.int8, Category([0, 1, 300]), "category"),
+        ("datetime64[ns]", Date("1500-01-01", "2500-01-01"), "datetime64[s]"),
+        ("datetime64[us]", Date("1500-01-01", "2500-01-01"), "datetime64[us]"),
+    ],
+)
+def test_the_dtype_of_a_draw_follows_from_the_schema(cells, kind, dtype):
+    """Whatever is drawn: values that the private dtype lacks are among them or not."""
+    frame = pd.DataFrame({"a": pd.Series(np.arange(300) % 2).astype("Int64").astype(cells)})
+    sampler = DPSWFlowSampler(0.05, schema=Schema({"a": kind}), n_steps=2, random_state=0)
+    sampler.fit(frame)
+    draws = [sampler.sample(n, random_state=n)["a"] for n in (1, 2, 3, 500)]
+    assert {str(draw.dtype) for draw in draws} == {dtype}
+    if isinstance(kind, Number):
+        numbers = draws[-1].dropna().astype(float)
+        assert np.isfinite(numbers).all()
+        assert numbers.isin(kind.atoms or ()).mask(numbers.between(0, kind.upper), True).all()
+
+
 def test_names_of_several_levels_come_back():
     names = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")], names=["first", "second"])
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=names)
