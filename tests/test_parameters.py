@@ -137,3 +137,15 @@ def test_shapes_of_images_are_refused_by_name(shape):
 def test_seeds_of_privatizers_are_refused_by_name(seed):
     with pytest.raises(ValueError, match=r"^random_state must be"):
         LocalPrivatizer(random_state=seed).fit(np.eye(4))
+
+
+def test_parameters_of_a_string_that_names_no_specification_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"encoder='auto' has no parameter 'share'"):
+        DPSWFlowSampler().set_params(encoder__share=0.2)
+    sampler = DPSWFlowSampler().set_params(encoder="dp-pca", encoder__share=0.2)
+    assert sampler.encoder.share == 0.2
+
+
+def test_a_local_budget_that_needs_no_noise_is_refused():
+    with pytest.raises(ValueError, match="use epsilon=inf"):
+        LocalPrivatizer(1e300, bounds=(0, 1)).fit(np.eye(4))

@@ -325,3 +325,21 @@ def test_statistics_that_cannot_be_estimated_are_refused():
     derived = fit(frame.assign(twice=2 * frame["x"]), schema=schema, n_steps=2)
     with pytest.raises(ValueError, match="derived or generated"):
         estimate(derived, lambda frame: frame["twice"].mean())
+
+
+def test_statistics_are_real_numbers_or_missing():
+    found = estimate(fit(), lambda rows: {"mean": rows["x"].mean(), "none": pd.NA})
+    assert np.isfinite(found.loc["mean", "estimate"])
+    assert np.isnan(found.loc["none", "estimate"])
+    for wrong in (1j, "text", [1]):
+        with pytest.raises(ValueError, match="must return a real number"):
+            estimate(fit(), lambda rows, wrong=wrong: {"a": wrong})
+
+
+def test_quantiles_are_numbers_between_0_and_1():
+    sampler = fit()
+    one = estimate_quantiles(sampler, "x", 0.5, random_state=0)
+    pd.testing.assert_frame_equal(one, estimate_quantiles(sampler, "x", [0.5], random_state=0))
+    for wrong in ([], [1.5], -0.1, np.nan, "half", [[0.5]], None):
+        with pytest.raises(ValueError, match=r"quantiles must be numbers in \[0, 1\]"):
+            estimate_quantiles(sampler, "x", wrong)

@@ -116,3 +116,61 @@ FUNCTION = {
         arrays_inference("rows_are_in_units_of_the_radius"),
     ),
 }
+
+# Warnings of columns at their bounds, and values in the dtype of a container.
+FUNCTION = {
+    "noise may hide distances from a bound": Fault(
+        "arrays.units:are_near",
+        "sizes + quantile * std <= _NEAR",
+        "sizes <= _NEAR",
+        "tests/arrays/test_units.py::test_small_distances_are_those_that_noise_cannot_hide",
+    ),
+    "distances beyond noise are none": Fault(
+        "arrays.units:are_near",
+        "is_none & (sizes + quantile * std <= _NEAR)",
+        "sizes + quantile * std <= _NEAR",
+        "tests/arrays/test_units.py::test_small_distances_are_those_that_noise_cannot_hide",
+    ),
+    "columns of zeros are at a bound": Fault(
+        "arrays.units:warn_of_means",
+        "are_near(means / least, std / least) & is_elsewhere",
+        "are_near(means / least, std / least)",
+        "tests/arrays/test_units.py::test_columns_of_zeros_among_others_are_no_fault",
+    ),
+    "rows that are scaled down are near their lower bounds": Fault(
+        "arrays.units:warn_of_moments",
+        "_NEAR * format.clip_norm**2",
+        "_NEAR",
+        "tests/arrays/test_units.py::test_moments_tell_bounds_by_squares",
+    ),
+    "phases wrap around": Fault(
+        "arrays.units",
+        "_N_STEPS = 10",
+        "_N_STEPS = 1",
+        "tests/arrays/test_units.py::test_means_of_equal_rows_are_exact_whatever_phases_wrap[40]",
+    ),
+    "noise of means is counted as less": Fault(
+        "arrays.units:_find_means",
+        "(np.abs(sums) / max(std, 1e-12 * np.abs(sums).max())) ** 2",
+        "(2 * np.abs(sums) / max(std, 1e-12 * np.abs(sums).max())) ** 2",
+        "tests/arrays/test_units.py::test_means_have_the_stated_covariance",
+    ),
+    "numbers beyond a dtype become infinite": Fault(
+        "arrays.kind:find_range",
+        "(float(end) for end in (np.finfo(numbers).min, np.finfo(numbers).max))",
+        "(first, last)",
+        "tests/arrays/test_arrays.py::test_samples_stay_within_the_range_of_the_dtype[float16]",
+    ),
+    "classes beyond a dtype become others": Fault(
+        "curator.dtypes:_to_pandas",
+        "(made != column).any()",
+        "False",
+        "tests/arrays/test_arrays.py::test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw[int8-300-asarray]",
+    ),
+    "bounds beyond a dtype pass": Fault(
+        "arrays.kind:ArrayKind.check_bounds",
+        "np.all(np.less_equal(*find_range(dtype, *ends)))",
+        "True",
+        "tests/arrays/test_arrays.py::test_bounds_beyond_the_dtype_are_refused_for_nothing",
+    ),
+}

@@ -1237,7 +1237,7 @@ FUNCTION = {
     ),
     "rounding leaves the bounds": Fault(
         "tables.kind:_round_within",
-        "rounded.clip(*_round_bounds(kind, places))",
+        "rounded.clip(*map(float, ends))",
         "rounded",
         containers("rounding_to_a_dtype_stays_within_the_bounds[int64-bounds0]"),
     ),
@@ -1247,8 +1247,20 @@ FUNCTION = {
         "column.notna()",
         containers("point_masses_beyond_the_bounds_are_rounded_alone"),
     ),
+    "the dtype of a table follows from the draw": Fault(
+        "tables.kind:_cast",
+        "not _can_hold(dtype, kind)",
+        "False",
+        containers("the_dtype_of_a_draw_follows_from_the_schema[Int8-kind2-int64]"),
+    ),
+    "declared missing cells decide the dtype of a draw": Fault(
+        "tables.kind:_cast",
+        "getattr(kind, 'missing', False)",
+        "False",
+        containers("the_dtype_of_a_draw_follows_from_the_schema[int64-kind3-Int64]"),
+    ),
     "bounds without a value of the dtype pass": Fault(
-        "tables.kind:_check_integers",
+        "tables.kind:_check_dtypes",
         "lower > upper",
         "False",
         containers("bounds_without_a_value_of_the_dtype_are_refused_for_nothing"),
