@@ -207,7 +207,7 @@ def _cast(column, dtype, kind):
 
 def _can_hold(dtype, kind):
     """Whether a dtype holds all that a schema lists: the dtype of a draw must not depend on it."""
-    if isinstance(dtype, pd.CategoricalDtype):
+    if isinstance(dtype, pd.CategoricalDtype) or kind.is_open:
         return True
     listed = pd.Series([*getattr(kind, "levels", ())]).infer_objects()
     if kind.has_knots:
