@@ -249,9 +249,11 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         Returns
         -------
         X : ndarray or DataFrame of shape (n_samples, n_features)
-            With the container and the dtypes that `fit` was given; integers are rounded. A query
-            of Polars gives a Polars DataFrame; one of DuckDB, a RecordBatch, and chunks of these,
-            an Arrow table. Tensors give arrays.
+            With the container and the dtypes that `fit` was given; integers are rounded, and
+            numbers stay within the range of the dtype. A dtype is widened, whatever is drawn, if it
+            cannot hold declared categories, point masses, dates or missing cells. A query of Polars
+            gives a Polars DataFrame; one of DuckDB, a RecordBatch, and chunks of these, an Arrow
+            table. Tensors give arrays.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
 

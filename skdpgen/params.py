@@ -51,7 +51,9 @@ bounds : None or (lower, upper), default=None
     clipped. Unless an object encodes them, they are mapped to [0, 1] and divided by the root of
     their number, including a numeric `y`. None: those of the dtype if it is bool or uint8;
     otherwise `fit` infers them from noisy counts at a cost: a range for each of up to 50 columns,
-    or one for all columns. Declare them if you can.
+    or one for all columns. Declare them if you can. `fit` warns of columns that are at a bound, if
+    released sums, rows or second moments show it; beside gradients, aggregates and encoders, only
+    of rows that are so in all columns.
 y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`. None: `fit` infers them at a cost.
 classes : array-like, default=None
