@@ -44,7 +44,7 @@ def test_small_distances_are_those_that_noise_cannot_hide():
     # 3.72 deviations leave 1 chance of 10,000.
     assert are_near(0.0, 0.0134)
     assert not are_near(0.0, 0.0135)
-    # Of two, each has half of the chance.
+    # Each of two has half of the chance.
     assert not are_near(np.zeros(2), 0.0134).any()
     # Beyond three deviations it is a distance, unless it is negligible.
     assert are_near(np.array([0.029, 0.031]), 0.01).tolist() == [False, False]

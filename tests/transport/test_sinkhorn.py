@@ -612,7 +612,7 @@ def test_plans_and_potentials_of_weights_with_a_gradient_are_those_without():
         for found, expected in zip(with_gradient, without, strict=True):
             assert not found.requires_grad
             assert torch.equal(found, expected)
-    # Of arrays, too, a loss has the gradient of its weights.
+    # A loss of arrays has the gradient of its weights, too.
     loss = sinkhorn_divergence(np.eye(3), np.ones((2, 3)), reg=0.5, a=a)
     assert torch.autograd.grad(loss, a)[0].abs().sum() > 0
 
