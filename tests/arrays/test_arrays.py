@@ -142,7 +142,7 @@ def test_an_encoder_that_works_in_place_leaves_the_rows_alone():
 
 def give(X, y=None, **params):
     """Return a sample of a fit in which every value is learnt."""
-    sampler = DPSWFlowSampler(10.0, n_steps=5, random_state=0, **params)
+    sampler = DPSWFlowSampler(10.0, n_steps=5, **{"random_state": 0} | params)
     return sampler.fit(X, y).sample(500)
 
 
@@ -172,7 +172,7 @@ def test_bounds_beyond_the_dtype_are_refused_for_nothing():
     X = np.random.default_rng(0).integers(0, 9, (50, 2)).astype(np.int8)
     with PrivacyBudget(10.0, 1e-4) as budget:
         with pytest.raises(ValueError, match="bounds have no value of dtype int8"):
-            give(X, bounds=(200, 300))
+            give(X, bounds=(200, 300), random_state=None)
         with pytest.raises(ValueError, match="bounds have no value of dtype int8"):
             give(pd.DataFrame(X), bounds=([0, 0.2], [9, 0.8]))
         with pytest.raises(ValueError, match="y_bounds have no value of dtype float16"):
