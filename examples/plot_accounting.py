@@ -61,8 +61,8 @@ print(f"Bernstein bound on H: {sensitivity_bound(d, k, delta / 2):.2f}")
 # ------------
 #
 # The setting of that paper for MNIST: d = 784, k = 1000, 60,000 rows, 100 epochs of batches of 100,
-# that is 60,000 steps with sampling rate 1/600; the budget is ε = 10 at δ = 1e-5. σ is given per
-# unit of ‖z‖, which is the radius of the rows under ``zero_out``, and twice that under
+# that is 60,000 steps with sampling rate 1/600; the budget is ε = 10 at δ = 1e-5. σ is given over
+# the radius C of the rows. A row changes by at most C under ``zero_out``, and by 2C under
 # ``replace_one``: compare numbers under one relation.
 
 setting = dict(n_features=d, n_projections=k, sampling_rate=1 / 600, n_steps=60_000)
@@ -73,7 +73,7 @@ rows = [
     ("rdp", "zero_out", "poisson"),
     ("pld", "zero_out", "poisson"),
 ]
-print("method     relation     sampling   σ / ‖z‖")
+print("method     relation     sampling   σ / C")
 for method, relation, sampling in rows:
     with warnings.catch_warnings():
         # "clt" warns that it proves nothing; it is here for comparison.

@@ -68,7 +68,9 @@ for name, (d, k, N, n_epochs, batch, delta, _) in SETTINGS.items():
         # "clt" warns that it proves nothing; it is here for comparison.
         warnings.simplefilter("ignore", UserWarning)
         sigmas[name] = [
-            calibrate_sliced_gaussian(10, delta, **shape, **options) for options in COLUMNS.values()
+            # In units of ‖z‖, which is twice the radius if a row is replaced.
+            calibrate_sliced_gaussian(10, delta, **shape, **options) / (1 + ("relation" in options))
+            for options in COLUMNS.values()
         ]
 
 for position, column in enumerate(COLUMNS, 1):

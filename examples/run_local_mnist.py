@@ -73,7 +73,7 @@ small_network.unit_output = True
 
 def epsilon_of(sigma):
     """Return ε for noise σ on the box, whose half-diameter is √784 = 28."""
-    event = GaussianDpEvent(sigma / (2 * math.sqrt(784)))
+    event = GaussianDpEvent(sigma / math.sqrt(784))
     return ledger_epsilon([event], DELTA, relation="replace_one")
 
 
@@ -124,7 +124,7 @@ def draw_pictures(path):
         else:
             # The classical formula at the radius, as in the paper.
             sigma = radius * math.sqrt(2 * math.log(1.25 / DELTA)) / stated
-            event = GaussianDpEvent(sigma / (2 * radius))
+            event = GaussianDpEvent(sigma / radius)
             epsilon = ledger_epsilon([event], DELTA, relation="replace_one")
         gan = LDPEntropicGAN(
             epsilon,

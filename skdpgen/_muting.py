@@ -56,6 +56,11 @@ def muted(category=Warning):
         _muted.remove(category)
 
 
+def is_muted(category):
+    """Return whether warnings of a category are muted now."""
+    return issubclass(category, _FILTERS[0][2])
+
+
 def raised(category=Warning):
     """Raise warnings of this thread or task as errors."""
     return _acting("error", category)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The base class of generators: `fit`, `sample` and `score`."""
 
-import warnings
+import contextlib
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import KW_ONLY, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,15 +15,15 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .accounting.rounding import plain_numbers
-from .accounting.spending import report_spent_on_error
-from .accounting.units import describe_n_rows
+from ._isolation import isolate_each, isolated
+from .accounting.spending import keep_nothing, say_how_to_go_on
+from .accounting.units import describe_n_rows, unit_assumptions
 from .checks import in_range
 from .curator.containers import adapt
 from .curator.curator import Curator, open_curator
 from .curator.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
-from .exceptions import PrivacyLeakWarning
+from .exceptions import PrivacyLeakWarning, warn_caller
 from .format import Format, check_count
 from .mechanisms.noise import NoiseSource, PublicSource
 from .params import (
@@ -30,12 +32,14 @@ from .params import (
     DocumentedEstimator,
     check_finite,
     choose_device,
+    fitting,
     parameters,
-    rollback_on_failure,
     warn_of_delta,
 )
 from .planning import Planning
-from .quality import collects_findings, warn_of_few_rows
+from .quality import warn_of_few_rows
+from .rehearsal import rehearse_fit
+from .releases import TwoWayTables
 from .releases.published import PublishedRelease, ReplayedCurator
 from .serialization import Certified, list_certified_sizes
 from .tables.report import describe
@@ -44,6 +48,8 @@ from .transport import sliced_wasserstein_distance
 if TYPE_CHECKING:
     from .tables.schema import Schema
 
+# Called with the `PublishedRelease` of each fit in this thread, once it is made.
+_save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", default=lambda p: None)
 # Rows that a score compares, at most.
 _SCORE_ROWS = 5_000
 # Rows of a sample without n_samples, at most.
@@ -54,6 +60,19 @@ _FEATURES = ("n_features_in_", "feature_names_in_")
 _TRIED = 8
 # Fitted attributes that not all fits set.
 _OPTIONAL = ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_")
+
+
+@contextlib.contextmanager
+def saving_releases(save: Callable[[PublishedRelease], object]) -> Iterator[None]:
+    """Call a function with the release of each fit in this thread, before anything is learned.
+
+    If the fit makes more releases after it, the function is called again, with all of them.
+    """
+    token = _save.set(save)
+    try:
+        yield
+    finally:
+        _save.reset(token)
 
 
 class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta):
@@ -109,7 +128,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released.
         """
-        with rollback_on_failure(self), plain_numbers(self), collects_findings(self):
+        with fitting(self):
             return self._fit(X, y, target, persons)
 
     def _fit(self, X, y, target, persons):
@@ -118,52 +137,70 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         n_samples, max_rows = dataset.n_records, dataset.max_rows
         fit_plan = self._make_plan(n_samples, format, dataset.n_classes, max_rows)
         if not fit_plan.plan.is_pure:
-            warn_of_delta(self.delta, n_samples, stacklevel=3)
+            warn_of_delta(self.delta, n_samples)
         # Persons may have up to max_rows rows each: compare with the largest possible number.
         if fit_plan.min_samples > n_samples * (max_rows or 1):
             given = describe_n_rows(n_samples, max_rows)
             is_sum = fit_plan.release.is_sum
-            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum, stacklevel=3)
+            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum)
         # Attributes of an earlier fit on other data must not survive, as not every fit sets them.
         for name in _OPTIONAL:
             vars(self).pop(name, None)
-        noise = NoiseSource(self.random_state)
+        noise, device = NoiseSource(self.random_state), choose_device(self.device)
+        rehearse_fit(self, format, fit_plan.plan, dataset, device)
+        release = fit_plan.release
         with open_curator(
             dataset,
             format,
             fit_plan.plan,
             noise,
             strict=self.strict,
-            device=choose_device(self.device),
+            device=device,
             verbose=self.verbose,
+            keep=partial(_keep, self, release),
         ) as curator:
-            format = format.resolve(curator)
+            resolved = format = format.resolve(curator)
             # Where the releases of inference end: a published release replays the others alone.
             n_inferred, n_words = len(curator.released or ()), len(noise.public_words)
-            resolved, format = format, self._learn(curator, format, noise) or format
+
+            def publish(is_complete=False):
+                plan = curator.plan if is_complete else _find_released(curator, release)
+                if plan is None:
+                    return
+                self.release_ = release
+                release.published = PublishedRelease(
+                    type(self).__name__,
+                    clone(release),
+                    plan,
+                    resolved,
+                    tuple(curator.released),
+                    n_inferred,
+                    tuple(noise.public_words[n_words:]),
+                    n_samples,
+                    curator.n_classes,
+                    curator.n_rows,
+                    {name: value for name, value in vars(self).items() if name in _FEATURES},
+                    curator.certificate(self._list_assumptions(resolved)),
+                )
+                _save.get()(release.published)
+
+            # At once: whatever learning meets, what is paid for is kept.
+            curator.on_release = publish
+            format = self._learn(curator, format, noise) or format
+            curator.close()
             certificate = curator.certificate(self._list_assumptions(format))
-        self.release_ = fit_plan.release
+            if curator.released is not None:
+                publish(is_complete=True)
+            self.release_ = release
+            self._finish(format, n_samples, certificate)
         # Sums do not depend on the learner: another one can be fitted to them at no cost.
-        if fit_plan.release.is_sum and curator.released is not None:
-            self.release_.published = PublishedRelease(
-                type(self).__name__,
-                clone(fit_plan.release),
-                curator.plan,
-                resolved,
-                tuple(curator.released),
-                n_inferred,
-                tuple(noise.public_words[n_words:]),
-                n_samples,
-                curator.n_classes,
-                curator.n_rows,
-                {name: value for name, value in vars(self).items() if name in _FEATURES},
-                certificate,
-            )
-        return self._finish(format, n_samples, certificate)
+        if not release.is_sum:
+            release.published = None
+        return self
 
     def _fit_published(self, published, format):
         """Fit to a published release; see `skdpgen.releases.from_release`."""
-        with rollback_on_failure(self), collects_findings(self):
+        with fitting(self):
             self._check_params()
             release = self._find_release(format)
             has_released = format.has_blocks or type(self).__name__ == published.learner
@@ -180,7 +217,13 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             self.release_ = clone(published.release)
             self.release_.published = published
             vars(self).update(published.features)
-            return self._finish(format, published.n_samples, published.certificate)
+            # This estimator may read public data beside the release, such as `init`.
+            own = unit_assumptions(self._list_assumptions(format), published.plan.max_rows)
+            known = published.certificate.assumptions
+            certificate = replace(
+                published.certificate, assumptions=tuple(dict.fromkeys((*known, *own)))
+            )
+            return self._finish(format, published.n_samples, certificate)
 
     def _finish(self, format, n_samples, certificate):
         """Set the attributes that every fitted generator has."""
@@ -192,14 +235,12 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             self.classes_ = format.classes
         self.n_samples_ = n_samples
         self.privacy_ = certificate.made_by(self)
-        with report_spent_on_error(lambda: self.privacy_):
-            # A few rows of each class show whether training has diverged.
-            # Here, not in `sample`: a fit that has diverged must fail as a fit, and state what it
-            # spent.
-            classes = torch.arange(len(getattr(self, "class_probabilities_", [1])))
-            generator = torch.Generator().manual_seed(0)
-            self._generate_rows(classes.repeat(_TRIED), generator)
-            self._format = format.calibrate_marginals(self._generate_rows)
+        # A few rows of each class show whether training has diverged. Here, not in `sample`: a fit
+        # that has diverged must fail as a fit, and state what it spent.
+        classes = torch.arange(len(getattr(self, "class_probabilities_", [1])))
+        generator = torch.Generator().manual_seed(0)
+        self._generate_rows(classes.repeat(_TRIED), generator)
+        self._format = format.calibrate_marginals(self._generate_rows)
         return self
 
     def _generate_rows(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
@@ -249,9 +290,11 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         Returns
         -------
         X : ndarray or DataFrame of shape (n_samples, n_features)
-            With the container and the dtypes that `fit` was given; integers are rounded. A query
-            of Polars gives a Polars DataFrame; one of DuckDB, a RecordBatch, and chunks of these,
-            an Arrow table. Tensors give arrays.
+            With the container and the dtypes that `fit` was given; integers are rounded, and
+            numbers stay within the range of the dtype. A dtype is widened, whatever is drawn, if it
+            cannot hold declared categories, point masses, dates or missing cells. A query of Polars
+            gives a Polars DataFrame; one of DuckDB, a RecordBatch, and chunks of these, an Arrow
+            table. Tensors give arrays.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
 
@@ -271,8 +314,9 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                     f"n_samples is required, since {n_samples:,} rows were fitted: give a number "
                     "that memory can hold, or draw them by sample_batches."
                 )
-        source = self._start_sampling(random_state)
-        return self._format.sample(*source[:2], n_samples, y=y, where=where, noise=source[2])
+        with isolated(self._find_seed(random_state)):
+            source = self._start_sampling(random_state)
+            return self._format.sample(*source[:2], n_samples, y=y, where=where, noise=source[2])
 
     def sample_batches(
         self,
@@ -324,16 +368,22 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         n_samples = check_count(self.n_samples_ if n_samples is None else n_samples, most=None)
         batch_size = check_count(batch_size, "batch_size")
         sizes = (min(batch_size, n_samples - i) for i in range(0, n_samples, batch_size))
-        generate, shares, noise = self._start_sampling(random_state)
-        return self._format.sample_batches(generate, shares, sizes, where=where, noise=noise)
+        with isolated():
+            generate, shares, noise = self._start_sampling(random_state)
+            batches = self._format.sample_batches(generate, shares, sizes, where=where, noise=noise)
+        return isolate_each(batches, self._find_seed(random_state))
+
+    def _find_seed(self, random_state):
+        return self.random_state if random_state is None else random_state
 
     def _start_sampling(self, random_state):
         """Return the source of rows, the shares of the classes, and fresh randomness."""
         # Stream 1: with a fixed seed, samples must not repeat the random numbers of the fit.
-        noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
+        noise = NoiseSource(self._find_seed(random_state), stream=1)
         return self._generate_rows, getattr(self, "class_probabilities_", np.ones(1)), noise
 
     @clears_frames()
+    @isolated()
     def score(self, X, y=None) -> float:
         """Return how close synthetic rows are to `X`; higher is better.
 
@@ -355,11 +405,10 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         float
         """
         check_is_fitted(self, "privacy_")
-        warnings.warn(
+        warn_caller(
             "score compares X with synthetic rows without noise: a score of private rows, and what "
             "is chosen by it, is not covered by ε. Score public rows.",
             PrivacyLeakWarning,
-            stacklevel=3,
         )
         format = self._format.without_target()
         X = format.read_public(self, X)
@@ -405,6 +454,26 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         # Invalid rows count as absent rather than stop a fit, which would disclose them.
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _find_released(curator, release):
+    """Return the plan of the releases so far, if a learner can be fitted to them, or None."""
+    planned = curator.plan.releases
+    names = [name for name, _ in planned[: len(curator.released)]]
+    if len(names) == len(planned):
+        return curator.plan
+    # Pairs are of use without interactions, which are searched for after training on the pairs.
+    if isinstance(release, TwoWayTables) and release.name in names:
+        return replace(curator.plan, releases=planned[: names.index(release.name) + 1])
+    return None
+
+
+def _keep(estimator, release):
+    """Return what is kept of a failed fit; see `report_spent_on_error`."""
+    if release.published is None:
+        return keep_nothing()
+    params = {"release": estimator.release} if hasattr(estimator, "release") else {}
+    return release.published, say_how_to_go_on(type(estimator)(**params))
 
 
 def _read_where(where):

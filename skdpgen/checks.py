@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks of single parameters: choices, numbers, array sizes and file names."""
 
+import contextlib
 import math
 import numbers
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,27 @@ def check_size(name: str, *shape: int) -> None:
         )
 
 
+@contextlib.contextmanager
+def tried(name: str) -> Iterator[None]:
+    """Restate errors of a user's object that is tried on made-up rows, before anything is spent.
+
+    Parameters
+    ----------
+    name : str
+        The parameter that holds the object. Messages that begin with it are kept.
+    """
+    try:
+        yield
+    except Exception as error:
+        if str(error).startswith(name):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{name} fails on made-up rows, before anything is spent: {type(error).__name__}: "
+            f"{error}"
+        ) from error
+
+
 # Declarations: functions ``check(name, value)`` of a parameter, for `Checked`.
 
 
@@ -113,6 +135,11 @@ def factory_of(names: Iterable) -> Callable:
     def check(name, value):
         if isinstance(value, str):
             check_choice(name, value, names)
+        elif hasattr(value, "named_parameters") and not isinstance(value, type):
+            raise ValueError(
+                f"{name} must be a factory, and not a module, since its sizes follow from the "
+                f"data: give {name}=lambda n_inputs, n_outputs: module."
+            )
         elif not callable(value):
             raise ValueError(f"{name} must be one of {list(names)} or a factory; got {value!r}.")
 

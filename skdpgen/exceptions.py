@@ -3,6 +3,7 @@
 
 import sys
 import warnings
+from typing import Any
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -11,6 +12,11 @@ class PrivacyLeakWarning(UserWarning):
 
 class FitQualityWarning(UserWarning):
     """Public sizes or released values suggest that a fit is poor."""
+
+
+# Exceptions that end a program; any other may be raised by the code of a private cell, also those
+# that are no `Exception`, as the panics of Rust libraries.
+INTERRUPTS = KeyboardInterrupt, SystemExit, GeneratorExit
 
 
 class PublicError(Exception):
@@ -38,7 +44,25 @@ class BudgetExceededError(PublicRuntimeError):
 
 
 class SpentError(PublicRuntimeError):
-    """A fit failed after its first release; the message states the releases and their cost."""
+    """A fit failed after its first release; the message states the releases and their cost.
+
+    Errors that keep their type, such as a `KeyboardInterrupt`, have a note with the cost, and the
+    same attributes.
+
+    Attributes
+    ----------
+    certificate : Certificate or None
+        Certificate of the releases; None in a run of a search, which has a price of its own.
+    release : PublishedRelease or None
+        The released values, for `skdpgen.releases.from_release`, if they are kept.
+    """
+
+    certificate: Any = None
+    release: Any = None
+
+
+class EndOfFit(BaseException):
+    """Raised to end a fit on purpose, as in audits: nothing has failed, and no cost is reported."""
 
 
 class TableError(PublicValueError):
@@ -65,17 +89,6 @@ def warn_of_search():
             "A search or cross-validation makes several fits, and privacy_ states the cost of one: "
             "fits on the same rows add up. Search on public rows, or open a PrivacyBudget, which "
             "is charged for all fits."
-        )
-
-
-def warn_of_other_persons(n_first: int, n_later: int):
-    """Warn if chunks have another number of persons than at first; it is public."""
-    if n_later != n_first:
-        warnings.warn(
-            f"The function of chunks gave {n_first:,} persons at first and {n_later:,} in a later "
-            "reading; rows of new persons count as absent. Let it give the same rows at each call.",
-            FitQualityWarning,
-            stacklevel=3,
         )
 
 

@@ -101,6 +101,14 @@ class Forecast:
             + CONSTANTS.bytes_per_pair * n_pairs,
         )
 
+    @property
+    def most_levels(self) -> float:
+        """Largest number of levels that a category can be inferred to have, with `other`."""
+        if self.least_count is None:
+            return math.inf
+        # Half of the count, since noise can lift one that is below the threshold.
+        return 1 + self.n_expected // max(1.0, self.least_count / 2)
+
 
 def preview_tables(estimator, X, y=None, *, target=None, persons=None) -> pd.DataFrame:
     """Return how large the errors of a fit's tables are, before any private cell is read.

@@ -5,10 +5,12 @@ import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ._isolation import isolated
 from .accounting.certificate import Certificate
 from .accounting.plan import Plan, gaussian_plan
 from .accounting.provenance import Provenance
 from .accounting.rounding import plain_numbers
+from .accounting.spending import report_spent_on_error
 from .curator.curator import open_curator
 from .curator.record_functions import clears_frames
 from .curator.texts import TextStyle
@@ -17,6 +19,7 @@ from .mechanisms.noise import NoiseSource
 from .mechanisms.sums import count_rows_by
 from .params import warn_of_delta
 from .planning import find_thresholds
+from .quality import collects_findings
 from .tables.columns.cell_kinds import FEW, KINDS
 from .tables.inference.columns import SchemaInference
 from .tables.schema import Schema
@@ -45,6 +48,7 @@ class InferredSchema:
 
 
 @clears_frames()
+@isolated()
 def infer_schema(X, *, target: str | None = None, persons=None, **params) -> InferredSchema:
     """Infer the schema of a private table, and nothing else, under differential privacy.
 
@@ -80,31 +84,40 @@ def infer_schema(X, *, target: str | None = None, persons=None, **params) -> Inf
     (('A', 'B'), True)
     """
     planner, format, dataset, plan = _prepare(X, target, persons, params)
-    warn_of_delta(planner.delta, dataset.n_records, stacklevel=2)
+    warn_of_delta(planner.delta, dataset.n_records)
+    found = None
     with (
         plain_numbers(planner),
-        open_curator(
+        report_spent_on_error(
+            lambda: found and found.privacy_, lambda: (found, "It is kept, as error.release.")
+        ),
+        collects_findings(None),
+    ):
+        with open_curator(
             dataset,
             format,
             plan,
             NoiseSource(planner.random_state),
             strict=planner.strict,
             verbose=planner.verbose,
-        ) as curator,
-    ):
-        resolved = format.resolve(curator)
-        certificate = curator.certificate(planner._list_assumptions(format))
-    made = replace(Provenance.of(planner), estimator=infer_schema.__name__)
-    # Declared columns stay as they were; inferred ones keep bounds and categories only.
-    columns = {
-        name: _without_knots(column) if name in format.schema.undeclared else format.schema[name]
-        for name, column in resolved.schema.items()
-    }
-    schema = Schema(columns, resolved.schema.rules)
-    return InferredSchema(schema, replace(certificate, provenance=made), resolved.texts or {})
+        ) as curator:
+            resolved = format.resolve(curator)
+            certificate = curator.certificate(planner._list_assumptions(format))
+        made = replace(Provenance.of(planner), estimator=infer_schema.__name__)
+        # Declared columns stay as they were; inferred ones keep bounds and categories only.
+        columns = {
+            name: _without_knots(column)
+            if name in format.schema.undeclared
+            else format.schema[name]
+            for name, column in resolved.schema.items()
+        }
+        schema = Schema(columns, resolved.schema.rules)
+        found = InferredSchema(schema, replace(certificate, provenance=made), resolved.texts or {})
+    return found
 
 
 @clears_frames()
+@isolated()
 def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -> int:
     """Return from how many rows on `infer_schema` finds more than noise; nothing is spent.
 

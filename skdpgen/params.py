@@ -4,7 +4,6 @@
 import contextlib
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from textwrap import indent
@@ -13,11 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from sklearn.base import BaseEstimator, clone
 
+from ._isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
-from .accounting.rounding import plain, show
+from .accounting.rounding import plain, plain_numbers, show
 from .checks import flag, in_range, one_of, radius
 from .curator.record_functions import clears_frames
+from .exceptions import warn_caller
+from .quality import collects_findings
 from .registry import Savable
 
 if TYPE_CHECKING:
@@ -51,7 +53,9 @@ bounds : None or (lower, upper), default=None
     clipped. Unless an object encodes them, they are mapped to [0, 1] and divided by the root of
     their number, including a numeric `y`. None: those of the dtype if it is bool or uint8;
     otherwise `fit` infers them from noisy counts at a cost: a range for each of up to 50 columns,
-    or one for all columns. Declare them if you can.
+    or one for all columns. Declare them if you can. `fit` warns of columns that are at a bound, if
+    released sums, rows or second moments show it; beside gradients, aggregates and encoders, only
+    of rows that are so in all columns.
 y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`. None: `fit` infers them at a cost.
 classes : array-like, default=None
@@ -86,7 +90,8 @@ max_rows_per_person : int, default=1
     "running": """\
 random_state : None, int or RandomState, default=None
     None: noise from the operating system. Anything else is for reproducing an experiment,
-    **not a private release**: whoever has the seed can recompute the noise.
+    **not a private release**: whoever has the seed can recompute the noise. Torch then computes on
+    one thread of the CPU, so that results do not depend on the number of threads.
 device : str, default="auto"
     Device: "cpu", "cuda", or "auto" for CUDA if available.
 verbose : int, default=0
@@ -284,24 +289,52 @@ class TakesSpecifications(Checked):
                 raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
             if nested and isinstance(value, str) and value in known:
                 params[name] = clone(known[value])
+            elif nested and name in self._shorthands and not hasattr(value, "set_params"):
+                first = f"set_params({name}={next(iter(known))!r}, {key}=...)"
+                raise ValueError(
+                    f"{name}={value!r} has no parameter {nested!r}: write {first}, or give "
+                    f"{name} an object with that parameter."
+                )
         return super().set_params(**params)
 
 
-@contextlib.contextmanager
-def rollback_on_failure(estimator: object) -> Iterator[None]:
-    """Restore an estimator's attributes if an error is raised.
+# Attributes by which what was paid for survives a failure.
+_PAID = ("release_", "target_sampler_")
 
-    No certificate covers the state of a failed fit, nor the private rows in the frames of the
-    error, which are cleared.
+
+@contextlib.contextmanager
+def fitting(estimator) -> Iterator[None]:
+    """Fit an estimator: with plain parameters, isolated from the state of the process.
+
+    Until something is paid for, an error leaves the estimator as it was. From then on it leaves
+    what was paid for in `release_`, or `target_sampler_`, and no other fitted attribute: no
+    certificate covers the state of a failed fit, nor the private rows in the frames of the error,
+    which are cleared. Warnings of the quality of the fit come last, once it is complete.
     """
-    before = vars(estimator).copy()
-    try:
-        with clears_frames():
-            yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+    before, device = vars(estimator).copy(), getattr(estimator, "device", "cpu")
+    random_state = getattr(estimator, "random_state", None)
+    with collects_findings(estimator):
+        try:
+            with (
+                clears_frames(),
+                isolated(random_state, choose_device(device)),
+                plain_numbers(estimator),
+            ):
+                yield
+        except BaseException as error:
+            paid = {
+                name: value
+                for name in _PAID
+                if (value := vars(estimator).get(name)) is not before.get(name)
+                # Values of many steps are not kept.
+                and getattr(value, "published", value) is not None
+            }
+            left = before
+            if paid and getattr(error, "certificate", None) is not None:
+                left = {name: before[name] for name in estimator.get_params(deep=False)} | paid
+            vars(estimator).clear()
+            vars(estimator).update(left)
+            raise
 
 
 def choose_device(device: str) -> torch.device:
@@ -312,10 +345,19 @@ def choose_device(device: str) -> torch.device:
         # An empty tensor shows whether the device works here; its name alone does not.
         return torch.empty(0, device=device or "none").device
     except (AssertionError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-        # The cause is shown, because a device may also be there with its memory full.
+        if is_out_of_memory(error):
+            raise ValueError(
+                f"device {str(device)!r} is there, but out of memory: end what else runs on it, or "
+                "set device='cpu'."
+            ) from error
         raise ValueError(
             f"device must be 'auto' or one that torch can use here; got {device!r}."
         ) from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory of a device was exhausted; its driver may say so in words only."""
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
 
 
 def check_finite(*tensors: torch.Tensor) -> None:
@@ -327,14 +369,13 @@ def check_finite(*tensors: torch.Tensor) -> None:
         )
 
 
-def warn_of_delta(delta: float, n_samples: int, stacklevel: int) -> None:
+def warn_of_delta(delta: float, n_samples: int) -> None:
     """Warn of a δ at which a mechanism may publish a record outright."""
     if delta >= 1 / n_samples:
-        warnings.warn(
+        warn_caller(
             f"delta = {show(delta)} is not below 1 / n_samples = {1 / n_samples:g}: it allows to "
             "publish a record outright. Choose a smaller delta.",
             UserWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

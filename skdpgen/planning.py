@@ -17,7 +17,7 @@ from .arrays.kind import ArrayKind
 from .checks import check_size, factory_of, is_one_of, list_names
 from .curator.dataset import Dataset, list_refusals
 from .curator.record_functions import clears_frames
-from .encoders import choose_components, split_encoder
+from .encoders import choose_components, split_encoder, try_encoder
 from .format import Format
 from .mechanisms.frequent_values import FrequentValuesMechanism
 from .mechanisms.noise import ASSUMED_OF_NOISE
@@ -104,7 +104,6 @@ class Planning(TakesSpecifications):
             schema = declare(schema, dataset)
             format = self._make_table_format(schema, TableKind.of(schema, dataset))
             return format, dataset.validate_table(self, format)
-        kind = ArrayKind.of(dataset, has_classes=self.classes is not None)
         failure = None
         try:
             dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
@@ -120,7 +119,7 @@ class Planning(TakesSpecifications):
             dataset.n_classes,
             has_number=dataset.has_number,
             classes=dataset.classes,
-            kind=kind,
+            kind=ArrayKind.of(dataset, has_classes=self.classes is not None),
         )
         return format, dataset
 
@@ -184,21 +183,22 @@ class Planning(TakesSpecifications):
             clip_norm=self.clip_norm,
             **public,
         )
+        if public_encoder is not None:
+            try_encoder(format)
         if not (is_auto and self._takes_components):
             return format
         components = choose_components(
             n_samples, n_features, n_classes, self._multiplier, format.are_images
         )
         if components is None and format.could_be_images:
-            warn_of_pixels(n_features, stacklevel=5)
+            warn_of_pixels(n_features)
         return replace(format, components=components)
 
     @property
     def _multiplier(self) -> float:
-        """The noise multiplier of one Gaussian release that spends the whole budget."""
-        return calibrate_gaussian(
-            self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
-        )
+        """The noise over the sensitivity of one Gaussian release that spends the whole budget."""
+        # The same under both relations: `calibrate_gaussian` states it for zero_out.
+        return calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
 
     # Persons.
 
@@ -284,7 +284,8 @@ class Planning(TakesSpecifications):
         """Release principal components if the encoder is a `PrivatePCA`, else return None."""
         if format.components is None:
             return None
-        return format.components.find_components(curator, self._count_encoded(format), **scaling)
+        n_encoded = self._count_encoded(format)
+        return format.components.find_components(curator, format, n_encoded, **scaling)
 
     def _list_assumptions(self, format: Format) -> tuple[str, ...]:
         """List the assumptions of the certificate; subclasses may add some."""

@@ -2,15 +2,15 @@
 """Fit-quality warnings, computed from public sizes and released values."""
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 
 import numpy as np
 import pandas as pd
 
+from ._muting import is_muted
 from .checks import list_names
-from .exceptions import FitQualityWarning
+from .exceptions import FitQualityWarning, warn_caller
 
 # Least share of absent records for a warning.
 MANY_ABSENT = 0.01
@@ -78,6 +78,9 @@ CAUSES = {
     "at bound": "Nearly all values of columns {} are at a declared bound, or beyond it and clipped "
     "to it, by released counts. Declare bounds in the units of the columns, or drop those that are "
     "constant.",
+    "units": "Nearly all values are at a bound, or beyond it and clipped to it, by released "
+    "values, in {}. Declare bounds (of a numeric y, y_bounds) in the units of the data, give an "
+    "adapter its target in the units of its source, or drop columns that are constant.",
     "one left": "Many records count as absent, and columns {} have one declared category above the "
     "noise: cells may hold others, or spell them otherwise. Compare the declared categories with "
     "those of the table.",
@@ -85,9 +88,14 @@ CAUSES = {
     "vary.",
     "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "
     "next to them. Declare the bounds, as Number(lower, upper).",
+    "clipped": "Columns {} have far more values at a declared bound than next to it: if some lie "
+    "beyond, they count as the bound. Declare wider bounds, or the bound as a point mass, as "
+    "Number(atoms=[100]).",
     "tail": "Columns {} have long tails that do not show above the noise, by released counts. "
     "Declare the bounds, as Number(lower, upper), or learn a logarithm of the columns.",
 }
+# Where the findings of all columns of a table are.
+_IN_REPORT = " (see schema_report_['finding'])"
 # Most warnings of a fit about released numbers.
 _MAX_LINES = 5
 
@@ -130,10 +138,12 @@ class Findings:
         for cause, details in self._columns.items():
             # A column is named once, with its worst cause: the others often follow from it.
             new = {name: detail for name, detail in details.items() if name not in named}
-            shown = [repr(name) + (detail and f" ({detail})") for name, detail in new.items()]
+            # Names of columns of arrays are quoted already; no report names them.
+            quote, where = (str, "") if cause == "units" else (repr, _IN_REPORT)
+            shown = [quote(name) + (detail and f" ({detail})") for name, detail in new.items()]
             named |= {*new}
             if shown:
-                names = list_names(shown, " (see schema_report_['finding'])")
+                names = list_names(shown, where)
                 advice = [f" For {n!r}, {self._advice[n]}." for n in new if n in self._advice]
                 lines.append(CAUSES[cause].format(names) + "".join(advice))
         if len(lines) > _MAX_LINES:
@@ -143,10 +153,16 @@ class Findings:
             ]
         return lines
 
-    def warn(self, stacklevel: int) -> None:
-        """Warn of what was found."""
-        for line in self.list_lines():
-            warnings.warn(line, FitQualityWarning, stacklevel=stacklevel + 1)
+    def warn(self, outer: "Findings | None" = None) -> None:
+        """Warn of what was found, at the line that called the package, or add it to `outer`."""
+        if outer is None:
+            for line in self.list_lines():
+                warn_caller(line, FitQualityWarning)
+            return
+        outer._general += self._general
+        for cause, details in self._columns.items():
+            outer.add_columns(cause, details)
+        outer.advise(self._advice)
 
 
 _findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default=None)
@@ -154,26 +170,36 @@ _findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default
 
 @contextlib.contextmanager
 def collects_findings(estimator) -> Iterator[None]:
-    """Collect findings on a fit in this thread; warn and report at its end."""
+    """Collect findings on a fit in this thread; warn and report once the estimator is complete.
+
+    A fit that is part of another one leaves the warnings to it, unless they are muted.
+    """
+    outer = None if is_muted(FitQualityWarning) else _findings.get()
     token = _findings.set(found := Findings())
     try:
-        yield
-    finally:
-        _findings.reset(token)
-        # Also after an error, as findings may say why a fit failed.
-        report = getattr(estimator, "schema_report_", None)
-        if report is not None:
-            causes = found.describe()
-            found_of = [causes.get(name) for name in report.index]
-            report["finding"] = pd.Series(found_of, report.index, dtype=object)
-        found.warn(stacklevel=4)
+        try:
+            yield
+        finally:
+            _findings.reset(token)
+    except BaseException:
+        # Findings may say why a fit failed; as errors they would hide that error.
+        with contextlib.suppress(FitQualityWarning):
+            found.warn(outer)
+        raise
+    report = getattr(estimator, "schema_report_", None)
+    if report is not None:
+        causes = found.describe()
+        found_of = [causes.get(name) for name in report.index]
+        report["finding"] = pd.Series(found_of, report.index, dtype=object)
+    # Last: where warnings are errors, the estimator is fitted all the same.
+    found.warn(outer)
 
 
 def warn_of_fit(message: str) -> None:
     """Warn of a fit as a whole, at its end if there is one."""
     found = _findings.get()
     if found is None:
-        warnings.warn(message, FitQualityWarning, stacklevel=3)
+        warn_caller(message, FitQualityWarning)
     else:
         found.add(message)
 
@@ -194,7 +220,7 @@ def warn_of_columns(cause: str, details: dict[str, str] | list[str]) -> None:
         return
     found = Findings()
     found.add_columns(cause, details)
-    found.warn(stacklevel=2)
+    found.warn()
 
 
 def advise_on_columns(advice: dict[str, str]) -> None:
@@ -202,6 +228,15 @@ def advise_on_columns(advice: dict[str, str]) -> None:
     found = _findings.get()
     if found is not None:
         found.advise(advice)
+
+
+def warn_of_other_persons(n_first: int, n_later: int) -> None:
+    """Warn if chunks have another number of persons than at first; it is public."""
+    if n_later != n_first:
+        warn_of_fit(
+            f"The function of chunks gave {n_first:,} persons at first and {n_later:,} in a later "
+            "reading; rows of new persons count as absent. Let it give the same rows at each call."
+        )
 
 
 # Advice for few rows, given by the estimator that makes the fit in this thread.
@@ -218,32 +253,30 @@ def advising_on_few_rows(advice):
         _advice.reset(token)
 
 
-def warn_of_few_rows(name, given, min_samples, is_sum, stacklevel):
+def warn_of_few_rows(name, given, min_samples, is_sum):
     """Warn, before anything is spent, that there are too few rows to learn much from.
 
     Sums over all rows take the fewest: other releases are advised to be one.
     """
     other = "" if is_sum else ", or a method that needs fewer rows: DPSWFlowSampler with a sketch"
-    warnings.warn(
+    warn_caller(
         f"{name} takes about {min_samples:,} rows to be of use at this ε, with this number of "
         f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer columns "
         f"or classes{other}.{_advice.get()}",
         FitQualityWarning,
-        stacklevel=stacklevel + 1,
     )
 
 
-def warn_of_pixels(n_columns, stacklevel):
+def warn_of_pixels(n_columns):
     """Warn, before anything is spent, of columns that may be pixels and have no bounds.
 
     Without bounds it is not public whether they are: features of networks are as many.
     """
-    warnings.warn(
+    warn_caller(
         f"If the {n_columns:,} columns are pixels, declare bounds=(0, 1) or bounds=(0, 255), or "
         "give bytes: images are recognised by their bounds, and are then encoded by principal "
         "components, which preserve more at this ε. If they are no pixels, set encoder=None.",
         FitQualityWarning,
-        stacklevel=stacklevel + 1,
     )
 
 
@@ -283,8 +316,8 @@ def warn_of_absent(share, std):
     are_all = bool(share < clear)
     message = (
         f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
-        "released: their labels were not declared, or cells are missing, not finite, or not as "
-        "declared. "
+        "released: their labels were not declared; cells are missing, not finite, or not as "
+        "declared; or the encoder fails for them. "
     )
     message += (
         "Nothing else can be told from these counts, not even which column it is: compare the "

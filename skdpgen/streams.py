@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Releases of growing data, period by period, within one privacy budget."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from uuid import uuid4
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from ._isolation import isolated
 from .accounting.calibration import check_delta, check_epsilon
+from .accounting.composition import join
 from .accounting.plan import Plan, Terms
 from .curator.curator import open_curator
 from .curator.dataset import Dataset
@@ -33,8 +35,9 @@ _RELEASE = TwoWayTables(max_order=2)
 # Standard deviations: noise alone is larger in one of three million updates.
 _BEYOND_NOISE = 5.0
 _ASSUMED = (
-    "all {n} updates of a stream are covered together: each is made once, from the same saved "
-    "state, and no record changes its period between updates",
+    "all {n} updates of a stream are covered together, each made once: a second one of the same "
+    "saved state is a further stream, whose certificate composes with this one",
+    "no record changes its period between updates",
     "the periods were fixed beforehand, and the number of records at each update is public",
 )
 
@@ -74,8 +77,12 @@ class ReleaseStream(Saves):
     stay in its period; its other cells may be corrected. A person with rows in k periods needs
     group privacy: ε is for each row.
 
-    The first update inside a budget charges it with the whole stream, and later updates cost
-    nothing more. Only one copy of a stream may be updated.
+    A budget is charged with the whole stream at the first update inside it, and each later one
+    claims that charge before its noise is drawn. Only the update that follows the last one can: a
+    second update of the same state, from an older file, another copy or after a crash, has other
+    noise, and is charged with the whole stream again. So save the stream after each update.
+    Without a budget nobody keeps account of copies; by their digests, `compose` counts the
+    certificates of several updates of one stream once, and those of two copies twice.
 
     Examples
     --------
@@ -111,10 +118,11 @@ class ReleaseStream(Saves):
         self.horizon = check_labels(horizon, "horizon")
         self.schema, self.period = schema, period
         self.relation, self.accountant = relation, accountant
-        # Budgets know by it which charge pays: two streams may have the same terms.
-        self._name = uuid4().hex
         self.released: list[Tables] = []
-        self.release_: PublishedRelease | None = None
+        # The first update follows it, so that copies are known as one stream.
+        self._start = secrets.token_hex(32)
+        # Certificate of all updates so far, their plan, and the format of the last one.
+        self._last: tuple | None = None
         if not 1 < len(self.horizon) <= MAX_HORIZON:
             raise ValueError(
                 f"horizon must list 2 to {MAX_HORIZON:,} labels of periods; got "
@@ -139,6 +147,7 @@ class ReleaseStream(Saves):
         )
 
     @clears_frames()
+    @isolated()
     def update(self, X):
         """Release the tables of all rows so far.
 
@@ -174,38 +183,51 @@ class ReleaseStream(Saves):
         dataset.validate_table(BaseEstimator(), format)
         names = [name for name, _ in format.blocks]
         mechanism = StreamedTablesMechanism(format.block_sizes, names.index(self.period), t)
-        n_records = dataset.n_records
-        if self.release_ is not None and n_records < self.release_.n_samples:
+        n_records, (last, plan, _) = dataset.n_records, self._last or (None,) * 3
+        n_before = 0 if last is None else last.n_records
+        if n_records < n_before:
             raise ValueError(
-                f"X has {n_records:,} rows, fewer than the {self.release_.n_samples:,} of the last "
-                "update: give the rows of all periods so far. Keep deleted ones as empty rows."
+                f"X has {n_records:,} rows, fewer than the {n_before:,} of the last update: give "
+                "the rows of all periods so far. Keep deleted ones as empty rows."
             )
         # All updates share one plan, whose price is that of the first.
-        plan = self._make_plan(n_records) if self.release_ is None else self.release_.plan
-        warn_of_delta(self.delta, n_records, stacklevel=3)
-        with open_curator(dataset, format, plan, NoiseSource(), strict=False) as curator:
+        plan = plan or self._make_plan(n_records)
+        digests = (self._start,) if last is None else last.digests[0]
+        warn_of_delta(self.delta, n_records)
+        following = replace(plan, follows=digests[-1])
+        with open_curator(dataset, format, following, NoiseSource(), strict=False) as curator:
             curator.encode_cells_by(RecordFunction(format.encode_cells))
-            self.released.append(curator.release(mechanism))
+            released = [*self.released, curator.release(mechanism)]
             assumed = [text.format(n=len(self.horizon)) for text in _ASSUMED]
-            certificate = curator.certificate((*list_assumptions(format), *assumed))
-        tables = estimate_tables(self.released, len(self.horizon))
-        _warn_of_missing(tables, n_records)
-        self.release_ = self._publish(tables, plan, format, certificate)
+            own = curator.certificate((*list_assumptions(format), *assumed))
+            certificate = join(
+                [own] if last is None else [last, own],
+                [(*own.releases, *own.events, (*digests, own.digest))],
+                n_records=n_records,
+            )
+            # At once, whatever comes after: the next update follows this one.
+            vars(self).update(released=released, _last=(certificate, plan, format))
+        self._warn(n_records, n_records - n_before)
         return self
 
     def _make_plan(self, n_records) -> Plan:
         budget = self.epsilon_total, self.delta, self.relation, self.accountant
-        plan = _RELEASE.plan(Terms(*budget, n_records, 1, None), TableFormat(self.schema))
-        return replace(plan, stream=self._name)
+        return _RELEASE.plan(Terms(*budget, n_records, 1, None), TableFormat(self.schema))
 
-    def _publish(self, tables, plan, format, certificate):
-        """Return the estimate of the tables of all rows so far, for learners."""
+    @property
+    def release_(self) -> PublishedRelease | None:
+        """The estimate of the tables of all rows so far, for learners."""
+        if self._last is None:
+            return None
+        certificate, plan, format = self._last
         kind = format.kind
         names = tuple(name for name in kind.names if name != self.period)
         kind = replace(kind, names=names, label=None).without_dtypes([self.period])
         format = TableFormat(self.schema, kind)
+        tables = estimate_tables(self.released, len(self.horizon))
         if self.schema.rules:
             tables = tables.without_impossible(format.find_impossible())
+        n_records = certificate.n_records
         return PublishedRelease(
             type(self).__name__,
             clone(_RELEASE),
@@ -214,29 +236,40 @@ class ReleaseStream(Saves):
             (tables,),
             0,
             (),
-            certificate.n_records,
+            n_records,
             1,
-            certificate.n_records,
+            n_records,
             {"n_features_in_": len(names), "feature_names_in_": np.array(names, dtype=object)},
-            # The values are sums of released ones, and so is their noise.
-            replace(certificate, digest=None, sigma=None),
+            certificate,
         )
+
+    def _warn(self, n_records, n_new):
+        """Warn if more, or hardly any, records were released than there are rows."""
+        # Earlier releases hold the missing rows; numbers of rows by period are private.
+        horizon = self.horizon
+        count, std = estimate_tables(self.released, len(horizon)).count_records()
+        if count - n_records > _BEYOND_NOISE * std:
+            warn_caller(
+                f"X has {n_records:,} rows, and about {count:,.0f} ± {2 * std:,.0f} records were "
+                "released so far: rows of earlier periods are missing, and later updates keep a "
+                "part of this error. Start a new stream with the rows of all periods, "
+                "pd.concat([january, february]); its certificate composes with this one.",
+                FitQualityWarning,
+            )
+        *before, period = horizon[: len(self.released)]
+        if before:
+            earlier, earlier_std = estimate_tables(self.released[:-1], len(horizon)).count_records()
+            count, std = count - earlier, std + earlier_std
+        if count < _BEYOND_NOISE * std < n_new / 2:
+            warn_caller(
+                f"About {count:,.0f} ± {2 * std:,.0f} of {n_new:,} new rows are of the period "
+                f"{period!r}: rows whose {self.period!r} is spelled otherwise than in horizon are "
+                "absent, and later updates keep a part of this error. Start a new stream with the "
+                "labels of horizon; its certificate composes with this one.",
+                FitQualityWarning,
+            )
 
     def _check_savable(self):
         """Raise an error if there is nothing to save yet."""
         if not self.released:
             raise ValueError("The stream has released nothing yet: call update first.")
-
-
-def _warn_of_missing(tables, n_records):
-    """Warn if more records were released so far than there are rows."""
-    # Earlier releases hold the missing rows; numbers of rows by period are private.
-    count, std = tables.count_records()
-    if count - n_records > _BEYOND_NOISE * std:
-        warn_caller(
-            f"X has {n_records:,} rows, and about {count:,.0f} ± {2 * std:,.0f} records were "
-            "released so far: rows of earlier periods are missing, and later updates keep a part "
-            "of this error. Start a new stream with the rows of all periods, pd.concat([january, "
-            "february]); its certificate composes with this one.",
-            FitQualityWarning,
-        )

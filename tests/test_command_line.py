@@ -184,9 +184,11 @@ def test_verify_says_what_is_not_as_it_should_be(folder, capsys):
     assert "lists no release" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("stage", "spent"), [("fit", "0"), ("sample_batches", "1")])
-def test_an_interrupt_leaves_no_file_and_says_what_was_spent(
-    folder, capsys, monkeypatch, stage, spent
+@pytest.mark.parametrize(
+    ("stage", "spent", "left"), [("fit", "0", []), ("sample_batches", "1", ["made"])]
+)
+def test_an_interrupt_leaves_no_rows_and_says_what_was_spent(
+    folder, capsys, monkeypatch, stage, spent, left
 ):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
@@ -194,7 +196,7 @@ def test_an_interrupt_leaves_no_file_and_says_what_was_spent(
     monkeypatch.setattr(DPSWFlowSampler, stage, interrupt)
     assert synthesize() == 130
     assert f"ε = {spent} was spent" in capsys.readouterr().err
-    assert sorted(path.name for path in folder.iterdir()) == ["private.csv", "schema.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [*left, "private.csv", "schema.json"]
 
 
 def test_as_a_module():

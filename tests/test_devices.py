@@ -4,6 +4,7 @@ import collections
 import contextlib
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_digits
@@ -18,8 +19,11 @@ from skdpgen import (
     DPSWDDomainAdapter,
     DPSWFlowSampler,
     LDPEntropicGAN,
+    PrivacyBudget,
+    rehearsal,
 )
 from skdpgen.preprocessing import Autoencoder
+from skdpgen.privacy import Curator, SpentError
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.transport import sinkhorn_plan
 
@@ -223,3 +227,90 @@ def test_the_stand_in_tells_devices_apart():
         torch.ones(2, 2) @ torch.ones(2, 2)
     assert device.on_cpu["mm"] == 8
     assert device.transfers == {"up": 1, "down": 1, "wait": 1}
+
+
+# Rehearsals. The CPU stands for an accelerator.
+
+
+def _shrink(monkeypatch):
+    monkeypatch.setattr(rehearsal, "_OWN", ())
+
+
+_X, _Y = np.random.RandomState(0).uniform(size=(80, 3)), np.arange(80) % 2
+_TABLE = pd.DataFrame({"age": _X[:, 0], "ward": np.where(_Y, "A", "B")})
+_TERMS = {"epsilon": 5.0, "random_state": 0}
+REHEARSED = {
+    "sketch": lambda: DPSlicedWassersteinGenerator(**_TERMS, n_steps=2, classes=[0, 1]).fit(_X, _Y),
+    "rows": lambda: DPSWFlowSampler(**_TERMS, release="resample").fit(_X),
+    "components": lambda: DPSWFlowSampler(**_TERMS, encoder="dp-pca", n_steps=2).fit(_X),
+    "gradients": lambda: DPSinkhornGenerator(**_TERMS).fit(_X, _X[:, 0]),
+    "aggregates": lambda: DPAFGenerator(**_TERMS).fit(_X),
+    "local": lambda: LDPEntropicGAN(**_TERMS, bounds=(0, 1), n_steps=2).fit(_X),
+    "table": lambda: DPSWFlowSampler(**_TERMS, n_steps=2).fit(_TABLE),
+    "persons": lambda: DPSWFlowSampler(**_TERMS, n_steps=2).fit(_X, persons=np.arange(80) // 2),
+}
+
+
+@pytest.mark.parametrize("name", REHEARSED)
+@pytest.mark.filterwarnings("ignore")
+def test_a_rehearsal_makes_all_releases_and_changes_nothing(monkeypatch, name):
+    expected, fitted = REHEARSED[name](), []
+    _shrink(monkeypatch)
+    rehearse = rehearsal._rehearse
+
+    def rehearse_and_note(estimator, *args):
+        rehearse(estimator, *args)  # raises no error
+        fitted.append(estimator)
+
+    monkeypatch.setattr(rehearsal, "_rehearse", rehearse_and_note)
+    made = REHEARSED[name]()
+    assert [type(estimator) for estimator in fitted] == [type(made)]
+    assert fitted[0] is not made
+    # Updates of one step, where one release is followed by several.
+    assert len(fitted[0].loss_curve_) <= 12
+    assert made.privacy_ == expected.privacy_
+    pd.testing.assert_frame_equal(_as_frame(made.sample(9)), _as_frame(expected.sample(9)))
+
+
+def _as_frame(sample):
+    X, y = sample if isinstance(sample, tuple) else (sample, None)
+    return pd.DataFrame(X).assign(y=y)
+
+
+@pytest.mark.parametrize("name", ["sketch", "rows", "components", "aggregates", "table"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_device_without_memory_is_refused_before_a_release(monkeypatch, name):
+    """For rows, and for a step of training."""
+    _shrink(monkeypatch)
+    releases, release = [], Curator.release
+    monkeypatch.setattr(Curator, "release", lambda *args: releases.append(1) or release(*args))
+
+    def fail(*args, **kwargs):
+        raise torch.OutOfMemoryError("own words")
+
+    for target in (
+        "skdpgen.curator.batches.RecordSource._membership",
+        "skdpgen.learners.training.Descent.step",
+    ):
+        if (name, target[-4:]) == ("rows", "step"):
+            continue  # particles are moved without gradients
+        with monkeypatch.context() as patch:
+            patch.setattr(target, fail)
+            with pytest.raises((ValueError, SpentError)) as caught:
+                REHEARSED[name]()
+            assert str(caught.value).startswith("device 'cpu' has too little memory")
+            assert "own words" in str(caught.value.__cause__)
+    assert releases == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_rehearsal_costs_nothing_and_says_nothing_of_other_errors(monkeypatch):
+    _shrink(monkeypatch)
+
+    def fail(*args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(rehearsal, "_rehearse", fail)
+    with PrivacyBudget(5.0, 1e-5) as budget:
+        fitted = DPSWFlowSampler(4.0, bounds=(0, 1), n_steps=2).fit(_X)
+    assert budget.spent == fitted.epsilon_

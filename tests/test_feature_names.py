@@ -49,7 +49,7 @@ def test_target_rows_of_objects_stay_an_array():
 @pytest.mark.parametrize("rows", [TARGET[["v", "u"]], TARGET.assign(w=1.0)], ids=["order", "more"])
 def test_a_sampler_of_other_columns_is_refused(rows):
     sampler = clone(SAMPLER).fit(rows)
-    with pytest.raises(RuntimeError, match="feature names should match"):
+    with pytest.raises(ValueError, match="feature names should match"):
         clone(CLASSIFIER).fit_to_sampler(X, Y, sampler)
 
 

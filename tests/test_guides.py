@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 import skdpgen
 from skdpgen import Boolean, Number, Schema
 from skdpgen._cli.parser import make_parser
+from skdpgen.preprocessing import LocalPrivatizer
 
 DOC = Path(__file__).parents[1] / "doc"
 SECTIONS = ("getting_started", "how_to", "privacy", "estimators")
@@ -74,7 +75,9 @@ def name_what_pages_speak_of(generator):
     names |= dict(
         X_target=X[half:], schema=SCHEMA, generator=copy.deepcopy(generator), skdpgen=skdpgen
     )
-    names |= dict(row=[[0.5, 0.5]], all_noised=rng.normal(size=(200, 2)), pd=pd)
+    privatizer = LocalPrivatizer(5.0, clip_norm=2**0.5).fit([[0.0, 0.0]])
+    noised = privatizer.transform(rng.normal(size=(200, 2)))
+    names |= dict(row=[[0.5, 0.5]], all_noised=noised, pd=pd)
     return names | {name: getattr(skdpgen, name) for name in skdpgen.__all__}
 
 

@@ -117,14 +117,22 @@ def test_devices_are_refused_by_name(device):
         DPSWFlowSampler(device=device).fit(np.eye(4))
 
 
-def test_a_device_that_cannot_be_used_now_is_refused_with_its_reason(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "match"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), "^device 'cpu' is there, but out of mem"),
+        (RuntimeError("CUDA error: out of memory"), "^device 'cpu' is there, but out of memory"),
+        (RuntimeError("no kernel image"), "can use here; got 'cpu'"),
+    ],
+)
+def test_a_device_that_cannot_be_used_now_is_refused_with_its_reason(monkeypatch, error, match):
     def fail(*args, **kwargs):
-        raise torch.OutOfMemoryError("CUDA out of memory.")
+        raise error
 
     monkeypatch.setattr(torch, "empty", fail)
-    with pytest.raises(ValueError, match="can use here; got 'cpu'") as caught:
+    with pytest.raises(ValueError, match=match) as caught:
         choose_device("cpu")
-    assert "out of memory" in str(caught.value.__cause__)
+    assert caught.value.__cause__ is error
 
 
 @pytest.mark.parametrize("shape", [1.5, "square", True, [1], (), (0, 4), (2.0, 2), b"x", {}])
@@ -137,3 +145,15 @@ def test_shapes_of_images_are_refused_by_name(shape):
 def test_seeds_of_privatizers_are_refused_by_name(seed):
     with pytest.raises(ValueError, match=r"^random_state must be"):
         LocalPrivatizer(random_state=seed).fit(np.eye(4))
+
+
+def test_parameters_of_a_string_that_names_no_specification_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"encoder='auto' has no parameter 'share'"):
+        DPSWFlowSampler().set_params(encoder__share=0.2)
+    sampler = DPSWFlowSampler().set_params(encoder="dp-pca", encoder__share=0.2)
+    assert sampler.encoder.share == 0.2
+
+
+def test_a_local_budget_that_needs_no_noise_is_refused():
+    with pytest.raises(ValueError, match="use epsilon=inf"):
+        LocalPrivatizer(1e300, bounds=(0, 1)).fit(np.eye(4))

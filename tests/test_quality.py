@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpgen import DPHistorySampler, DPSWFlowSampler
+from skdpgen._muting import muted
 from skdpgen.privacy import FitQualityWarning
 from skdpgen.quality import (
     CAUSES,
@@ -293,6 +294,19 @@ def test_findings_wait_for_the_end_of_a_fit():
     assert Fitted.schema_report_["finding"].tolist() == [None, "constant"]
     with pytest.warns(FitQualityWarning, match="all noise"), pytest.raises(RuntimeError):
         fit(True)
+
+
+def test_muted_findings_of_a_part_of_a_fit_are_not_shown():
+    def fit():
+        with collects_findings(None):
+            with collects_findings(None):
+                warn_of_fit("A part is all noise.")
+            with muted(), collects_findings(None):
+                warn_of_fit("Another one is.")
+
+    with pytest.warns(FitQualityWarning) as caught:
+        fit()
+    assert [str(w.message) for w in caught] == ["A part is all noise."]
 
 
 def test_a_column_without_categories_is_told_of_once():

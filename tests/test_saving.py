@@ -81,6 +81,12 @@ def _of_frame():
     return generator.fit(frame, label)
 
 
+def fit_to_noised_rows(rows):
+    privatizer = LocalPrivatizer(mechanism="gaussian", epsilon=5.0, bounds=(0, 1)).fit(rows)
+    noised = privatizer.transform(rows)
+    return LDPEntropicGAN(n_steps=2).fit_privatized(noised, privatizer=privatizer)
+
+
 FITS = {
     "sketch": _of_frame,
     "defaults": lambda: DPSlicedWassersteinGenerator(n_steps=3).fit(X, Y),
@@ -149,10 +155,7 @@ FITS = {
     "components of persons": lambda: DPPCA(
         n_components=3, **IMAGES, relation="replace_one", max_rows_per_person=2
     ).fit(X, persons=np.arange(60) // 3),
-    "noised rows": lambda: LDPEntropicGAN(n_steps=2).fit_privatized(
-        X[:, :2],
-        privatizer=LocalPrivatizer(mechanism="gaussian", epsilon=5.0, bounds=(0, 1)).fit(X[:, :2]),
-    ),
+    "noised rows": lambda: fit_to_noised_rows(X[:, :2]),
     "rows without noise": lambda: DPSWFlowSampler(
         math.inf, bounds=(0, 1), release=SlicedRows(n_steps=2)
     ).fit(X[:, :3]),

@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Synthetic tables in the form of the private one: format, separator, encoding and numbers."""
 
+import contextlib
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..curator.texts import PLAIN, TextStyle
+from ..tables.rules.predicates import find_bounds
 from ..tables.schema import Schema
 
 # First characters of what spreadsheets run as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # How dates are written that are in these units.
 _DATE_FORMATS = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d %H:%M", "minute": "%Y-%m-%d %H:%M"}
-# Most rows of a sheet below its first one.
-_MOST_OF_SHEET = 2**20 - 1
+# Most rows of a sheet below its first one, columns, and characters of a cell.
+_MOST_OF_SHEET, _MOST_COLUMNS, _LONGEST = 2**20 - 1, 2**14, 2**15 - 1
+# Sheets have no dates before, and 15 digits of a number.
+_FIRST_YEAR, _LARGEST = 1900, 10**15
 
 
 @dataclass(frozen=True)
@@ -67,17 +74,45 @@ class Form:
                 f"{n_rows:,} rows are more than a sheet holds, {_MOST_OF_SHEET:,}. Ask for fewer "
                 "by --n-rows, or give the table as a CSV or Parquet file."
             )
+        if self.suffix == ".xlsx" and len(schema) > _MOST_COLUMNS:
+            raise ValueError(
+                f"{len(schema):,} columns are more than a sheet holds, {_MOST_COLUMNS:,}. Give the "
+                "table as a CSV or Parquet file."
+            )
         # Before the fit, since an error in writing would come after the budget is spent.
-        for name, column in schema.items() if self.is_csv else ():
-            try:
-                "".join(filter(_is_text, getattr(column, "levels", None) or ())).encode(
-                    self.encoding
-                )
-            except (LookupError, UnicodeError):
-                raise ValueError(
-                    f"--encoding {self.encoding} cannot write all categories of column {name!r}. "
-                    "Save the table as UTF-8."
-                ) from None
+        cells = {
+            name: _make_extremes(column)
+            for name, column in schema.items()
+            if not (column.is_open or column.is_generated)
+        }
+        # All at once, which takes less time than to find the column that fails.
+        if not self._can_write(cells):
+            for name, column in cells.items():
+                self._try(name, column)
+
+    def _can_write(self, cells: Mapping[str, Any]) -> bool:
+        longest = max(map(len, cells.values()), default=0)
+        frame = {n: pd.Series(c).take(np.arange(longest) % len(c)).array for n, c in cells.items()}
+        with contextlib.suppress(Exception), tempfile.TemporaryDirectory() as folder:
+            self.write([pd.DataFrame(frame)], Path(folder) / "tried")
+            return True
+        return False
+
+    def _try(self, name: str, cells: Any) -> None:
+        """Raise ValueError if cells of a column cannot be written."""
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                self.write([pd.DataFrame({name: cells})], Path(folder) / "tried")
+        except (LookupError, UnicodeError):
+            raise ValueError(
+                f"--encoding {self.encoding} cannot write all categories of column {name!r}. "
+                "Save the table as UTF-8."
+            ) from None
+        except Exception as error:
+            raise ValueError(
+                f"A {self.suffix} file cannot hold column {name!r} as it is declared: {error} "
+                "Declare it otherwise, or give the table as a CSV file."
+            ) from error
 
     def write(self, pieces: Iterable[pd.DataFrame], path: Path) -> None:
         """Write pieces of a table, at least one, to a file."""
@@ -105,8 +140,11 @@ class Form:
         return column
 
 
-def _is_text(level: object) -> bool:
-    return isinstance(level, str)
+def _make_extremes(column):
+    """Return cells with all levels of a declared column, or with its bounds."""
+    if hasattr(column, "levels"):
+        return column.make_cells(np.arange(len(column.levels)))
+    return column.make_cells(np.array(find_bounds(column)), np.zeros(2, dtype=bool))
 
 
 def _write_parquet(pieces, path):
@@ -134,18 +172,35 @@ def _write_excel(pieces, path):
     sheet = book.create_sheet()
 
     def make_cell(value):
-        cell = WriteOnlyCell(sheet, None if pd.isna(value) else value)
+        cell = WriteOnlyCell(sheet, _to_excel(value))
         if isinstance(value, str):
             # Otherwise texts that begin with = are formulas.
             cell.data_type = "s"
         return cell
 
-    for i, piece in enumerate(pieces):
-        if i == 0:
-            sheet.append([make_cell(str(name)) for name in piece])
-        for row in piece.astype(object).itertuples(index=False):
-            sheet.append(list(map(make_cell, row)))
+    # Closed after an error, too, or openpyxl prints another.
+    with contextlib.closing(sheet):
+        for i, piece in enumerate(pieces):
+            if i == 0:
+                sheet.append([make_cell(str(name)) for name in piece])
+            for row in piece.astype(object).itertuples(index=False):
+                sheet.append(list(map(make_cell, row)))
     book.save(path)
+
+
+def _to_excel(value):
+    """Return a cell as a sheet can hold it: as a text, where it would change or be refused."""
+    if pd.isna(value):
+        return None
+    if isinstance(value, pd.Timestamp) and (value.tzinfo is not None or value.year < _FIRST_YEAR):
+        return str(value)
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return str(value)
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise ValueError(
+            f"a cell holds at most {_LONGEST:,} characters, and one has {len(value):,}."
+        )
+    return value
 
 
 def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from .runs import (
     end,
     fit_and_write,
     list_doubts,
+    list_written,
     open_total,
     shows_progress,
 )
@@ -143,8 +144,8 @@ class HistoryTask:
             self.generator.fit(self.frames, persons=self.options.key, order=self.options.order)
 
     def describe_spent(self) -> str:
-        """Return what a run that wrote nothing has spent."""
-        return f"At most ε = {show(self.options.epsilon)} was spent, on unpublished releases."
+        """Return what a run has spent that wrote no rows."""
+        return f"At most ε = {show(self.options.epsilon)} was spent."
 
     def write(self, folder: Path, messages: list[str]) -> dict[str, str]:
         """Write both tables and what is public of them; return the names of the files."""
@@ -228,5 +229,4 @@ def histories(options: Namespace) -> int:
     check_folder("--output", options.output)
     task = HistoryTask(options)
     names, messages, code = fit_and_write(task, options)
-    files = {name: str(Path(options.output) / file) for name, file in names.items()}
-    return end(task.summarize(messages, files), options, code)
+    return end(task.summarize(messages, list_written(options, names)), options, code)

@@ -146,34 +146,49 @@ def check_folder(option: str, path: str) -> None:
         raise ValueError(f"{option} {path} is no folder; name a new one.")
 
 
-@contextlib.contextmanager
-def new_folder(path: str, commit: Callable[[], None] = lambda: None) -> Iterator[Path]:
-    """Yield a temporary folder, which becomes the folder `path` if no error is raised.
-
-    All of its files are there, or none, even if the process is killed.
+def check_space(path: str, n_cells: int) -> None:
+    """Raise ValueError if a disk has no room for cells, of at least two bytes each.
 
     Parameters
     ----------
     path : str
-        As `check_folder` takes it.
+        File or folder to be written.
+    n_cells : int
+        Public number of cells of a file of texts.
+    """
+    needed, free = 2 * n_cells, shutil.disk_usage(os.path.dirname(os.path.realpath(path))).free
+    if needed > free:
+        raise ValueError(
+            f"{path} needs at least {needed / 1e6:,.0f} MB, and its disk has {free / 1e6:,.0f} MB "
+            "left. Ask for fewer rows by --n-rows, or name another --output."
+        )
+
+
+@contextlib.contextmanager
+def filled_folder(path: str, commit: Callable[[], None] = lambda: None) -> Iterator[Path]:
+    """Yield a temporary folder, whose files are moved to `path` if no error is raised.
+
+    Each file is there in full or not at all, even if the process is killed.
+
+    Parameters
+    ----------
+    path : str
+        As `check_folder` takes it; it may hold files by now.
     commit : callable
-        Called before the folder is in place.
+        Called before the first file is in place.
     """
     target = os.path.realpath(path)
     # Beside the target, since a rename is atomic within one file system only.
     temporary = Path(tempfile.mkdtemp(dir=os.path.dirname(target), prefix=_PREFIX))
     try:
         yield temporary
-        for file in temporary.iterdir():
+        files = sorted(temporary.iterdir())
+        for file in files:
             _flush(str(file))
-        # As a folder is made by the umask.
-        temporary.chmod(_mode_of(target, 0o777))
-        # Between writing and renaming: what it charges is then for files that exist in full.
         commit()
-        if os.path.isdir(target):
-            # Only empty folders are removed: rmdir refuses others.
-            os.rmdir(target)
-        os.rename(temporary, target)
+        os.makedirs(target, exist_ok=True)
+        for file in files:
+            os.replace(file, os.path.join(target, file.name))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

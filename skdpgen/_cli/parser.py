@@ -39,6 +39,8 @@ def _add_synthesize(command: argparse.ArgumentParser, is_preview: bool = False) 
     _add_epsilon(command)
     folder = "new folder for synthetic rows, certificate, schema and report"
     add("-o", "--output", metavar="FOLDER", required=not is_preview, help=folder)
+    if not is_preview:
+        _add_release(command)
     add("--n-rows", type=int, help="synthetic rows; default: as many as private rows, or persons")
     _add_run(command)
     _add_fail_on_warning(command)
@@ -66,6 +68,7 @@ def _add_histories(command: argparse.ArgumentParser) -> None:
     _add_epsilon(command)
     folder = "new folder for both synthetic tables, certificate and schemas"
     add("-o", "--output", metavar="FOLDER", required=True, help=folder)
+    _add_release(command)
     add("--n-persons", type=int, help="synthetic persons; default: as many as private ones")
     add(
         "--max-rows-per-person",
@@ -144,6 +147,14 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         help="refuse invalid records, which otherwise count as absent; ε does not cover a refusal",
     )
     _add_limits(command)
+
+
+def _add_release(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--release",
+        metavar="FILE",
+        help="release.skdpgen of an earlier run with the same options: go on from it, at no cost",
+    )
 
 
 def _add_engine(command: argparse.ArgumentParser) -> None:

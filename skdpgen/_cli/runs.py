@@ -2,20 +2,33 @@
 """Runs of commands that plan or make releases: their terms, doubts, warnings and output."""
 
 import json
+import os
 import signal
 import sys
+import tempfile
 from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from ..accounting.rounding import show
+from ..base import saving_releases
 from ..exceptions import FitQualityWarning, SpentError
+from ..releases.published import PublishedRelease, from_release
 from ..tables.schema import Schema
 from .exits import BAD_RESULT, StoppedError
-from .outputs import Interrupted, collected_warnings, interruptible, new_folder, print_warning
+from .outputs import (
+    Interrupted,
+    collected_warnings,
+    filled_folder,
+    interruptible,
+    print_warning,
+    replaced,
+)
 from .summaries import Summary
 
+_RELEASE = "release.skdpgen"
 _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
 # Without --delta, δ is at most the default of the library, a tenth of 1 / rows, and a tenth of
 # the δ of a budget, so that several fits can infer categories.
@@ -91,7 +104,10 @@ def shows_progress(options: Namespace) -> bool:
 
 
 def fit_and_write(task: Any, options: Namespace) -> tuple[Any, list[str], int]:
-    """Fit, and write all files of --output or none; say what was spent if either fails.
+    """Fit, and write the files of --output; say what was spent, and what is kept, if either fails.
+
+    The release and its certificate are written before anything is learned from them, and all other
+    files together, at the end.
 
     Parameters
     ----------
@@ -107,22 +123,85 @@ def fit_and_write(task: Any, options: Namespace) -> tuple[Any, list[str], int]:
     code : int
         The exit code.
     """
-    stop_for(task.list_doubts(), options)
+    if options.release is None:
+        stop_for(task.list_doubts(), options)
+    kept = KeptRelease(options, task)
     try:
-        with interruptible() as commit, new_folder(options.output, commit) as folder:
-            with collected_warnings() as caught:
-                task.fit()
+        with interruptible() as commit, filled_folder(options.output, commit) as folder:
+            with collected_warnings() as caught, saving_releases(kept.write):
+                if options.release is None:
+                    task.fit()
+                else:
+                    task.generator = from_release(options.release, task.generator)
             messages = [str(warning) for warning in caught]
             written = task.write(folder, messages)
     except KeyboardInterrupt as interrupt:
-        raise interrupted(interrupt, task.describe_spent()) from None
-    except (OSError, ValueError) as error:
-        # Without a certificate, the error of the fit says itself what was spent.
-        if not hasattr(task.generator, "privacy_"):
+        raise interrupted(interrupt, kept.describe()) from None
+    except Exception as error:
+        # Before the release, the error of the fit says itself what was spent.
+        if kept.path is None:
             raise
-        raise SpentError(f"{error} No file was written. {task.describe_spent()}") from None
+        why, how = str(error).removesuffix("."), kept.describe(isinstance(error, SpentError))
+        raise SpentError(f"{why}. No synthetic rows were written. {how}") from None
     is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
     return written, messages, BAD_RESULT if options.fail_on_warning and is_bad else 0
+
+
+def list_written(options: Namespace, names: dict[str, str]) -> dict[str, str]:
+    """Return the paths of the files of --output, the release among them, by what they hold."""
+    files = {name: str(Path(options.output, file)) for name, file in names.items()}
+    release = Path(options.output, _RELEASE)
+    return files | ({"release": str(release)} if release.exists() else {})
+
+
+class KeptRelease:
+    """The release of a run, in a file from which a later run goes on at no cost.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    task : Task or HistoryTask
+
+    Attributes
+    ----------
+    path : Path, str or None
+        The file, if there is one.
+    """
+
+    def __init__(self, options: Namespace, task: Any) -> None:
+        self._options, self._task, self.path = options, task, options.release
+        self._folder = options.output
+
+    def write(self, published: PublishedRelease) -> None:
+        """Write the release, and its certificate beside it."""
+        certificate = published.certificate.made_by(self._task.generator).to_json() + "\n"
+        try:
+            self._write(published, certificate)
+        except OSError as error:
+            # Better than to lose it, as where the disk is full.
+            self._folder = tempfile.mkdtemp(prefix="skdpgen-")
+            self._write(published, certificate)
+            print_warning(f"{error}; the release is in {self.path}.")
+
+    def _write(self, published, certificate):
+        # Links are followed, also to where there is nothing yet.
+        os.makedirs(os.path.realpath(self._folder), exist_ok=True)
+        path = Path(self._folder) / _RELEASE
+        with replaced([str(path), str(path.with_name("certificate.json"))]) as (release, other):
+            published.save(release)
+            Path(other).write_text(certificate, encoding="utf-8")
+        self.path = path
+
+    def describe(self, has_price: bool = False) -> str:
+        """Return what was spent, unless it was said, and how to go on."""
+        if self.path is None:
+            return self._task.describe_spent()
+        has_price |= self._options.release is not None
+        spent = "" if has_price else f"{self._task.describe_spent()} "
+        return (
+            f"{spent}The release is kept: the same command with --release {self.path} and another "
+            "--output goes on from it, at no cost."
+        )
 
 
 def describe_few(options: Namespace, units: str, n_columns: int, needed: int) -> str:
@@ -136,7 +215,7 @@ def describe_few(options: Namespace, units: str, n_columns: int, needed: int) ->
 def interrupted(interrupt: KeyboardInterrupt, spent: str) -> Interrupted:
     """Return the error of a signal, which says what was spent."""
     number = getattr(interrupt, "number", signal.SIGINT)
-    return Interrupted(number, f"interrupted: no file was written. {spent}")
+    return Interrupted(number, f"interrupted. {spent}")
 
 
 def end(summary: Summary, options: Namespace, code: int) -> int:

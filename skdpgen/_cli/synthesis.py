@@ -26,10 +26,19 @@ from ..evaluation import report as make_report
 from ..forecasts import Forecast
 from ..looks import count_needed_rows, infer_schema
 from ..tables.report import describe
+from ..tables.rules.draws import check_enough
 from ..tables.schema import Schema
 from .exits import STOPPED
 from .forms import Form
-from .outputs import check_folder, check_outputs, collected_warnings, interruptible, replaced
+from .outputs import (
+    check_folder,
+    check_outputs,
+    check_space,
+    collected_warnings,
+    interruptible,
+    is_parquet,
+    replaced,
+)
 from .runs import (
     MOST_DELTA,
     check_options,
@@ -40,6 +49,7 @@ from .runs import (
     fit_and_write,
     interrupted,
     list_doubts,
+    list_written,
     make_generator,
     open_total,
     shows_progress,
@@ -95,6 +105,8 @@ class Task:
         forecast = Forecast.of(generator, table.rows, target=options.target, persons=table.persons)
         task = cls(options, table, total, generator, forecast)
         task.make_form({}).check(table.schema, task.n_made)
+        most_levels = forecast.most_levels
+        check_enough(table.schema.rules, table.schema, task.n_made, most_levels=most_levels)
         return task
 
     @property
@@ -136,10 +148,10 @@ class Task:
         )
 
     def describe_spent(self) -> str:
-        """Return what a run that wrote nothing has spent."""
+        """Return what a run has spent that wrote no rows."""
         if self._budget is None:
             return "With --seed, nothing is private."
-        return f"Until then ε = {show(self._budget.spent)} was spent, on unpublished releases."
+        return f"Until then ε = {show(self._budget.spent)} was spent."
 
     def fit(self) -> None:
         """Fit the generator, and charge the budget of --budget."""
@@ -202,6 +214,9 @@ def synthesize(options: Namespace) -> int:
     """Fit a generator to a private table, and write synthetic rows and what belongs to them."""
     check_folder("--output", options.output)
     task = Task.of(options)
+    # A Parquet file packs cells, and may need less.
+    if not is_parquet(task.table.path):
+        check_space(options.output, task.n_made * len(task.table.names))
     (names, counts), messages, code = fit_and_write(task, options)
     together, differing = _add_look(task.generator.privacy_, options.schema)
     summary = summarize_fit(
@@ -209,7 +224,7 @@ def synthesize(options: Namespace) -> int:
         counts,
         task.read(),
         differing + messages,
-        {name: str(Path(options.output) / file) for name, file in names.items()},
+        list_written(options, names),
         together,
         has_budget=task.total is not None,
     )
@@ -279,7 +294,7 @@ def look(options: Namespace) -> int:
             for path, text in zip(paths, texts, strict=True):
                 Path(path).write_text(text, encoding="utf-8")
     except KeyboardInterrupt as interrupt:
-        spent = f"At most ε = {show(options.epsilon)} was spent, on unpublished releases."
+        spent = f"No file was written. At most ε = {show(options.epsilon)} was spent."
         raise interrupted(interrupt, spent) from None
     read = Read(", ".join(list_given(options)), n_units, table.persons is not None, len(columns))
     summary = summarize_look(found, columns, read, messages, outputs, total is not None)

@@ -13,6 +13,7 @@ _OPTIONS = {
     r"as Number\(lower, upper\)": 'in --schema, as {"type": "number", "lower": 0, "upper": 99}',
     r"as Identifier\(\)": 'in --schema, as {"type": "identifier"}',
     r"declare Identifier\(\)": 'declare {"type": "identifier"} in --schema',
+    r" The release is kept: skdpgen\.releases\..*? at no cost\.": "",
     r"\bstrict=True\b": "--strict",
     r"\bmax_rows_per_person=(\d+)": r"--max-rows-per-person \1",
     r"persons=\.\.\. names": "--key names",

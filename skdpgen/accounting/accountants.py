@@ -30,6 +30,7 @@ from .events import (
     ThresholdDpEvent,
     check_events,
     flatten,
+    over_sensitivity,
     pure_epsilon,
     split_sampling,
     total_gaussian_multiplier,
@@ -44,9 +45,7 @@ from .loss_distributions import (
 )
 from .moments import ORDERS, rdp_of
 
-# A record is replaced by a null record that counts as absent, or by any other record. Noise
-# multipliers are relative to the sensitivity under the relation in force, so the relation changes
-# the price of an event only where it interacts with sampling.
+# A record is replaced by a null record that counts as absent, or by any other record.
 RELATIONS = {
     "zero_out": NeighboringRelation.REPLACE_SPECIAL,
     "replace_one": NeighboringRelation.REPLACE_ONE,
@@ -70,6 +69,7 @@ class _LedgerAccountant(PrivacyAccountant):
     def __init__(self, relation: str = "zero_out") -> None:
         super().__init__(RELATIONS[relation])
         self.relation = relation
+        # With multipliers over the sensitivity: see `over_sensitivity`.
         self._leaves: dict[DpEvent, int] = {}
         self._threshold_delta = 0.0
         self._threshold_epsilon = 0.0
@@ -86,6 +86,7 @@ class _LedgerAccountant(PrivacyAccountant):
                 return self.CompositionErrorDetails(leaf, reason)
         if do_compose:
             for leaf, times in leaves.items():
+                leaf = over_sensitivity(leaf, self.relation)
                 # The Gaussian part stays in the ledger and is composed with all others; only δ' and
                 # -log(1 - δ') add up. log1p keeps the digits of a small δ'.
                 if isinstance(leaf, ThresholdDpEvent):
@@ -234,8 +235,7 @@ class PLDAccountant(_LedgerAccountant):
         """Return the same ledger under Rényi moments, where grids do not reach."""
         moments = RDPAccountant(self.relation)
         # Leaves are not pooled first: moments add up without rounding.
-        for leaf, count in self._leaves.items():
-            moments.compose(leaf, count)
+        moments._leaves.update(self._leaves)
         return moments
 
 
@@ -346,7 +346,9 @@ def ledger_epsilon(
     Parameters
     ----------
     events : iterable of dp_accounting.DpEvent
-        Releases, in any order.
+        Releases, in any order. A noise multiplier is, as in dp-accounting, the noise over the
+        largest norm of one record's contribution: a `GaussianDpEvent` costs twice the μ under
+        ``"replace_one"``, where the sensitivity is twice that norm.
     delta : float
         Target δ in [0, 1).
     accountant : {"pld", "rdp", "autodp"}, default="pld"
@@ -367,6 +369,8 @@ def ledger_epsilon(
     --------
     >>> from dp_accounting import GaussianDpEvent
     >>> round(ledger_epsilon([GaussianDpEvent(4.0)], 1e-5), 3)
+    0.926
+    >>> round(ledger_epsilon([GaussianDpEvent(8.0)], 1e-5, relation="replace_one"), 3)
     0.926
     """
     check_number("delta", delta, zero=True)

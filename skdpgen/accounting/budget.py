@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import NoReturn
@@ -97,8 +98,9 @@ class PrivacyBudget:
 
     With a `path`, the plan of a fit is stored on disk before a row is read; if the process is
     killed, the whole plan counts as spent. Nothing prevents copying, restoring or deleting the
-    file: only those who may spend it should be able to write it. A file that was copied, restored
-    or moved gives a `PrivacyLeakWarning`. Either all fits are for records, or all are for persons,
+    file: only those who may spend it should be able to write it. A file that was copied to another
+    place, or restored from an earlier copy, gives a `PrivacyLeakWarning`, unless ``<path>-count``
+    beside it was restored, too. Either all fits are for records, or all are for persons,
     with any number of rows each. A grid search scores a refused fit as NaN unless it has
     ``error_score="raise"``.
 
@@ -254,8 +256,15 @@ class PrivacyBudget:
                 "(--threshold-delta), or declare the categories of all columns."
             )
 
-    def _reserve(self, plan: Plan, reproducible: bool) -> int | None:
-        """Charge a whole plan and return a ticket, or None if its stream has paid; or raise."""
+    def _reserve(self, plan: Plan, reproducible: bool) -> tuple[int, Charge]:
+        """Charge a whole plan, or claim the charge of the update that it follows; or raise.
+
+        Returns
+        -------
+        ticket : int
+        left : Charge
+            The charge that stays if nothing is released.
+        """
         if reproducible:
             raise BudgetExceededError(
                 "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "
@@ -265,16 +274,21 @@ class PrivacyBudget:
             raise BudgetExceededError(
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
-        charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None, plan.stream)
-        # Decided in the store's transaction: two fits cannot both see the last of the budget.
-        return self._store.add(lambda charges: self._allow(charge, charges))
+        charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None)
 
-    def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge | None:
-        """Return a charge that fits into the budget, or None if its stream has paid already."""
-        paid = [other.events for other in charges if other.stream == charge.stream is not None]
-        # An update that failed before its release has left a charge without events.
-        if charge.events in paid:
-            return None
+        def decide(charges: dict[int, Charge]) -> tuple[int | None, Charge, Charge]:
+            for ticket, paid in charges.items():
+                # The claimed charge loses its digest: nobody else can follow the same update.
+                if plan.follows is not None and paid == replace(charge, digest=plan.follows):
+                    return ticket, charge, paid
+            self._check(charge, list(charges.values()))
+            return None, charge, replace(charge, events=())
+
+        # Decided in the store's transaction: two fits cannot both see the last of the budget.
+        return self._store.add(decide)
+
+    def _check(self, charge: Charge, charges: Sequence[Charge]) -> None:
+        """Raise a BudgetExceededError if a charge does not fit beside others."""
         # A person's rows are many records: the two kinds of guarantee have no common price.
         if any(charge.is_for_persons != other.is_for_persons for other in charges):
             raise BudgetExceededError(
@@ -304,11 +318,10 @@ class PrivacyBudget:
                 f"the budget of {show(self.epsilon)}; {show(self._cost(charges))} is spent already"
                 f"{aside * (self.threshold_delta > 0)}. Give the fit a smaller epsilon."
             )
-        return charge
 
-    def _settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
-        """Replace the reserved events by the released ones."""
-        self._store.settle(ticket, events)
+    def _settle(self, ticket: int, charge: Charge) -> None:
+        """Replace a reserved charge by that for what was released."""
+        self._store.settle(ticket, charge)
 
 
 def _has_search(events: Iterable[DpEvent]) -> bool:
@@ -397,7 +410,7 @@ class PaidRun:
     def __exit__(self, *exc_info: object) -> None:
         _paid_run.reset(self._token)
 
-    def _reserve(self, plan: Plan, reproducible: bool) -> int:
+    def _reserve(self, plan: Plan, reproducible: bool) -> tuple[int, Charge]:
         if self._is_planned:
             raise BudgetExceededError("A run of a search must be one fit, and no more.")
         if plan.relation != self._relation:
@@ -412,37 +425,58 @@ class PaidRun:
         self._is_planned = True
         self.released = plan.events
         # There is one fit in a run, so its ticket needs no number.
-        return 0
+        return 0, Charge((), plan.delta, False)
 
-    def _settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
-        self.released = tuple(events)
+    def _settle(self, ticket: int, charge: Charge) -> None:
+        self.released = charge.events
+
+
+class PublicRun(PaidRun):
+    """A fit to public rows in this thread, which no budget pays for."""
+
+    def __init__(self) -> None:
+        self.released = ()
+
+    def _reserve(self, plan: Plan, reproducible: bool) -> tuple[int, Charge]:
+        return 0, Charge((), plan.delta, False)
 
 
 class Reservation:
-    """Reservation of one fit in all open budgets, or in the search that runs it."""
+    """Reservation of one fit in all open budgets, or in the search that runs it.
+
+    Attributes
+    ----------
+    is_charged : bool
+        Whether anything pays for the fit.
+    """
 
     def __init__(self, plan: Plan, reproducible: bool) -> None:
-        self._tickets: list[tuple[PrivacyBudget | PaidRun, int | None]] = []
+        self._tickets: list[tuple[PrivacyBudget | PaidRun, int, Charge]] = []
         paid = _paid_run.get()
         with _lock:
             try:
                 for budget in [paid] if paid else find_open_budgets():
-                    self._tickets.append((budget, budget._reserve(plan, reproducible)))
-            except Exception:
+                    self._tickets.append((budget, *budget._reserve(plan, reproducible)))
+            except BaseException:
                 # Either all open budgets are charged or none: those that had been are released
                 # again.
                 self.settle(())
                 raise
+        self.is_charged = bool(self._tickets)
 
-    @property
-    def is_charged(self) -> bool:
-        """Whether anything pays for the fit."""
-        return bool(self._tickets)
+    def settle(self, events: Iterable[DpEvent], digest: str | None = None) -> None:
+        """Reduce the charge to that for `events`, once.
 
-    def settle(self, events: Iterable[DpEvent]) -> None:
-        """Reduce the charge to that for `events`."""
+        Parameters
+        ----------
+        events : iterable of dp_accounting.DpEvent
+            Released events.
+        digest : str, default=None
+            Digest of what was released. None: no update can follow it.
+        """
         events = tuple(events)
         with _lock:
-            for budget, ticket in self._tickets:
-                if ticket is not None:
-                    budget._settle(ticket, events)
+            while self._tickets:
+                budget, ticket, left = self._tickets.pop()
+                spent = replace(left, events=events, digest=digest) if events else left
+                budget._settle(ticket, spent)

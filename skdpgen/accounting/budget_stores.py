@@ -4,6 +4,10 @@
 A file is an SQLite database. Each change is one transaction, which locks the file before it reads,
 and is on disk when it returns (``synchronous=FULL``). Each transaction opens a connection of its
 own, so that no connection is carried through a fork.
+
+The number of changes is stored in the database and, after each commit, in a second file beside it:
+a database that was restored from an earlier copy has a smaller number. A killed process can only
+leave the larger one in the database.
 """
 
 import contextlib
@@ -14,22 +18,23 @@ import sqlite3
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from dp_accounting import DpEvent
 
-from ..exceptions import BudgetExceededError, PrivacyLeakWarning
+from ..exceptions import BudgetExceededError, PrivacyLeakWarning, warn_caller
 from .event_json import event_from_dict, event_to_dict
 
 # Seconds to wait for the lock. Each process holds it for one short transaction.
 _TIMEOUT = 60
 _TABLES = [
-    "CREATE TABLE budget (terms TEXT NOT NULL, place TEXT NOT NULL, is_closed INTEGER NOT NULL)",
+    "CREATE TABLE budget (terms TEXT NOT NULL, place TEXT NOT NULL, is_closed INTEGER NOT NULL, "
+    "n_changes INTEGER NOT NULL)",
     "CREATE TABLE charges (ticket INTEGER PRIMARY KEY AUTOINCREMENT, events TEXT NOT NULL, "
-    "delta REAL NOT NULL, is_for_persons INTEGER NOT NULL, stream TEXT)",
+    "delta REAL NOT NULL, is_for_persons INTEGER NOT NULL, digest TEXT)",
 ]
 
 
@@ -45,14 +50,20 @@ class Charge:
         Target δ of the plan.
     is_for_persons : bool
         Whether the privacy unit is a person.
-    stream : str or None
-        Name of the stream whose updates are all paid for.
+    digest : str or None
+        Digest of the released numbers, once they are known: the update of a stream that follows
+        them is paid for.
     """
 
     events: tuple
     delta: float
     is_for_persons: bool
-    stream: str | None = None
+    digest: str | None = None
+
+
+# Takes the charges by their tickets. Returns the ticket of the one to replace, or None; the charge
+# to store; and the one that stays if nothing is released.
+Decide = Callable[[dict[int, Charge]], tuple[int | None, Charge, Charge]]
 
 
 class MemoryStore:
@@ -68,24 +79,22 @@ class MemoryStore:
         """Return the charges, in order."""
         return list(self._charges.values())
 
-    def add(self, decide: Callable[[list[Charge]], Charge | None]) -> int | None:
-        """Add the charge that ``decide(charges)`` returns, if any; return its ticket."""
+    def add(self, decide: Decide) -> tuple[int, Charge]:
+        """Store the charge that `decide` returns; return its ticket, and what `decide` keeps."""
         if os.getpid() != self._pid:
             raise BudgetExceededError(
                 "A PrivacyBudget without a path cannot be spent in a child process: its parent "
                 "would not see the charge. Give it a path."
             )
-        charge = decide(self.read())
-        if charge is None:
-            return None
-        ticket = next(self._tickets)
+        ticket, charge, left = decide(self._charges)
+        ticket = next(self._tickets) if ticket is None else ticket
         self._charges[ticket] = charge
         # No charge is ever removed: one without releases keeps an empty list of events.
-        return ticket
+        return ticket, left
 
-    def settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
-        """Replace the reserved events by the released ones."""
-        self._charges[ticket] = replace(self._charges[ticket], events=tuple(events))
+    def settle(self, ticket: int, charge: Charge) -> None:
+        """Replace the reserved charge by that for what was released."""
+        self._charges[ticket] = charge
 
 
 class FileStore:
@@ -115,45 +124,40 @@ class FileStore:
                 f"{self.path} is a budget of {_show(stored)}, not of {_show(terms)}: set these "
                 "parameters, or another path."
             )
-        # A copy of the file starts with the charges of the original: both together could be spent
-        # twice.
-        if inode != _find_inode(self.path):
-            warnings.warn(
+        self._inode, self._is_warned = inode, False
+        with _transaction(self.path) as database:
+            self._warn_of_copies(database)
+
+    def _warn_of_copies(self, database: sqlite3.Connection) -> None:
+        """Warn, once, if charges to another copy of the file are missing in it."""
+        is_only = self._inode == _find_inode(self.path) and not _is_restored(database, self.path)
+        if not (is_only or self._is_warned):
+            self._is_warned = True
+            warn_caller(
                 f"{self.path} was copied, restored or moved, and charges to another copy are "
                 "missing here. Keep one copy, and delete the others.",
                 PrivacyLeakWarning,
-                stacklevel=4,
             )
 
     def read(self) -> list[Charge]:
         """Return the charges, in order."""
         with _transaction(self.path) as database:
-            return _read_charges(database)
+            return list(_read_charges(database).values())
 
-    def add(self, decide: Callable[[list[Charge]], Charge | None]) -> int | None:
-        """Add the charge that ``decide(charges)`` returns, if any; return its ticket."""
+    def add(self, decide: Decide) -> tuple[int, Charge]:
+        """Store the charge that `decide` returns; return its ticket, and what `decide` keeps."""
         with _transaction(self.path) as database:
             if _is_closed(database):
                 raise BudgetExceededError(f"The budget in {self.path} is closed.")
-            charge = decide(_read_charges(database))
-            if charge is None:
-                return None
-            # Events rather than an ε: fits are composed again with each new one, under their joint
-            # δ.
-            row = (_write(charge.events), charge.delta, charge.is_for_persons, charge.stream)
-            added = database.execute(
-                "INSERT INTO charges (events, delta, is_for_persons, stream) VALUES (?, ?, ?, ?)",
-                row,
-            )
-            return int(added.lastrowid or 0)
+            self._warn_of_copies(database)
+            ticket, charge, left = decide(_read_charges(database))
+            return _write_charge(database, ticket, charge), left
 
-    def settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
-        """Replace the reserved events by the released ones; warn if the file cannot be written."""
+    def settle(self, ticket: int, charge: Charge) -> None:
+        """Replace the reserved charge; warn if the file cannot be written."""
         try:
             with _transaction(self.path) as database:
-                database.execute(
-                    "UPDATE charges SET events = ? WHERE ticket = ?", (_write(events), ticket)
-                )
+                _write_charge(database, ticket, charge)
         except OSError as error:
             # The reservation is at least the cost of the releases, so it may stay.
             warnings.warn(
@@ -181,7 +185,9 @@ class FileStore:
             with _transaction(draft) as database:
                 for statement in _TABLES:
                     database.execute(statement)
-                database.execute("INSERT INTO budget VALUES (?, ?, 0)", (json.dumps(terms), inode))
+                # More than that of a deleted budget of the same name.
+                row = (json.dumps(terms), inode, _read_count(self.path) + 1)
+                database.execute("INSERT INTO budget VALUES (?, ?, 0, ?)", row)
             with contextlib.suppress(FileExistsError):
                 os.link(draft, self.path)
         with contextlib.suppress(OSError):  # Not all systems can open folders.
@@ -212,10 +218,43 @@ def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
             # to it.
             database.execute("BEGIN IMMEDIATE")
             yield database
+            # That of a restored file stays behind, so that each process warns of it.
+            is_counted = database.total_changes and not _is_restored(database, path)
+            if is_counted:
+                database.execute("UPDATE budget SET n_changes = n_changes + 1")
             database.execute("COMMIT")
+            if is_counted:
+                # Locked again, so that the larger of two numbers is written last; not needed for
+                # the charge, which stands.
+                with contextlib.suppress(sqlite3.Error):
+                    database.execute("BEGIN IMMEDIATE")
+                    _write_count(path, _count_changes(database))
     except sqlite3.Error as error:
         # Closing a connection rolls back uncommitted changes.
         raise OSError(f"The budget in {path} can be neither read nor charged ({error}).") from error
+
+
+def _count_changes(database: sqlite3.Connection) -> int:
+    return int(database.execute("SELECT n_changes FROM budget").fetchone()[0])
+
+
+def _is_restored(database: sqlite3.Connection, path: Path) -> bool:
+    return _count_changes(database) < _read_count(path)
+
+
+def _read_count(path: Path) -> int:
+    """Return the number of changes in the file beside a budget, or 0."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(f"{path}-count").read_text())
+    return 0
+
+
+def _write_count(path: Path, n_changes: int) -> None:
+    # A full disk must not undo a charge. Not truncated: a larger number overwrites a smaller one.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(f"{path}-count", os.O_WRONLY | os.O_CREAT, 0o666)
+        os.write(descriptor, str(n_changes).encode())
+        os.close(descriptor)
 
 
 def _find_inode(path: Path) -> str:
@@ -223,13 +262,22 @@ def _find_inode(path: Path) -> str:
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def _read_charges(database: sqlite3.Connection) -> list[Charge]:
+def _read_charges(database: sqlite3.Connection) -> dict[int, Charge]:
+    """Return the charges by their tickets, in order."""
     rows = database.execute(
-        "SELECT events, delta, is_for_persons, stream FROM charges ORDER BY ticket"
+        "SELECT ticket, events, delta, is_for_persons, digest FROM charges ORDER BY ticket"
     ).fetchall()
-    return [
-        Charge(_read(events), delta, bool(flag), stream) for events, delta, flag, stream in rows
-    ]
+    return {
+        ticket: Charge(_read(events), delta, bool(flag), digest)
+        for ticket, events, delta, flag, digest in rows
+    }
+
+
+def _write_charge(database: sqlite3.Connection, ticket: int | None, charge: Charge) -> int:
+    """Store a charge, or a new one if the ticket is None; return its ticket."""
+    # Events rather than an ε: fits are composed again with each new one, under their joint δ.
+    row = (ticket, _write(charge.events), charge.delta, charge.is_for_persons, charge.digest)
+    return database.execute("REPLACE INTO charges VALUES (?, ?, ?, ?, ?)", row).lastrowid or 0
 
 
 def _is_closed(database: sqlite3.Connection) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calibration of noise levels to a budget, which the cost never exceeds."""
 
+import contextlib
 import math
 import numbers
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from scipy.optimize import brentq
 from ..checks import check_choice, check_number, flag
 from .accountants import fill_ledger, ledger_epsilon
 from .directions import check_shape, sensitivity_bound, table4_bound
-from .events import SlicedGaussianDpEvent
+from .events import SlicedGaussianDpEvent, noise_unit
 from .moments import ORDERS
 from .rounding import at_most
 
@@ -72,8 +73,7 @@ def calibrate(
             raise ValueError("No noise level was found that meets the budget; it is too small.")
     while excess(low) <= 0:
         low, high, width = low - width, low, 2 * width
-        if low < math.log(_LEAST_LEVEL):
-            raise ValueError("The budget is so large that no noise is needed; use epsilon=inf.")
+        check_level(math.exp(low))
     level = brentq(excess, low, high, xtol=rtol / 2)
     # The root is within a tolerance on either side: steps upwards end on the side of the budget.
     while excess(level) > 0:
@@ -108,8 +108,10 @@ def calibrate_under(
     if math.isinf(epsilon):
         return 0.0
     if accountant in ("pld", "autodp"):
-        # Rényi moments are cheap, and give a close start.
-        guess = calibrate(epsilon_function("rdp"), epsilon, guess=guess, rtol=1e-3)
+        # Rényi moments are cheap, and give a close start where they reach: those of samples, which
+        # are computed at few orders, exceed small budgets at any noise.
+        with contextlib.suppress(ValueError):
+            guess = calibrate(epsilon_function("rdp"), epsilon, guess=guess, rtol=1e-3)
     return calibrate(epsilon_function(accountant), epsilon, guess=guess)
 
 
@@ -118,8 +120,11 @@ def calibrate_gaussian(
 ) -> float:
     """Return the total noise multiplier of unsampled Gaussian releases at (ε, δ).
 
-    Shares of the budget are fractions of ρ = Σ s⁻²/2: a release with share p has the multiplier
-    s / √p, and all releases together cost exactly as much as one release at s.
+    Shares of the budget are fractions of ρ, in proportion to Σ s⁻²: a release with share p has the
+    multiplier s / √p, and all releases together cost exactly as much as one release at s. It is
+    that of a `GaussianDpEvent`, twice as large under ``"replace_one"``: the noise of a release with
+    all of the budget is s times its sensitivity under ``"zero_out"``, and s/2 times that under
+    ``"replace_one"``.
 
     Parameters
     ----------
@@ -143,12 +148,14 @@ def calibrate_gaussian(
     if math.isinf(epsilon):
         return 0.0
 
+    unit = noise_unit(GaussianDpEvent(1.0), relation)
+
     # The cost is a function of total ρ only, so one event stands for any number of them.
-    def epsilon_of(multiplier: float) -> float:
-        event = [GaussianDpEvent(multiplier)]
+    def epsilon_of(level: float) -> float:
+        event = [GaussianDpEvent(unit * level)]
         return ledger_epsilon(event, delta, accountant=accountant, relation=relation)
 
-    return calibrate(epsilon_of, epsilon, rtol=1e-7)
+    return unit * calibrate(epsilon_of, epsilon, rtol=1e-7)
 
 
 def sliced_gaussian_epsilon(
@@ -167,13 +174,13 @@ def sliced_gaussian_epsilon(
     """Return ε of `n_steps` sliced Gaussian releases XU + V.
 
     Each step draws a fresh U, samples rows, and adds to each projected row noise of standard
-    deviation `sigma` per unit of ‖z‖, the largest change of a row: the radius of the rows under
-    ``relation="zero_out"``, twice the radius under ``"replace_one"``.
+    deviation `sigma` times the radius of the rows.
 
     Parameters
     ----------
     sigma : float
-        Standard deviation of the noise over ‖z‖; 0 gives ``inf``.
+        Noise multiplier: the standard deviation of the noise over the radius of the rows; 0 gives
+        ``inf``. Rows that are at most 1 apart are in a ball of radius 1/2.
     delta : float
         Target δ in (0, 1).
     n_features, n_projections : int
@@ -244,8 +251,7 @@ def calibrate_sliced_gaussian(
     Returns
     -------
     float
-        σ per unit of ‖z‖: multiply it by the radius of the rows (``"zero_out"``) or twice the
-        radius (``"replace_one"``).
+        The noise multiplier: the standard deviation of the noise over the radius of the rows.
 
     Examples
     --------
@@ -260,9 +266,8 @@ def calibrate_sliced_gaussian(
     def epsilon_function(method: str) -> Callable[[float], float]:
         return _sliced_epsilon_function(method, delta, *setting)
 
-    return calibrate_under(
-        method, epsilon_function, epsilon, guess=math.sqrt(n_projections / n_features)
-    )
+    guess = noise_unit(GaussianDpEvent(1.0), relation) * math.sqrt(n_projections / n_features)
+    return calibrate_under(method, epsilon_function, epsilon, guess=guess)
 
 
 def _sliced_epsilon_function(
@@ -276,7 +281,7 @@ def _sliced_epsilon_function(
     relation: str,
     sampling: str,
 ) -> Callable[[float], float]:
-    """Check the arguments and return ε as a function of σ per unit of ‖z‖."""
+    """Check the arguments and return ε as a function of the noise multiplier."""
     n_features, n_projections = check_shape(n_features, n_projections)
     check_number("sampling_rate", sampling_rate)
     if sampling_rate > 1:
@@ -289,9 +294,8 @@ def _sliced_epsilon_function(
         if sampling_rate < 1 and sampling == "poisson":
             event = PoissonSampledDpEvent(sampling_rate, event)
         elif sampling_rate < 1:
-            # A float has no exact whole sizes: those nearest to it, with a data set of at most a
-            # billion.
-            share = Fraction(sampling_rate).limit_denominator(10**9)
+            # The sizes whose share is exactly this float: near ones may be less, or none at all.
+            share = Fraction(sampling_rate)
             event = SampledWithoutReplacementDpEvent(share.denominator, share.numerator, event)
         return SelfComposedDpEvent(event, int(n_steps))
 
@@ -322,6 +326,12 @@ def _sliced_epsilon_function(
         return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))
 
     return epsilon_of
+
+
+def check_level(level: float) -> None:
+    """Raise ValueError if a noise level is so small that no event can have it."""
+    if level < _LEAST_LEVEL:
+        raise ValueError("The budget is so large that no noise is needed; use epsilon=inf.")
 
 
 def check_epsilon(epsilon: float) -> float:

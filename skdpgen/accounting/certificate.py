@@ -7,20 +7,22 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from dp_accounting import (
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    RandomizedResponseDpEvent,
-    UnsupportedEventError,
-)
+from dp_accounting import DpEvent, NonPrivateDpEvent, UnsupportedEventError
 from sklearn.base import BaseEstimator
 
 from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .certificate_form import read_event, read_form, write_form
-from .events import concentrated_rho, flatten, gaussian_mu, pure_epsilon, step_multiplier
+from .certificate_form import read_digests, read_event, read_form, write_form
+from .compatibility import find_conflict
+from .events import (
+    concentrated_rho,
+    flatten,
+    gaussian_mu,
+    over_sensitivity,
+    pure_epsilon,
+    step_std,
+)
 from .plan import Plan
 from .provenance import Provenance
 from .rounding import show, show_event
@@ -32,8 +34,6 @@ _WIDTH = 88
 # Numbers that follow from the events, and the relative error allowed when they are recomputed.
 # Processors and versions of libraries agree to many more digits.
 _COSTS, _TOLERANCE = ("epsilon", "mu", "rho"), 1e-6
-# Events of local randomisers.
-_LOCAL = GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent, RandomizedResponseDpEvent
 # Errors that reading or pricing a malformed certificate can raise.
 _MALFORMED = (
     ArithmeticError,
@@ -111,22 +111,24 @@ class Certificate:
     notes: tuple = field(default=(), compare=False)
     max_rows: int | None = None
     provenance: Provenance | None = field(default=None, compare=False)
-    digest: str | None = field(default=None, compare=False)
+    digests: tuple = field(default=(), compare=False)
     engine: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.events) != len(self.releases):
             raise ValueError("A certificate needs one name per event in releases.")
+        digests = tuple(map(tuple, self.digests)) if any(self.digests) else ()
+        is_short = bool(digests) and len(digests) != len(self.events)
+        if is_short or any(len(set(own)) < len(own) for own in digests):
+            raise ValueError("A certificate needs different digests per event, or none.")
         # A frozen class sets its own fields by this call only.
+        object.__setattr__(self, "digests", digests)
         object.__setattr__(self, "delta", check_delta(self.delta))
         check_relation(self.relation)
-        if self.local and self.relation != "replace_one":
-            raise ValueError("Local releases need relation='replace_one'.")
-        if self.local and self.max_rows is not None:
-            raise ValueError("Local releases are of records; set max_rows=None.")
-        # Anyone can build a certificate: it must not claim to be local with events that are not.
-        if self.local and not all(isinstance(leaf, _LOCAL) for leaf in flatten(self.events)):
-            raise ValueError("Local releases noise each record; sampling and thresholds do not.")
+        # Anyone can build a certificate: it must be one that a fit could make.
+        terms = self.relation, self.local, self.max_rows, self.engine
+        if conflict := find_conflict(self.events, *terms):
+            raise ValueError(conflict)
 
     @classmethod
     def of_plan(
@@ -182,21 +184,39 @@ class Certificate:
         """
         # Names are distinct within a plan.
         event = dict(zip(self.releases, self.events, strict=True))[name]
-        return step_multiplier(event) * unit_sensitivity(sensitivity, self.relation, self.max_rows)
+        bound = unit_sensitivity(sensitivity, self.relation, self.max_rows)
+        return step_std(event, bound, self.relation)
 
     def made_by(self, estimator: BaseEstimator) -> "Certificate":
         """Return the certificate with the provenance of an estimator, and today's date."""
         return replace(self, provenance=Provenance.of(estimator))
 
     @property
+    def _over_sensitivity(self) -> list[DpEvent]:
+        """Events with multipliers over the sensitivity; see `over_sensitivity`."""
+        return [over_sensitivity(event, self.relation) for event in self.events]
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the released numbers of one fit; None for several releases."""
+        found = {digest for own in self.digests for digest in own or [None]}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def entries(self) -> list[tuple]:
+        """Name, event and digests of each release."""
+        digests = self.digests or ((),) * len(self.events)
+        return list(zip(self.releases, self.events, digests, strict=True))
+
+    @property
     def mu(self) -> float | None:
         """μ of Gaussian differential privacy, or None if it is unknown."""
-        return gaussian_mu(self.events)
+        return gaussian_mu(self._over_sensitivity)
 
     @property
     def rho(self) -> float | None:
         """ρ of zero-concentrated differential privacy, or None if it is unknown."""
-        return concentrated_rho(self.events)
+        return concentrated_rho(self._over_sensitivity)
 
     @property
     def epsilon(self) -> float:
@@ -256,7 +276,7 @@ class Certificate:
         >>> from dp_accounting import LaplaceDpEvent
         >>> from skdpgen.privacy import Certificate
         >>> local = Certificate(
-        ...     (LaplaceDpEvent(0.2),), ("noised rows",), relation="replace_one", local=True
+        ...     (LaplaceDpEvent(0.4),), ("noised rows",), relation="replace_one", local=True
         ... )
         >>> round(local.shuffled(400_000, 1e-6), 3)
         0.141
@@ -269,7 +289,7 @@ class Certificate:
                 "Shuffling amplifies local releases of a single fit, which noise records one by "
                 "one; these are not local, or were composed of several fits."
             )
-        leaves = flatten(self.events)
+        leaves = flatten(self._over_sensitivity)
         losses = {leaf: pure_epsilon(leaf) for leaf in leaves}
         if any(isinstance(leaf, NonPrivateDpEvent) for leaf in leaves):
             return math.inf
@@ -320,7 +340,7 @@ class Certificate:
                 n_records=data["n_records" if max_rows is None else "n_persons"],
                 max_rows=max_rows,
                 provenance=Provenance.from_dict(data["made_by"]) if "made_by" in data else None,
-                digest=data.get("digest"),
+                digests=read_digests(data),
                 engine=data.get("engine"),
             )
             # A text could claim persons, and assume that each has one record.
@@ -391,8 +411,9 @@ class Certificate:
     def __str__(self) -> str:
         lines = self._list_statements()
         lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
-        for name, event in zip(self.releases, self.events, strict=True):
-            lines.append(f"  - {name}: {show_event(event)}")
+        for name, event, digests in self.entries:
+            of = f"; digests: {', '.join(digests)}" * (self.digest is None and bool(digests))
+            lines.append(f"  - {name}: {show_event(event)}{of}")
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(_wrap(line) for line in lines)

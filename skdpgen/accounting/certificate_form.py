@@ -49,7 +49,9 @@ _REQUIRED = {
 }
 _RECORDS = {"n_records": optional(whole())}
 _PERSONS = {"unit": constant("person"), "max_rows": whole(), "n_persons": optional(whole())}
-_OPTIONAL = {"mu": _PRICE, "rho": _PRICE, "digest": hexadecimal(32), "engine": TEXT, "made_by": ANY}
+_DIGEST = hexadecimal(32)
+_DIGESTS = list_of(_DIGEST)
+_OPTIONAL = {"mu": _PRICE, "rho": _PRICE, "digest": _DIGEST, "engine": TEXT, "made_by": ANY}
 _MADE_BY = {"estimator": TEXT, "version": TEXT, "date": DATE, "parameters": ANY}
 
 
@@ -78,8 +80,10 @@ def write_form(certificate: Any) -> str:
         **known,
         **({} if provenance is None else {"made_by": provenance.to_dict()}),
         "releases": [
+            # That of one fit stands above.
             {"name": name, **event_to_dict(event)}
-            for name, event in zip(certificate.releases, certificate.events, strict=True)
+            | ({"digests": list(digests)} if digests and certificate.digest is None else {})
+            for name, event, digests in certificate.entries
         ],
         "assumptions": list(certificate.assumptions),
     }
@@ -111,11 +115,21 @@ def read_form(text: str) -> dict[str, Any]:
     return data
 
 
+def read_digests(data: dict[str, Any]) -> tuple:
+    """Return the digests of each release: its own, or the one of all."""
+    own = [release["digests"] for release in data["releases"] if "digests" in release]
+    if not all(map(_DIGESTS.allows, own)) or (own and "digest" in data):
+        raise ValueError(f"digests must be {_DIGESTS.what}, of each release or one of all.")
+    shared = [data["digest"]] if "digest" in data else []
+    return tuple(release.get("digests", shared) for release in data["releases"])
+
+
 def read_event(release: Any) -> DpEvent:
     """Return the event of a named release, which must read records."""
     if not isinstance(release, dict) or not TEXT.allows(release.get("name")):
         raise ValueError(f"a release must have a name, which is {TEXT.what}.")
-    event = event_from_dict({key: value for key, value in release.items() if key != "name"})
+    own = ("name", "digests")
+    event = event_from_dict({key: value for key, value in release.items() if key not in own})
     # An event that reads nothing would make a certificate of ε = 0 for whatever is added to it.
     if not touches_data(event):
         raise ValueError(f"{release['name']!r} releases nothing: {event}.")

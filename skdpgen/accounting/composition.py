@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Composition of certificates of several fits on the same rows."""
+"""The certificate of several releases: sequential composition, and the join of all statements."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from .certificate import Certificate
 from .provenance import Provenance
+
+_SEEDS = "the seeds of the fits are different: fits that share a seed share noise"
 
 
 def compose(*certificates: Certificate) -> Certificate:
@@ -25,10 +28,14 @@ def compose(*certificates: Certificate) -> Certificate:
     TypeError
         If an argument is not a certificate.
     ValueError
-        If there are none, or their relations, accountants or units differ.
+        If there are none, if their relations, accountants or units differ, or if two state
+        different events for one release.
 
     Notes
     -----
+    Releases with the same digest are one release, and count once. A certificate without a digest,
+    such as that of `preview`, counts each time.
+
     The budget of a later fit may depend on the results of earlier ones if all releases are
     unsampled Gaussian. For others, including thresholds, budgets must be fixed beforehand.
 
@@ -44,6 +51,38 @@ def compose(*certificates: Certificate) -> Certificate:
         raise ValueError("compose needs at least one certificate.")
     if not all(isinstance(certificate, Certificate) for certificate in certificates):
         raise TypeError("compose takes certificates one by one: compose(a.privacy_, b.privacy_).")
+    groups: list[tuple[tuple, list]] = []
+    for digests, releases in (group for c in certificates for group in _list_groups(c)):
+        alike = [group for group in groups if not set(digests).isdisjoint(group[0])]
+        if any(group[1] != releases for group in alike):
+            raise ValueError(
+                "Two certificates state different events for the release with the digest "
+                f"{next(d for d in digests for group in alike if d in group[0])}: one was changed."
+            )
+        # A release that another event covers costs nothing more. Other overlapping sums all count.
+        if any(set(digests) <= set(group[0]) for group in alike):
+            continue
+        groups = [g for g in groups if not (g in alike and set(g[0]) <= set(digests))]
+        groups.append((digests, releases))
+    return join(certificates, [(*one, digests) for digests, many in groups for one in many])
+
+
+def join(certificates: Sequence[Certificate], releases: Sequence, **members: Any) -> Certificate:
+    """Return one certificate for several, with all that they assume and the weakest they promise.
+
+    Parameters
+    ----------
+    certificates : list of Certificate
+    releases : list of (name, event, digests)
+        The events that all releases cost together, which depend on who is in which data.
+    **members
+        Members that the certificates do not determine, such as `n_records`.
+
+    Raises
+    ------
+    ValueError
+        If relations, accountants or units differ.
+    """
     for name in ("relation", "accountant"):
         values = {getattr(certificate, name) for certificate in certificates}
         if len(values) > 1:
@@ -52,27 +91,35 @@ def compose(*certificates: Certificate) -> Certificate:
     max_rows = [c.max_rows for c in certificates if c.max_rows is not None]
     if 0 < len(max_rows) < len(certificates):
         raise ValueError("Certificates for records and for persons cannot be composed.")
-    assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
+    assumptions = [assumption for c in certificates for assumption in c.assumptions]
     # Noise that two fits share cancels in their difference.
-    if sum(certificate.reproducible for certificate in certificates) > 1:
-        seeds = "the seeds of the fits are different: fits that share a seed share noise"
-        assumptions[seeds] = None
+    if len({c.digest or i for i, c in enumerate(certificates) if c.reproducible}) > 1:
+        assumptions.append(_SEEDS)
     n_records = {certificate.n_records for certificate in certificates}
-    return Certificate(
-        events=tuple(event for c in certificates for event in c.events),
-        releases=tuple(name for c in certificates for name in c.releases),
-        relation=certificates[0].relation,
-        accountant=certificates[0].accountant,
+    joined: dict[str, Any] = {
+        "relation": certificates[0].relation,
+        "accountant": certificates[0].accountant,
         # At the largest δ: the joint ε is computed from the events, not from the certificates' ε.
-        delta=max(certificate.delta for certificate in certificates),
-        assumptions=tuple(assumptions),
-        reproducible=any(certificate.reproducible for certificate in certificates),
+        "delta": max(certificate.delta for certificate in certificates),
+        "assumptions": tuple(dict.fromkeys(assumptions)),
+        "reproducible": any(certificate.reproducible for certificate in certificates),
         # Records of different data sets have no common number.
-        n_records=n_records.pop() if len(n_records) == 1 else None,
-        max_rows=max(max_rows, default=None),
-        provenance=_join_provenances([certificate.provenance for certificate in certificates]),
-        engine=_join_names(c.engine for c in certificates if c.engine is not None) or None,
-    )
+        "n_records": n_records.pop() if len(n_records) == 1 else None,
+        "notes": tuple(dict.fromkeys(note for c in certificates for note in c.notes)),
+        "max_rows": max(max_rows, default=None),
+        "provenance": _join_provenances([certificate.provenance for certificate in certificates]),
+        "engine": _join_names(c.engine for c in certificates if c.engine is not None) or None,
+    }
+    names, events, digests = zip(*releases, strict=True) if releases else ((), (), ())
+    return Certificate(events, names, digests=digests, **(joined | members))
+
+
+def _list_groups(certificate: Certificate) -> list[tuple[tuple, list]]:
+    """Return the names and events that have the same digests, with these."""
+    groups: dict[tuple, list] = {}
+    for name, event, digests in certificate.entries:
+        groups.setdefault(digests, []).append((name, event))
+    return list(groups.items())
 
 
 def _join_provenances(provenances: Sequence[Provenance | None]) -> Provenance | None:

@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Events of differential privacy: those of dp-accounting, and others that it lacks.
 
-An event describes one release, and its meaning never changes. A noise multiplier is the standard
-deviation of the noise over the sensitivity *under the neighbouring relation in force*. For a
-sampled event under ``replace_one`` the sensitivity is twice the radius, the largest norm of one
-record's contribution: a sampled record is also compared with its absence, and twice the radius can
-exceed the diameter. `DiameterGaussianDpEvent` is for releases that are not sums over records.
+An event describes one release, and its meaning never changes. Its noise multiplier follows the
+convention of dp-accounting: the noise over the largest norm C of one record's contribution. If the
+record is replaced, the release changes by up to 2C: under ``replace_one`` an event of multiplier m
+has the noise m·Δ/2, with Δ the sensitivity, and under ``zero_out`` m·Δ. `over_sensitivity` alone
+converts, for accountants and mechanisms. Where the sensitivity is less than 2C, as √2·C for counts,
+Δ/2 stands for C; for a sampled event Δ is 2C, since a sampled record is also compared with its
+absence. `DiameterGaussianDpEvent` is for releases that are not sums over records.
+
+dp-accounting 0.6 itself prices events in this way
+
+- by its ``PLDAccountant``: Gaussian noise, of Poisson samples or of all records, under each of its
+  relations; Laplace noise under all but REPLACE_ONE, where it is refused; randomised response, but
+  once for any number of repetitions. It refuses samples of a fixed size, and private selection.
+- by its ``RdpAccountant``: Gaussian and Laplace noise under all relations but REPLACE_ONE. There it
+  takes multipliers for those over the *sensitivity*, and so states half of the ε of Laplace noise,
+  and about that of Gaussian noise of all records, or of samples of a fixed size, and of private
+  selection. It refuses Poisson samples there.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -43,8 +55,8 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
     Attributes
     ----------
     noise_multiplier : float
-        σ / ‖z‖: the standard deviation of V's entries over the largest change of a row *before*
-        the projection: the rows' radius, or twice that under ``replace_one``.
+        The standard deviation of V's entries over the rows' radius *before* the projection. The
+        largest change z of a row is the radius, or twice that under ``replace_one``.
     n_features, n_projections : int
         U is n_features × n_projections.
     orthogonal : bool
@@ -54,9 +66,8 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
         other classes; so under ``replace_one`` a record can change one row of each of two classes.
     beside : float
         Squared sensitivity, relative to ‖z‖², of another release from the same sample: a vector
-        that a record changes by at most √beside·‖z‖ (in the units of `noise_multiplier`: twice its
-        contribution, under ``replace_one``), with the same noise. The vector may depend on U and
-        on XU + V. Given U, both together are a Gaussian release of squared sensitivity
+        that a record changes by at most √beside·‖z‖, with the same noise. The vector may depend on
+        U and on XU + V. Given U, both together are a Gaussian release of squared sensitivity
         H + beside·‖z‖², since a Gaussian mechanism is isotropic, and its directions may be chosen
         adaptively. Must be 0 with several classes.
     """
@@ -70,7 +81,7 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
 
     @property
     def rounding(self) -> float:
-        """Increment of H / ‖z‖² for the difference of two rounded rows.
+        """Increment of H / ‖z‖² for the difference of two rounded rows; see `over_sensitivity`.
 
         A projected row is shortened by m = 1e-5 and rounded towards zero to a grid, of a step of
         at most 2^-20 of the rows' radius or 2^-39 of the noise. So its norm does not grow, which
@@ -90,14 +101,14 @@ class DiameterGaussianDpEvent(dp_accounting.DpEvent):
     The function need not be a sum over records. So a sample without a record, with it, and with
     another in its place give three values, no two of which are further apart than the diameter of
     the range. If all records are used, and under ``zero_out``, only two of them are compared, and
-    the event is equivalent to a `GaussianDpEvent`. It differs from one for samples under
-    ``replace_one``, since the multiplier of a `GaussianDpEvent` is then relative to twice the
-    distance from the value without the record.
+    the event is equivalent to a `GaussianDpEvent` with that noise. It differs from one for samples
+    under ``replace_one``, where a `GaussianDpEvent` says how far two of them are from the value
+    without the record.
 
     Attributes
     ----------
     noise_multiplier : float
-        Standard deviation of the noise over the diameter.
+        Standard deviation of the noise over the diameter, under both relations.
     """
 
     noise_multiplier: float
@@ -117,7 +128,8 @@ class ThresholdDpEvent(dp_accounting.DpEvent):
     Attributes
     ----------
     noise_multiplier : float
-        Standard deviation of the noise over the L2 sensitivity of the counts.
+        Standard deviation of the noise over the largest L2 norm of one record's counts; as for a
+        `GaussianDpEvent`.
     delta : float
         δ', the probability that a value of one record alone exceeds the threshold.
     """
@@ -148,6 +160,37 @@ def gaussian_event(noise_multiplier: float, threshold_delta: float | None = None
     return ThresholdDpEvent(noise_multiplier, threshold_delta)
 
 
+def noise_unit(base: DpEvent, relation: str) -> float:
+    """Return the sensitivity, in units of what the noise multiplier of an event is relative to."""
+    is_over_sensitivity = relation == "zero_out" or isinstance(base, DiameterGaussianDpEvent)
+    return 1.0 if is_over_sensitivity else 2.0
+
+
+def over_sensitivity(event: DpEvent, relation: str) -> DpEvent:
+    """Return an event with noise multipliers over the sensitivity under a relation.
+
+    Accountants price this event, and mechanisms draw its noise.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent
+    >>> over_sensitivity(GaussianDpEvent(3.0), "replace_one")
+    GaussianDpEvent(noise_multiplier=1.5)
+    """
+    return scale_noise(event, lambda base: 1 / noise_unit(base, relation))
+
+
+def scale_noise(event: DpEvent, find_factor: Callable[[DpEvent], float]) -> DpEvent:
+    """Return an event with each noise multiplier times a factor of its unsampled event."""
+    if isinstance(event, ComposedDpEvent):
+        return ComposedDpEvent(tuple(scale_noise(one, find_factor) for one in event.events))
+    if hasattr(event, "event"):
+        return attrs.evolve(event, event=scale_noise(event.event, find_factor))
+    if not hasattr(event, "noise_multiplier"):
+        return event
+    return attrs.evolve(event, noise_multiplier=find_factor(event) * event.noise_multiplier)
+
+
 def plain_multiplier(event: DpEvent) -> float:
     """Return the noise multiplier of an unsampled Gaussian release; 0 for no noise."""
     if isinstance(event, NonPrivateDpEvent):
@@ -157,10 +200,23 @@ def plain_multiplier(event: DpEvent) -> float:
     return event.noise_multiplier
 
 
-def step_multiplier(event: DpEvent) -> float:
-    """Return the noise multiplier of one step of a release; 0 for no noise."""
-    base = split_sampling(split_repetition(event)[0])[0]
-    return 0.0 if isinstance(base, NonPrivateDpEvent) else base.noise_multiplier
+def step_std(event: DpEvent, sensitivity: float, relation: str) -> float:
+    """Return the scale of the noise of one step of a release; 0 for no noise.
+
+    Parameters
+    ----------
+    event : DpEvent
+        With Gaussian or Laplace noise.
+    sensitivity : float
+        That of the step under the relation and the privacy unit.
+    relation : {"zero_out", "replace_one"}
+
+    Returns
+    -------
+    float
+    """
+    base = split_sampling(split_repetition(over_sensitivity(event, relation))[0])[0]
+    return sensitivity * getattr(base, "noise_multiplier", 0.0)
 
 
 def pure_epsilon(event: DpEvent) -> float | None:
@@ -246,7 +302,11 @@ def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
                 "Several releases from one sample must be one event: combine their multipliers."
             )
         elif not isinstance(event, NoOpDpEvent) and count > 0:
-            counts[event] = counts.get(event, 0) + count
+            try:
+                counts[event] = counts.get(event, 0) + count
+            except TypeError:
+                error = f"Unsupported event: {event}, of which a parameter is no number or tuple."
+                raise dp_accounting.UnsupportedEventError(error) from None
 
     for event in events:
         visit(event, 1)

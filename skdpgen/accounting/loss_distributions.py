@@ -287,8 +287,9 @@ def pld_of(
         # The old record and the new one meet the same directions: the larger H bounds both.
         pmfs = [pmf(_symmetric(at_rate(_replace_profile)), [_law_of_larger(_law_of(base))])]
     else:
-        # (1-q)A + qB is at least (1-q)A: on that side the loss ends at -log(1-q).
-        edge = -math.log1p(-rate)
+        # (1-q)A + qB is at least (1-q)A: on that side the loss ends at -log(1-q), or at losses that
+        # no record has, under much noise.
+        edge = min(-math.log1p(-rate), high)
         remove = at_rate(_remove_profile)
         pmfs = [pmf(remove, low=-edge), pmf(_swap(remove), high=edge)]
     return PrivacyLossDistribution(*pmfs)

@@ -8,11 +8,22 @@ from typing import Any
 
 from dp_accounting import DpEvent
 
+from ..checks import check_number
 from ..exceptions import BudgetExceededError, PlanError
 from ..registry import savable
 from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
-from .events import gaussian_event, is_pure, plain_multiplier, repeat
+from .compatibility import find_conflict
+from .events import (
+    gaussian_event,
+    is_pure,
+    noise_unit,
+    over_sensitivity,
+    plain_multiplier,
+    repeat,
+    split_sampling,
+    step_std,
+)
 from .rounding import show
 from .units import unit_sensitivity
 
@@ -44,15 +55,17 @@ class Plan:
     max_weight : int or None
         Largest total weight of the rows of a person in a sum. None: each row weighs 1, so that it
         is `max_rows`.
-    stream : str or None
-        Name of a stream, if its updates share this plan: a budget is charged for the first of them.
+    follows : str or None
+        Digest of the update that this one of a stream follows: all updates share one plan, and a
+        budget that was charged with that one is charged with nothing more, once.
 
     Raises
     ------
     BudgetExceededError
         If the releases cost more than the budget.
     PlanError
-        If names are not distinct, or `max_rows` is less than 1.
+        If names are not distinct, or `max_rows` is less than 1; if no fit makes such releases for
+        this unit, under this relation.
     """
 
     releases: tuple
@@ -64,7 +77,7 @@ class Plan:
     local: bool = False
     max_rows: int | None = None
     max_weight: int | None = None
-    stream: str | None = None
+    follows: str | None = None
 
     def __post_init__(self) -> None:
         # A list could change after it was priced.
@@ -76,6 +89,7 @@ class Plan:
             raise PlanError(f"Releases of a plan must have distinct names; got {names}.")
         if self.max_rows is not None and not self.max_rows >= 1:
             raise PlanError(f"max_rows must be at least 1; got {self.max_rows!r}.")
+        self.check_place(None)
         # Every plan is priced where it is made: no caller can construct one that exceeds its
         # budget.
         cost = ledger_epsilon(
@@ -86,6 +100,12 @@ class Plan:
                 f"The plan costs ε = {show(cost)} at δ = {show(self.delta)}, over its budget of "
                 f"{show(self.epsilon)}."
             )
+
+    def check_place(self, engine: str | None) -> None:
+        """Raise a PlanError if no fit makes these releases together; see `find_conflict`."""
+        terms = self.relation, self.local, self.max_rows, engine
+        if conflict := find_conflict(self.events, *terms):
+            raise PlanError(conflict)
 
     @property
     def events(self) -> tuple[DpEvent, ...]:
@@ -98,8 +118,8 @@ class Plan:
         return is_pure(self.events)
 
     def multiplier(self, name: str) -> float:
-        """Return the noise multiplier of the Gaussian release `name`; 0 for no noise."""
-        return plain_multiplier(dict(self.releases)[name])
+        """Return the noise of the Gaussian release `name` over its sensitivity; 0 for no noise."""
+        return plain_multiplier(over_sensitivity(dict(self.releases)[name], self.relation))
 
     @property
     def weight(self) -> int | None:
@@ -158,8 +178,7 @@ class Terms:
         shares : dict of str to float
             Share of the remaining ρ for each release. They must sum to 1.
         sensitivity : callable
-            Sensitivity of the first release as a function of a plan and a relation. The noise is
-            the multiplier times this.
+            Sensitivity of the first release as a function of a plan and a relation.
 
         Returns
         -------
@@ -250,7 +269,7 @@ def repeated_plan(
     name : str
         Name of the repeated release.
     step : callable
-        Event of one step as a function of its noise multiplier.
+        Event of one step as a function of its noise multiplier; see `ledger_epsilon`.
     n_steps : int
         Number of steps.
     epsilon, delta, relation, accountant
@@ -263,13 +282,18 @@ def repeated_plan(
     before : sequence of (name, step, n_steps), default=()
         Other repeated releases, between the two; they have the multiplier of the last one.
     sensitivity : float, default=1.0
-        Sensitivity of the repeated release. Its noise is the multiplier times this.
+        Sensitivity of a step of the repeated release, from which `Plan.sigma` follows.
 
     Returns
     -------
     Plan
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    check_number("n_steps", n_steps, whole=True)
+    if shares and sum(shares.values()) >= 1:
+        raise ValueError(
+            f"Shares must sum to less than 1, or the rest is too small for {name!r}; got {shares}."
+        )
     # First the releases whose share is fixed; what their noise leaves is found by the calibration
     # below.
     first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
@@ -285,10 +309,11 @@ def repeated_plan(
 
         return epsilon_of
 
-    multiplier = calibrate_under(accountant, epsilon_function, epsilon)
-    return Plan(
-        releases_at(multiplier), epsilon, delta, relation, accountant, multiplier * sensitivity
-    )
+    # From noise of the size of the sensitivity.
+    guess = noise_unit(split_sampling(step(1.0))[0], relation)
+    multiplier = calibrate_under(accountant, epsilon_function, epsilon, guess=guess)
+    sigma = step_std(step(multiplier), sensitivity, relation)
+    return Plan(releases_at(multiplier), epsilon, delta, relation, accountant, sigma)
 
 
 def _gaussian_releases(

@@ -5,12 +5,14 @@ import numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .._isolation import isolated
 from .rounding import plain_numbers
 
 if TYPE_CHECKING:
     from .certificate import Certificate
 
 
+@isolated()
 def preview(
     estimator, X, y=None, *, target: str | None = None, persons=None, n_classes: int | None = None
 ) -> "Certificate":

@@ -44,7 +44,7 @@ class Provenance:
     @classmethod
     def of(cls, estimator: BaseEstimator) -> "Provenance":
         """Return the provenance of an estimator, dated today."""
-        parameters = tuple(_list_parameters(estimator))
+        parameters = tuple(list_parameters(estimator))
         return cls(type(estimator).__name__, parameters, date=date.today().isoformat())
 
     @classmethod
@@ -62,7 +62,7 @@ class Provenance:
         # Other versions may have other parameters, or show them otherwise.
         if (self.estimator, self.version) != (type(estimator).__name__, __version__):
             return
-        fitted, given = dict(self.parameters), dict(_list_parameters(estimator))
+        fitted, given = dict(self.parameters), dict(list_parameters(estimator))
         # Pairs that differ: names on one side only, and names with another value.
         if changed := sorted({name for name, _ in fitted.items() ^ given.items()}):
             raise ValueError(
@@ -88,31 +88,31 @@ class Provenance:
         return lines
 
 
-def _list_parameters(estimator: BaseEstimator) -> Iterator[tuple[str, str]]:
+def list_parameters(estimator: BaseEstimator) -> Iterator[tuple[str, str]]:
     """Yield names and texts of parameters that differ from their defaults."""
     given = estimator.get_params(deep=False)
     for name, parameter in inspect.signature(type(estimator)).parameters.items():
         if name in given and name not in UNSAID:
-            text = _show(given[name])
+            text = show_value(given[name])
             # Defaults are left out, so that a certificate names what somebody chose.
-            if text != _show(parameter.default):
+            if text != show_value(parameter.default):
                 yield name, text
 
 
-def _show(value: Any) -> str:
+def show_value(value: Any) -> str:
     """Return a short text of a value, without seeds or addresses."""
     # Before numbers: an estimator is shown by its own parameters, and so without its seed.
     if hasattr(value, "get_params") and not isinstance(value, type):
-        parts = ", ".join(f"{name}={text}" for name, text in _list_parameters(value))
+        parts = ", ".join(f"{name}={text}" for name, text in list_parameters(value))
         text = f"{type(value).__name__}({parts})"
     elif isinstance(value, str | numbers.Number | range | None):
         # Scalars of NumPy print as Python's.
         text = repr(getattr(value, "item", lambda: value)())
     elif isinstance(value, tuple | list):
-        shown = ", ".join(map(_show, value[:_MAX_ITEMS]))
+        shown = ", ".join(map(show_value, value[:_MAX_ITEMS]))
         text = f"[{shown}{', ...' * (len(value) > _MAX_ITEMS)}]"
     elif isinstance(value, np.ndarray) and value.size <= _MAX_ITEMS:
-        text = _show(value.tolist())
+        text = show_value(value.tolist())
     elif hasattr(value, "shape"):
         # Shapes only: contents of arrays may be large, or private.
         text = f"{type(value).__name__} of shape {tuple(value.shape)}"

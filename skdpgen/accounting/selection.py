@@ -14,8 +14,11 @@ from ..exceptions import PlanError
 from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
 from .calibration import calibrate_under, check_delta, check_epsilon
+from .events import noise_unit
 from .plan import Plan
-from .spending import restate_with_price
+from .spending import note_price, restate_with_price
+
+_CHARGED = "All of the search is charged"
 
 
 def selection_plan(
@@ -55,7 +58,8 @@ def selection_plan(
             [search_at(multiplier)], delta, accountant=accountant, relation=relation
         )
 
-    multiplier = calibrate_under("rdp", epsilon_function, epsilon)
+    guess = noise_unit(run_at(1.0), relation)
+    multiplier = calibrate_under("rdp", epsilon_function, epsilon, guess=guess)
     return Plan(((name, search_at(multiplier)),), epsilon, delta, relation, "rdp")
 
 
@@ -115,7 +119,9 @@ def select_best(run: Callable[[], tuple[float, Any]], plan: Plan, noise: Any) ->
     except BaseException as error:
         best = result = paid = None  # A traceback would reveal them.
         if released and isinstance(error, Exception):
-            raise restate_with_price(error, "All of the search is charged", plan) from error
+            raise restate_with_price(error, _CHARGED, plan) from error
+        if released:
+            note_price(error, _CHARGED, plan)
         raise
     finally:
         # Nothing was revealed if no run had begun to release.

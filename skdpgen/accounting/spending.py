@@ -6,43 +6,106 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .._muting import muted
-from ..exceptions import BudgetExceededError, PlanError, PublicError, SpentError, TableError
+from ..exceptions import (
+    INTERRUPTS,
+    BudgetExceededError,
+    EndOfFit,
+    PlanError,
+    PublicError,
+    SpentError,
+    TableError,
+)
 from .budget import is_search_run
 from .certificate import Certificate
 from .composition import compose
 from .plan import Plan
 from .rounding import show
 
+# Types of errors after a release that state what was refused.
+_DISTINCT = BudgetExceededError, PlanError, SpentError, TableError
 # Types of errors that callers distinguish; all others become a `SpentError`.
 _KINDS = BudgetExceededError, PlanError, TableError, TypeError, ValueError
 
 
-@contextlib.contextmanager
-def report_spent_on_error(certificate: Callable[[], Certificate]) -> Iterator[None]:
-    """Raise a `SpentError` with the cost so far for an error inside, if something was released.
+def keep_nothing() -> tuple[Any, str]:
+    """Return what `report_spent_on_error` takes for a fit whose released values are not kept."""
+    return None, "The released values are not kept: another fit is charged anew."
 
-    Such errors come from learning from releases, which contain nothing private. In a run of a
-    search the price is omitted, since only the search knows it.
+
+def say_how_to_go_on(estimator: object) -> str:
+    """Return what an error says of a `PublishedRelease` that is kept, for an unfitted estimator."""
+    return (
+        f"The release is kept: skdpgen.releases.from_release(error.release, {estimator!r}) learns "
+        "from it at no cost."
+    )
+
+
+@contextlib.contextmanager
+def report_spent_on_error(
+    certificate: Callable[[], Certificate | None],
+    keep: Callable[[], tuple[Any, str]] = keep_nothing,
+) -> Iterator[None]:
+    """State the cost so far in an error inside, if something was released, and what is kept.
+
+    An `Exception` becomes a `SpentError`; others, such as a `KeyboardInterrupt`, and those that
+    callers distinguish, keep their type and get a note. The error comes from learning from
+    releases, which contain nothing private. In a run of a search both are omitted, since only the
+    search knows the price, and nothing of a run is published.
 
     Parameters
     ----------
     certificate : callable
-        Returns the `Certificate` of the releases so far.
+        Returns the `Certificate` of the releases so far, if there are any.
+    keep : callable
+        Returns the `PublishedRelease`, or None, and a sentence that says how to go on.
     """
     try:
         yield
-    except (BudgetExceededError, PlanError, SpentError, TableError):
+    except EndOfFit:
         raise
-    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+    except BaseException as error:
+        if getattr(error, "certificate", None) is not None:
+            # A fit that is part of this one has stated its cost.
+            add_note(error, keep()[1])
+            raise
         spent = certificate()
         # Then the error is free, and stays as it is.
-        if not spent.events:
+        if spent is None or not spent.events:
             raise
-        price = (
-            f" Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, on: "
-            f"{', '.join(spent.releases)}."
-        )
-        raise SpentError(str(error) + price * (not is_search_run())) from error
+        kept: dict[str, Any] = {"certificate": None, "release": None}
+        text = ""
+        if not is_search_run():
+            release, advice = keep()
+            kept = {"certificate": spent, "release": release}
+            # Where rows could not be read, the error states the price of the whole plan.
+            has_price = isinstance(error, SpentError | TableError)
+            text = advice if has_price else f"{_describe(spent)} {advice}"
+        if isinstance(error, _DISTINCT) or not isinstance(error, Exception):
+            add_note(error, text)
+            vars(error).update(kept)
+            raise
+        said = str(error)
+        if not said or not isinstance(error, RuntimeError | ValueError):
+            said = f"{type(error).__name__}: {said}".removesuffix(": ")
+        if text and not said.endswith("."):
+            said += "."
+        restated = SpentError(f"{said} {text}".strip())
+        vars(restated).update(kept)
+        # contextlib takes a RuntimeError from StopIteration for one of its own, and drops it.
+        raise restated from (None if isinstance(error, StopIteration) else error)
+
+
+def _describe(spent: Certificate) -> str:
+    return (
+        f"Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, on: "
+        f"{', '.join(spent.releases)}."
+    )
+
+
+def add_note(error: BaseException, text: str) -> None:
+    # `add_note` of Python 3.11.
+    if text:
+        error.__notes__ = [*getattr(error, "__notes__", ()), text]
 
 
 def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any:
@@ -68,9 +131,9 @@ def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any
     try:
         with muted(RuntimeWarning):
             return read()
-    except PlanError:
+    except (PlanError, *INTERRUPTS):
         raise
-    except Exception as error:
+    except BaseException as error:
         if not isinstance(error, PublicError):
             error = SpentError(
                 f"Private rows could not be read ({type(error).__name__}). The message is "
@@ -86,6 +149,8 @@ def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any
 def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterator[None]:
     """Add to an error of one of several fits the total cost of the finished ones.
 
+    An error that is no `Exception`, such as a `KeyboardInterrupt`, gets a note.
+
     Parameters
     ----------
     certificates : list of Certificate
@@ -93,23 +158,38 @@ def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterat
     """
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         if not certificates:
             raise
         spent = compose(*certificates)
-        raise restate(
-            error,
-            f"{error} The {len(certificates)} fits that have finished spent "
-            f"ε = {show(spent.epsilon)} at δ = {show(spent.delta)} together, in addition.",
-        ) from error
+        price = (
+            f"The {len(certificates)} fits that have finished spent ε = {show(spent.epsilon)} at "
+            f"δ = {show(spent.delta)} together, in addition."
+        )
+        if not isinstance(error, Exception):
+            add_note(error, price)
+            raise
+        restated = restate(error, f"{error} {price}")
+        # The release of the last one stays within reach.
+        vars(restated).update(vars(error))
+        raise restated from error
 
 
 def restate_with_price(
     error: Exception, reason: str, plan: Plan, kinds: tuple = _KINDS
 ) -> Exception:
     """Return an error of the same type that states the price of a plan, except in a search run."""
-    price = f" {reason}: ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
+    price = " " + _price(reason, plan)
     return restate(error, str(error) + price * (not is_search_run()), kinds)
+
+
+def note_price(error: BaseException, reason: str, plan: Plan) -> None:
+    """Add the price of a plan to an error that is no `Exception`."""
+    add_note(error, _price(reason, plan))
+
+
+def _price(reason, plan):
+    return f"{reason}: ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
 
 
 def restate(error: Exception, message: str, kinds: tuple = _KINDS) -> Exception:

@@ -3,11 +3,11 @@
 
 from collections.abc import Iterable
 
-import attrs
 import numpy as np
-from dp_accounting import DpEvent, NonPrivateDpEvent
+from dp_accounting import DpEvent
 
 from .accountants import ledger_delta, ledger_epsilon
+from .events import scale_noise
 
 # Values of ε at which profiles are evaluated. Each gives two lines that bound the trade-off
 # function, so 33 of them suffice.
@@ -38,7 +38,7 @@ class TradeOff:
     def __init__(
         self, events: Iterable[DpEvent], relation: str, accountant: str = "pld", scale: float = 1.0
     ) -> None:
-        self._ledger = [scale_noise(event, scale) for event in events]
+        self._ledger = [scale_noise(event, lambda _: scale) for event in events]
         self._priced = {"relation": relation, "accountant": accountant}
         self._lines: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -61,12 +61,3 @@ class TradeOff:
         # The two families of lines, solved for x; the larger one binds.
         first = np.max((power - deltas) / factors)
         return max(0.0, first, np.max(1 - deltas - factors * (1 - power)))
-
-
-def scale_noise(event: DpEvent, scale: float) -> DpEvent:
-    """Return an event with its noise multiplied by `scale`; an event without noise is unchanged."""
-    if isinstance(event, NonPrivateDpEvent):
-        return event
-    if hasattr(event, "event"):
-        return attrs.evolve(event, event=scale_noise(event.event, scale))
-    return attrs.evolve(event, noise_multiplier=scale * event.noise_multiplier)

@@ -83,8 +83,9 @@ def verify(text: str | Certificate, public_key: str | bytes | None = None) -> fl
     """Recompute ε of a certificate from its events, and check its signature.
 
     This checks the arithmetic: the stated events, under the stated relation, cost the stated ε. It
-    cannot check that the events took place, or that the seed of a reproducible fit is secret. It
-    warns if δ is above 0.001, or above 1 over the number of records.
+    cannot check that the events took place, or that the seed of a reproducible fit is secret, of
+    which it warns. It warns if δ is above 0.001, or above 1 over a stated number of records or
+    persons, unless all releases are pure: then ε holds at δ = 0.
 
     Parameters
     ----------
@@ -105,8 +106,8 @@ def verify(text: str | Certificate, public_key: str | bytes | None = None) -> fl
         If `text` is signed or a key is given, and PyJWT or cryptography is not installed.
     ValueError
         If a member of the certificate is missing, unknown or out of its range; if the certificate
-        contradicts itself or lists no release; if it states another ε, μ or ρ than its events
-        cost; if it is not signed by that key.
+        contradicts itself, is one that no fit makes or lists no release; if it states another ε, μ
+        or ρ than its events cost; if it is not signed by that key.
     """
     text = text.to_json() if isinstance(text, Certificate) else text
     certificate = read_certificate(text, public_key)

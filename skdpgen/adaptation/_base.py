@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Base of domain adapters: source validation, networks, training and the fitted map."""
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -14,26 +13,29 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .._isolation import isolated
 from ..accounting.accountants import RELATIONS
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
-from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
-from ..checks import factory_of, in_range, one_of, positive, whole
+from ..checks import factory_of, in_range, one_of, positive, tried, whole
 from ..curator.containers import as_array
 from ..curator.inputs import check_order, check_rows, read_rows
 from ..curator.record_functions import clears_frames
+from ..exceptions import warn_caller
 from ..learners.adaptation import fit_adaptation
+from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
 from ..networks import ENCODERS, build_encoder
+from ..networks.generators import rehearsing
 from ..params import (
     PRIVACY_CHECKS,
     Checked,
     DocumentedEstimator,
     check_finite,
     choose_device,
+    fitting,
     parameters,
-    rollback_on_failure,
 )
 from ..registry import savable
 from ..serialization import Certified
@@ -218,18 +220,17 @@ class BaseAdapter(
             If the fit exceeds an open `PrivacyBudget`; nothing is released.
         """
         refuse_persons(self, persons)
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             return self._fit(X, y, X_target)
 
     def _fit(self, X, y, X_target):
         start = self._start(X, y)
         X_target = self._read_target(X_target)
         if X_target is None:
-            warnings.warn(
+            warn_caller(
                 "X_target is None: the representation is fitted to the source, and nothing is "
                 "adapted. Give X_target=..., for instance as a fit parameter of the pipeline.",
                 UserWarning,
-                stacklevel=3,
             )
             self.n_target_ = 0
             return self._fit_source(start)
@@ -270,11 +271,16 @@ class BaseAdapter(
         device = choose_device(self.device)
         # Means and deviations are those of the source, which is public.
         self._input = _Input(X, bounds, standardise=not getattr(self._factory, "unit_input", False))
-        encoder, head, self._n_features_out = build_encoder(
-            self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
-        )
-        source = self._input(X).to(device), torch.as_tensor(classes, device=device)
-        self._try_augment(source[0][:2])
+        rows = self._input(X)
+        source = rows.to(device), torch.as_tensor(classes, device=device)
+        batch = rows[torch.arange(self.batch_size) % len(X)].to(device)
+        with tried("network"):
+            encoder, head, self._n_features_out = build_encoder(
+                self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
+            )
+        if callable(self.network) or device.type != "cpu":
+            self._rehearse(encoder.to(device), batch)
+        self._try_augment(batch)
         return Start(X, bounds, encoder.train().to(device), head.train().to(device), source, noise)
 
     def _read_source(self, X, y):
@@ -311,16 +317,27 @@ class BaseAdapter(
         # A constant column gets a range as well, since features are divided by it.
         return lower, np.where(upper > lower, upper, lower + np.maximum(1, np.abs(lower)))
 
+    def _rehearse(self, encoder, rows):
+        """Raise an error if the network cannot be trained and used, by public rows."""
+        rehearse(encoder, rows, self._n_features_out)
+
     def _try_augment(self, rows):
         if self._augment is None:
             return
-        # Tried on two public rows, since an error after the release would waste its ε.
-        changed = self._augment(rows, torch.Generator().manual_seed(0))
-        if getattr(changed, "shape", None) != rows.shape:
+        # Tried on public rows, since an error after the release would waste its ε.
+        with rehearsing("augment"), torch.no_grad():
+            changed = self._augment(rows.clone(), torch.Generator().manual_seed(0))
+        is_tensor = isinstance(changed, torch.Tensor)
+        if not is_tensor or changed.shape != rows.shape or changed.dtype != rows.dtype:
+            found = type(changed).__name__
+            if is_tensor:
+                found = f"{changed.dtype} numbers of shape {tuple(changed.shape)}"
             raise ValueError(
-                f"augment must return a tensor of rows of shape {tuple(rows.shape)}; got "
-                f"{tuple(changed.shape) if hasattr(changed, 'shape') else type(changed).__name__}."
+                f"augment must return a tensor of {rows.dtype} numbers of shape "
+                f"{tuple(rows.shape)}, as it is given; got {found}."
             )
+        if not changed.isfinite().all():
+            raise ValueError("augment gives NaN or infinity for rows of the source.")
 
     @property
     def _factory(self):
@@ -366,10 +383,7 @@ class BaseAdapter(
 
     def _finish(self, start, certificate):
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
-        with report_spent_on_error(lambda: certificate):
-            # A diverged network is an error only after the release, whose cost the error then
-            # states.
-            check_finite(*self._encoder.parameters(), *self._head.parameters())
+        check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
         return self
 
@@ -394,6 +408,7 @@ class BaseAdapter(
         return self._apply(X, lambda: self._encoder)
 
     @clears_frames()
+    @isolated()
     def _apply(self, X, find_network):
         """Apply a network to rows of either domain, block by block."""
         check_is_fitted(self, "privacy_")

@@ -4,6 +4,7 @@
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, fields, replace
+from functools import partial
 from inspect import signature
 
 import numpy as np
@@ -19,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.previews import preview
-from ..accounting.rounding import plain_numbers
-from ..accounting.spending import report_spent_on_error
+from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
@@ -28,7 +28,7 @@ from ..checks import check_choice, in_range
 from ..curator.inputs import read_rows
 from ..encoders import PrivatePCA, split_encoder
 from ..generators import DPSWFlowSampler
-from ..params import parameters, rollback_on_failure
+from ..params import fitting, parameters
 from ..preprocessing import LowFrequencies
 from ..quality import advising_on_few_rows
 from ._augmentation import AUGMENTATIONS
@@ -106,14 +106,14 @@ class DPSWDDomainAdapter(BaseAdapter):
     sampler : generator, default=None
         Generator of synthetic target rows. It is cloned, and gets the adapter's `epsilon`, `delta`,
         `relation`, `accountant`, `random_state`, `device`, `verbose` and `strict`. Raises
-        ValueError if it sets its own `epsilon`, `delta`, `relation` or `random_state` to a
-        different value. Its `bounds`, `clip_norm`, `init` and `encoder`, where they are left at
-        their defaults, follow from the source: the adapter's bounds; the 0.9-quantile of the norms
-        of encoded source rows; source rows; and an encoder that depends on sizes: none for up to 64
-        columns, 64 private principal components of the target for 1000 target rows or more,
-        otherwise 32 components of the source, which cost nothing. For ``network="conv28"``, the
-        components of the target are restricted to the 14×14 lowest frequencies. None: a
-        `DPSWFlowSampler`.
+        ValueError if it sets its own `epsilon`, `delta` or `relation` to a different value, or a
+        `random_state` where the adapter has none. Its `bounds`, `clip_norm`, `init` and `encoder`,
+        where they are left at their defaults, follow from the source: the adapter's bounds; the
+        0.9-quantile of the norms of encoded source rows; source rows; and an encoder that depends
+        on sizes: none for up to 64 columns, 64 private principal components of the target for 1000
+        target rows or more, otherwise 32 components of the source, which cost nothing. For
+        ``network="conv28"``, the components of the target are restricted to the 14×14 lowest
+        frequencies. None: a `DPSWFlowSampler`.
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
     augment : "auto", None, "affine" or callable, default="auto"
@@ -227,7 +227,11 @@ class DPSWDDomainAdapter(BaseAdapter):
             return
         self.sampler._check_params()
         given = self.sampler.get_params(deep=False)
-        for name in given.keys() & set(_SET_BY_ADAPTER) - _list_defaults(self.sampler):
+        names = given.keys() & set(_SET_BY_ADAPTER) - _list_defaults(self.sampler)
+        if self.random_state is not None:
+            # Meta-estimators of scikit-learn give every nested estimator a seed of its own.
+            names -= {"random_state"}
+        for name in names:
             # A sampler that asks for something else would be overruled without a word.
             if not _is_same(given[name], own := getattr(self, name)):
                 raise ValueError(
@@ -289,7 +293,7 @@ class DPSWDDomainAdapter(BaseAdapter):
                 f"{type(sampler).__name__}."
             )
         check_is_fitted(sampler, "privacy_")
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             start = self._start(X, y)
             self.n_target_ = sampler.n_samples_
             return self._train_on_samples(start, sampler)
@@ -306,9 +310,19 @@ class DPSWDDomainAdapter(BaseAdapter):
         # Cross-validation cuts a target that happens to have as many rows as the source.
         is_cut = self.n_target_ == len(start.X)
         advice = "If cross-validation has cut X_target, give Whole(X_target)." if is_cut else ""
-        with advising_on_few_rows(advice):
-            sampler.fit(X_target)
-        return self._train_on_samples(start, sampler)
+        certificate = partial(getattr, sampler, "privacy_", None)
+        with report_spent_on_error(certificate, partial(self._keep, sampler)):
+            with advising_on_few_rows(advice):
+                sampler.fit(X_target)
+            return self._train_on_samples(start, sampler)
+
+    def _keep(self, sampler):
+        """Keep the sampler of a failed fit, if it has released; see `report_spent_on_error`."""
+        if not hasattr(sampler, "release_"):
+            return keep_nothing()
+        self.target_sampler_, published = sampler, sampler.release_.published
+        fitted = "adapter.target_sampler_" if hasattr(sampler, "privacy_") else "that sampler"
+        return published, f"adapter.fit_to_sampler(X, y, {fitted}) goes on at no cost."
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the unfitted sampler, with defaults that follow from the source."""
@@ -358,23 +372,22 @@ class DPSWDDomainAdapter(BaseAdapter):
         certificate = replace(
             sampler.privacy_, assumptions=(*ASSUMED, *sampler.privacy_.assumptions)
         )
-        with report_spent_on_error(lambda: certificate):
-            # Sampling is post-processing: as many rows as training can use are free.
-            synthetic = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
-            # Labels of a sampler that has them are not used: the adaptation is unsupervised.
-            if isinstance(synthetic, tuple):
-                synthetic, _ = synthetic
-            synthetic = read_rows(self, match_names(self, synthetic), reset=False)
-            target, projected = (self._project(part).to(rows) for part in (synthetic, start.X))
-            return self._train(
-                start,
-                certificate,
-                target,
-                masked=None if torch.allclose(projected, rows, atol=1e-5) else projected,
-                align_weight=self.align_weight,
-                class_align_weight=self.class_align_weight,
-                n_projections=self.n_projections,
-            )
+        # Sampling is post-processing: as many rows as training can use are free.
+        synthetic = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+        # Labels of a sampler that has them are not used: the adaptation is unsupervised.
+        if isinstance(synthetic, tuple):
+            synthetic, _ = synthetic
+        synthetic = read_rows(self, match_names(self, synthetic), reset=False)
+        target, projected = (self._project(part).to(rows) for part in (synthetic, start.X))
+        return self._train(
+            start,
+            certificate,
+            target,
+            masked=None if torch.allclose(projected, rows, atol=1e-5) else projected,
+            align_weight=self.align_weight,
+            class_align_weight=self.class_align_weight,
+            n_projections=self.n_projections,
+        )
 
     def _project(self, X):
         """Return inputs of the network, projected on the space of the sampler's release."""

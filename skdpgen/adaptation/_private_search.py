@@ -4,6 +4,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
@@ -16,14 +17,16 @@ from sklearn.utils.validation import _num_features, _num_samples, check_is_fitte
 
 from .._muting import muted
 from ..accounting.accountants import ledger_epsilon
+from ..accounting.budget import PublicRun
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
-from ..accounting.spending import report_spent_on_error
+from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.numbers import match_names
-from ..checks import check_number
+from ..checks import check_number, tried
+from ..generators import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
-from ..params import DocumentedEstimator, parameters, warn_of_delta
+from ..params import DocumentedEstimator, fitting, parameters, warn_of_delta
 from ..serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
@@ -179,6 +182,10 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             If the search exceeds an open `PrivacyBudget`; nothing is released.
         """
         refuse_persons(self, persons)
+        with fitting(self):
+            return self._fit(X, y, X_target)
+
+    def _fit(self, X, y, X_target):
         names = self._check_params()
         if X_target is None:
             raise ValueError(
@@ -186,6 +193,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             )
         # Errors about the source come before the first release.
         self.estimator.check_fit(X, y)
+        if self.scoring is not None:
+            self._try_scoring(X, y)
         # A stream that no candidate uses: the number of fits is drawn from it.
         noise = NoiseSource(self.estimator.random_state, stream=3)
         if {name.split("__")[0] for name in names} <= self.estimator.free_parameters:
@@ -217,10 +226,11 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         for model in candidates:
             # Raise for bad parameters before anything is spent.
             model.check_fit(X, y)
-        best = clone(self.estimator).fit(X, y, X_target=X_target)
-        sampler = best.target_sampler_
-        with report_spent_on_error(lambda: sampler.privacy_):
-            best_score = self._score(best, X, y)
+        best = clone(self.estimator)
+        certificate = partial(getattr, best, "privacy_", None)
+        with report_spent_on_error(certificate, partial(self._keep, best)):
+            best.fit(X, y, X_target=X_target)
+            sampler, best_score = best.target_sampler_, self._score(best, X, y)
             for model in candidates:
                 model.fit_to_sampler(X, y, sampler)
                 score = self._score(model, X, y)
@@ -229,10 +239,20 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                     best_score, best = score, model
         return best_score, best
 
+    def _keep(self, model):
+        """Keep the sampler of all candidates of a failed search; see `report_spent_on_error`."""
+        if not hasattr(model, "target_sampler_"):
+            return keep_nothing()
+        self.target_sampler_ = sampler = model.target_sampler_
+        text = ""
+        if hasattr(model, "privacy_"):
+            text = "search.estimator.fit_to_sampler(X, y, search.target_sampler_) costs nothing."
+        return sampler.release_.published, text
+
     def _search_releases(self, X, y, X_target, noise, names):
         """Return the best of a random number of fits with their own releases."""
         estimator, n_target = self.estimator, _num_samples(unwrap(X_target))
-        warn_of_delta(estimator.delta, n_target, stacklevel=3)
+        warn_of_delta(estimator.delta, n_target)
         delta = check_delta(estimator.delta)
         # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
         plan = selection_plan(
@@ -270,7 +290,13 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
             assumptions += (_ASSUMED_OF_ENCODERS,)
         certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
-        certificate = replace(certificate, sigma=best.sigma_, n_records=n_target)
+        certificate = replace(
+            certificate,
+            sigma=best.sigma_,
+            n_records=n_target,
+            digests=[(best.privacy_.digest,)],
+            engine=best.privacy_.engine,
+        )
         _certify(best, certificate.made_by(self))
         return best_score, best
 
@@ -280,6 +306,18 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         drawn = next(iter(ParameterSampler(self.param_distributions, 1, random_state=state)))
         # Copied, so that no fit sees the state that another one left in an object.
         return clone(self.estimator).set_params(**copy.deepcopy(drawn))
+
+    def _try_scoring(self, X, y):
+        """Raise an error if `scoring` fails for a model of one step, to the source as target."""
+        model = _shorten(self.estimator).set_params(random_state=0, verbose=0)
+        if hasattr(model, "sampler"):
+            model.set_params(sampler=_shorten(model.sampler or DPSWFlowSampler()))
+        with muted(), PublicRun():
+            model.fit(X, y, X_target=X)
+        # It may fit estimators in other threads: no lock of global generators is held.
+        with tried("scoring"), muted():
+            # Copied, so that an object that counts its calls does not count this one.
+            float(copy.deepcopy(self.scoring)(model, X, y))
 
     def _score(self, model, X, y):
         if self.scoring is not None:
@@ -363,10 +401,10 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_best_has("score"))
-    def score(self, X, y):
+    def score(self, X, y, sample_weight=None):
         """Return the accuracy of the best fit. On private rows it is not covered by ε."""
         check_is_fitted(self)
-        return self.best_estimator_.score(X, y)
+        return self.best_estimator_.score(X, y, sample_weight=sample_weight)
 
     @property
     def classes_(self):
@@ -385,6 +423,16 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         return get_tags(self.estimator)
 
 
+def _shorten(estimator):
+    """Return a clone of one step, if the estimator rather than its release determines steps."""
+    try:
+        short = clone(estimator).set_params(n_steps=1)
+        short._check_params()
+    except ValueError:
+        return clone(estimator)
+    return short
+
+
 def _set_shared(model, **params):
     """Set parameters of a model, and of its sampler if it has one."""
     known = model.get_params()
@@ -393,9 +441,18 @@ def _set_shared(model, **params):
 
 
 def _certify(model, certificate):
-    """Replace the certificate of a model and of its sampler."""
+    """Replace the certificate of a model, of its sampler, and of its published values."""
     for fitted in _fitted(model):
         fitted.privacy_ = certificate
+        published = getattr(getattr(fitted, "release_", None), "published", None)
+        if published is not None:
+            # Whoever gets the values of the best of several fits must know the price of all.
+            epsilon = max(published.plan.epsilon, certificate.epsilon)
+            fitted.release_.published = replace(
+                published,
+                plan=replace(published.plan, epsilon=epsilon),
+                certificate=replace(certificate, provenance=None),
+            )
 
 
 def _fitted(model):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Domain adaptation by releases of encoded target rows at each step."""
 
+import copy
+
 from dp_accounting import PoissonSampledDpEvent
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -10,10 +12,11 @@ from ..arrays.box import BoxFormat
 from ..checks import one_of, positive
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset
-from ..learners.adaptation import fit_to_released_rows
+from ..learners.adaptation import EncodedRecords, fit_to_released_rows
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build_encoder
+from ..networks.generators import rehearsing
 from ..params import parameters, warn_of_delta
 from ..planning import list_assumptions
 from ._base import ASSUMED, BaseAdapter
@@ -110,14 +113,7 @@ class DPSWDRowAdapter(BaseAdapter):
 
     def _adapt(self, start, X_target):
         # Warnings and errors come before the curator opens the rows.
-        warn_of_delta(self.delta, self.n_target_, stacklevel=4)
-        # One row would change the codes of all others: the sensitivity of their sum is then not
-        # bounded.
-        if any(isinstance(module, _BatchNorm) for module in start.encoder.modules()):
-            raise ValueError(
-                "network has batch normalisation, which mixes private rows; use GroupNorm or none, "
-                "or DPSWDDomainAdapter."
-            )
+        warn_of_delta(self.delta, self.n_target_)
         n_columns, n_target = self._n_features_out, self.n_target_
         self.n_iter_ = self._n_private_steps(n_target)
         plan = repeated_plan(
@@ -157,7 +153,27 @@ class DPSWDRowAdapter(BaseAdapter):
             )
             assumed = list_assumptions(format)
             certificate = curator.certificate((*ASSUMED, *assumed, ASSUMED_OF_DIRECTIONS))
-        return self._finish(start, certificate)
+            return self._finish(start, certificate)
+
+    def _rehearse(self, encoder, rows):
+        # One row would change the codes of all others: the sensitivity of their sum is then not
+        # bounded.
+        if any(isinstance(module, _BatchNorm) for module in encoder.modules()):
+            raise ValueError(
+                "network has batch normalisation, which mixes private rows; use GroupNorm or none, "
+                "or DPSWDDomainAdapter."
+            )
+        super()._rehearse(encoder, rows)
+        # Private rows are mapped one by one, in training mode.
+        records = EncodedRecords(copy.deepcopy(encoder).train(), lambda rows: rows, radius=1.0)
+        with rehearsing("network"):
+            encoded, pull = records(rows[:2])
+            if self.target_gradient == "none":
+                return
+            if not records.weights:
+                raise ValueError("network has no weights to train: set target_gradient='none'.")
+            if not pull(encoded).isfinite().all():
+                raise ValueError("network has a gradient of NaN or infinity at single rows.")
 
     def _find_sigma(self):
         return self.privacy_.find_sigma(

@@ -52,6 +52,9 @@ class BallFormat(ArrayFormat):
                 "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
                 "too, or classes=[...] if y holds labels."
             )
+        if self.kind is not None:
+            # Declared, as none are inferred.
+            self.kind.check_bounds(self.bounds, self.y_bounds)
         shape = self.image_shape
         if shape is not None and math.prod(shape) != self.n_features:
             raise ValueError(f"image_shape={shape} does not fit {self.n_features} features.")

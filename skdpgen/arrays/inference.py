@@ -23,6 +23,7 @@ from ..tables.inference.ranges import (
 )
 from ..tables.inference.windows import weigh_sizes
 from .box import BoxFormat
+from .units import warn_of_norms
 
 # More columns than this share one range: a range for each would cost too much.
 _MOST_RANGES = 50
@@ -102,7 +103,7 @@ class OpenBoxFormat(BoxFormat):
 
     def _name_ranges(self):
         """Return a name for each range that is to be found."""
-        columns = None if self.kind is None else self.kind.columns
+        columns = self.column_names[: self.n_features]
         if not self.opens_X:
             names = []
         elif self.encoder is not None:
@@ -110,8 +111,7 @@ class OpenBoxFormat(BoxFormat):
         elif self.n_features > _MOST_RANGES:
             names = ["the least of a row", "the greatest of a row"]
         else:
-            columns = range(self.n_features) if columns is None else columns
-            names = [f"column {name!r}" for name in columns]
+            names = columns
         return [*names, *["y"] * self.opens_y]
 
     def encode(self, X, y=None):
@@ -248,6 +248,7 @@ class OpenBoxFormat(BoxFormat):
 
     def _find_radius(self, noisy, n_records):
         counts, std = noisy.value, noisy.std
+        warn_of_norms(self, counts, std, n_records)
         lower, upper, is_clear = find_range(_SQUARES, counts, std)
         if not is_clear:
             warn_of_fit(
@@ -364,6 +365,9 @@ def make_box(
         opens_X=opens_X,
         opens_y=opens_y,
     )
+    if kind is not None:
+        declared = None if opens_X or bounds is None else format.bounds
+        kind.check_bounds(declared, None if opens_y else format.y_bounds)
     names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORMS,) * opens_radius
     if not names:
         return format._close(None)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Containers and dtypes of arrays, and samples in them."""
 
-import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,10 +34,10 @@ class ArrayKind:
 
     @classmethod
     def of(cls, dataset, *, has_classes: bool = False):
-        """Describe arrays by what is public of them.
+        """Describe arrays, whose classes are known, by what is public of them.
 
-        The categories of a categorical `y` are returned if classes are inferred from it. If
-        classes are declared, these are the categories.
+        The categories of a categorical `y` are its classes: others that its dtype lists may be
+        private. If classes were inferred, they have the order of an ordered dtype.
         """
         dtypes, label = tuple(dataset.dtypes), dataset.label
         target_dtype, categories = (
@@ -46,9 +45,11 @@ class ArrayKind:
         )
         if not isinstance(categories, pd.CategoricalDtype):
             categories = None
-        # Declared classes are the categories; those of the dtype may be private.
-        elif has_classes:
+        elif has_classes or not categories.ordered:
             categories = pd.CategoricalDtype(ordered=categories.ordered)
+        else:
+            is_class = categories.categories.isin(dataset.classes)
+            categories = pd.CategoricalDtype(categories.categories[is_class], ordered=True)
         if isinstance(target_dtype, pd.CategoricalDtype):
             target_dtype = categories
         is_sized = isinstance(target_dtype, np.dtype) and target_dtype.kind in "US"
@@ -64,8 +65,26 @@ class ArrayKind:
             y=label and label.container,
         )
 
-    def give(self, X, y, bounds=None, classes=None):
-        """Return X, and y if `fit` was given one, in the containers and dtypes of `fit`."""
+    def check_bounds(self, bounds, y_bounds=None):
+        """Raise a ValueError for declared bounds between which a dtype has no value."""
+        pairs = [("y_bounds", y_bounds, self.target_dtype)] * (y_bounds is not None)
+        if bounds is not None:
+            n_columns = max(map(np.size, (self.dtypes, *bounds)))
+            ends = zip(*(np.broadcast_to(end, n_columns) for end in bounds), strict=True)
+            dtypes = self.dtypes * (n_columns // len(self.dtypes))
+            pairs += [("bounds", *part) for part in zip(ends, dtypes, strict=True)]
+        for name, ends, dtype in pairs:
+            if not np.all(np.less_equal(*find_range(dtype, *ends))):
+                raise ValueError(
+                    f"{name} have no value of dtype {dtype} between them: declare them in the "
+                    "units of the data, or give the data another dtype."
+                )
+
+    def give(self, X, y, bounds=None, y_bounds=None, classes=None):
+        """Return X, and y if `fit` was given one, in the containers and dtypes of `fit`.
+
+        `y` holds numbers, or with `classes` their positions.
+        """
         lower, upper = (-np.inf, np.inf) if bounds is None else bounds
         if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
             X = cast_numbers(X, self.dtypes[0], lower, upper)
@@ -84,12 +103,19 @@ class ArrayKind:
             categories = pd.CategoricalDtype(classes, categories.ordered)
         if isinstance(dtype, pd.CategoricalDtype):
             dtype = categories
+        if classes is None:
+            levels, y = cast_numbers(y, dtype, *(y_bounds or (-np.inf, np.inf))), slice(None)
+        else:
+            levels = classes
+        # Classes are cast, rather than labels: the dtype of a draw must not depend on it.
         if self.y.library != "numpy":
-            y = cast(pd.Series(y, name=self.target_name), categories)
-            return X, self.y.give(cast(y, dtype))
-        with contextlib.suppress(TypeError, ValueError):
-            y = y.astype(dtype) if isinstance(dtype, np.dtype) else y
-        return X, y
+            levels = cast(pd.Series(levels, name=self.target_name), categories)
+            return X, self.y.give(cast(levels, dtype).iloc[y].reset_index(drop=True))
+        if isinstance(dtype, np.dtype):
+            levels = cast(pd.Series(levels), dtype).to_numpy()
+            # No Series holds NumPy's texts of any length.
+            levels = levels.astype(dtype) if dtype.kind == "T" else levels
+        return X, levels[y]
 
 
 def _find_numpy_dtype(dtype):
@@ -105,20 +131,39 @@ def _find_sample_dtype(dtype):
     return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else hide_values(dtype)
 
 
-def find_integer_range(dtype) -> tuple[float, float]:
-    """Return the least and the greatest float that an integer dtype of NumPy or pandas holds.
+def find_range(dtype, lower=-np.inf, upper=np.inf):
+    """Return the least and the greatest double within bounds that a dtype holds once rounded.
+
+    The first is larger if there is none.
+
+    Parameters
+    ----------
+    dtype : dtype
+        NumPy's, or one of pandas.
+    lower, upper : float or ndarray, default=-inf, inf
 
     Examples
     --------
-    >>> find_integer_range(np.dtype("int8")), find_integer_range(np.dtype("int64"))[1] < 2**63 - 1
-    ((-128.0, 127.0), True)
+    >>> [float(end) for end in find_range(np.dtype("int8"), 0.5)]
+    [1.0, 127.0]
+    >>> [float(end) for end in find_range(np.dtype("float16"), -1e6, 0.5)]
+    [-65504.0, 0.5]
     """
-    limits = np.iinfo(_find_numpy_dtype(dtype))
-    return float(limits.min), float(np.floor(np.nextafter(limits.max + 1.0, 0)))
+    numbers, first, last = _find_numpy_dtype(dtype), -np.inf, np.inf
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("decimal"):
+        held = dtype.pyarrow_dtype
+        last = np.nextafter(10.0 ** (held.precision - held.scale), 0) - 10.0**-held.scale
+        first = -last
+    elif isinstance(numbers, np.dtype) and numbers.kind == "f":
+        first, last = (float(end) for end in (np.finfo(numbers).min, np.finfo(numbers).max))
+    elif isinstance(numbers, np.dtype) and numbers.kind in "iu":
+        first, last = float(np.iinfo(numbers).min), np.nextafter(np.iinfo(numbers).max + 1.0, 0)
+        lower, upper, last = np.ceil(lower), np.floor(upper), np.floor(last)
+    return np.maximum(lower, first), np.minimum(upper, last)
 
 
 def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
-    """Return numbers in a dtype; integers are rounded, within their bounds and the dtype's range.
+    """Return numbers in a dtype; they are rounded, within their bounds and the dtype's range.
 
     Parameters
     ----------
@@ -129,14 +174,18 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
         Bounds, which broadcast to `values`.
     """
     numpy_dtype = _find_numpy_dtype(dtype)
+    if not isinstance(numpy_dtype, np.dtype) or numpy_dtype.kind not in "iufb":
+        return values
     if numpy_dtype.kind == "b":
         values = values >= 0.5
-    elif numpy_dtype.kind in "iu":
-        first, last = find_integer_range(numpy_dtype)
-        least, most = np.maximum(np.ceil(lower), first), np.minimum(np.floor(upper), last)
-        # Bounds may have no integer between them.
+    else:
+        values = np.rint(values) if numpy_dtype.kind in "iu" else values
+        (least, most), (first, last) = (
+            find_range(numpy_dtype, *ends) for ends in ((lower, upper), ())
+        )
+        # Inferred bounds may have no integer between them.
         fits = least <= most
-        values = np.rint(values).clip(np.where(fits, least, first), np.where(fits, most, last))
+        values = values.clip(np.where(fits, least, first), np.where(fits, most, last))
     values = values.astype(numpy_dtype, copy=False)
     return values if isinstance(dtype, np.dtype) else cast(pd.Series(values), dtype).array
 
@@ -172,6 +221,19 @@ class ArrayFormat(Format):
         object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
 
+    @property
+    def column_names(self):
+        """Names of the columns, and of y beside them, for messages."""
+        columns = None if self.kind is None else self.kind.columns
+        columns = range(self.n_features) if columns is None else columns
+        return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
+
+    @property
+    def column_bounds(self):
+        """Bounds of the columns, and of y beside them, two arrays."""
+        pairs = [self.bounds, *[self.y_bounds] * self.has_number]
+        return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
+
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)
 
@@ -196,10 +258,8 @@ class ArrayFormat(Format):
     def _sample(self, generate, positions, generator):
         parts = [self.decode(generate(part, generator)) for part in positions.split(SAMPLE_BLOCK)]
         X, numbers = zip(*parts, strict=True)
-        labels = None
-        if self.kind.y is not None:
-            labels = np.concatenate(numbers) if self.has_number else self.classes[positions.numpy()]
-        return self.kind.give(np.concatenate(X), labels, self.bounds, self.classes)
+        y = np.concatenate(numbers) if self.has_number else positions.numpy()
+        return self.kind.give(np.concatenate(X), y, self.bounds, self.y_bounds, self.classes)
 
 
 def _refuse_conditions(where):

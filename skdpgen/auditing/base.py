@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..accounting.events import SlicedGaussianDpEvent, pure_epsilon, split_sampling
+from ..accounting.events import (
+    SlicedGaussianDpEvent,
+    over_sensitivity,
+    pure_epsilon,
+    split_sampling,
+)
 from ..mechanisms.noise import NoiseSource
 from .runs import Canary, Run
 
@@ -32,8 +37,8 @@ class ReleaseAudit:
     name : str
         Name of the release.
     measure : {"mu", "epsilon"}
-        The bounded quantity. ``"mu"``: the parameter of a Gaussian mechanism, 1 over the noise
-        multiplier (its root mean square if the sensitivity is random). ``"epsilon"``: that of a
+        The bounded quantity. ``"mu"``: the parameter of a Gaussian mechanism, the sensitivity over
+        the noise (its root mean square if the sensitivity is random). ``"epsilon"``: that of a
         pure mechanism.
     claim : float
         The value on the certificate.
@@ -132,7 +137,7 @@ class MechanismAudit(ABC):
         return Run(self._mechanism, source, self._base, self._relation, noise, **pinned)
 
     def _report(self, bound: float, tests: dict, faults=(), **fields) -> ReleaseAudit:
-        claim, measure = _find_claim(self._base)
+        claim, measure = _find_claim(over_sensitivity(self._base, self._relation))
         return ReleaseAudit(
             name=self._mechanism.name,
             measure=measure,
@@ -152,7 +157,10 @@ class MechanismAudit(ABC):
 
 
 def _find_claim(base) -> tuple[float, str]:
-    """Return the claim of an event for one step with the record in the sample, and its measure."""
+    """Return the claim of an event for one step with the record in the sample, and its measure.
+
+    Its noise multiplier is over the sensitivity.
+    """
     if (epsilon := pure_epsilon(base)) is not None:
         return epsilon, "epsilon"
     mean_square = 1.0

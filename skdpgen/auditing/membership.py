@@ -8,13 +8,14 @@ from dp_accounting import NonPrivateDpEvent
 from sklearn.neighbors import KernelDensity, NearestNeighbors
 
 from ..accounting.events import ThresholdDpEvent, split_repetition, split_sampling
+from ..exceptions import EndOfFit
 from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sampled import SlicedRowsMechanism
 from .runs import Run, measure_given, select_record
 
 
-class AllReleased(Exception):
+class AllReleased(EndOfFit):
     """Raised with the certificate after the last release: post-processing adds no information."""
 
 

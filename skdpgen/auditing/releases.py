@@ -26,7 +26,7 @@ from ..accounting.events import (
 )
 from ..accounting.rounding import show
 from ..curator.curator import intercept_releases
-from ..exceptions import PrivacyLeakWarning
+from ..exceptions import EndOfFit, PrivacyLeakWarning
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION, MechanismAudit, ReleaseAudit
 from .gaussian import GaussianAudit
@@ -339,7 +339,7 @@ def make_rng(random_state) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-class _AllAudited(Exception):
+class _AllAudited(EndOfFit):
     """Raised once all releases were audited, in place of the last of them."""
 
 

@@ -3,14 +3,17 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..exceptions import PlanError, PublicTypeError, PublicValueError, warn_of_other_persons
+from ..exceptions import PlanError, PublicTypeError, PublicValueError
 from ..mechanisms.base import clip_rows
+from ..quality import warn_of_other_persons
 from .blocks import cut_blocks, slice_arrays
 from .cells import FrameCells
 from .inputs import encode_labels, parse_rows
@@ -27,6 +30,10 @@ _BLOCK = 256
 _CELLS_BLOCK = 2**11
 # Rows per block on an accelerator, where calls take longer than arithmetic.
 _ACCELERATOR_BLOCK = 2**11
+_OTHER_ROWS = (
+    "The chunks or partitions held another number of rows, or of persons, than before; whatever "
+    "gives them must give the same rows each time, as a fresh iterator where it is a function."
+)
 
 
 class RecordSource:
@@ -211,7 +218,11 @@ class RecordSource:
             "max_rows": self.max_rows,
             "key": self._key,
         }
-        return self._partitions.add_up(partial(_add_up_part, function, parameters))
+        total = self._partitions.add_up(partial(_add_up_part, function, parameters))
+        # An engine reads its sources anew for each sum.
+        if not total or total.n_units != self.n_units:
+            raise PublicValueError(_OTHER_ROWS)
+        return total.value
 
     def blocks(self, name: str, size: int = _BLOCK) -> Iterator[Block]:
         """Yield all records in blocks, with a progress bar when verbose.
@@ -268,10 +279,7 @@ class RecordSource:
             yield X, y, None if self._null is None else self._null[start:stop]
             start = stop
         if start != self._n_rows:
-            raise PublicValueError(
-                "The chunks held another number of rows than before; a function that gives them "
-                "must return a fresh iterator over the same rows at each call."
-            )
+            raise PublicValueError(_OTHER_ROWS)
 
     def _read_persons(self, size):
         reading = self._limit.start()
@@ -428,9 +436,20 @@ class RecordSource:
         return [X, None if y is None or self._classes is not None else y[: len(X)]]
 
 
+@dataclass
+class _Counted:
+    """A sum, and the number of records or persons in it."""
+
+    value: Any
+    n_units: int
+
+    def __add__(self, other):
+        return _Counted(self.value + other.value, self.n_units + other.n_units)
+
+
 def _add_up_part(function, parameters, rows, persons=None):
     """Return the sum over a partition, which holds all rows of the persons in it."""
     persons = None if persons is None else Persons(persons)
     part = RecordSource(rows, None, persons=persons, **parameters)
     part.open()
-    return function(part)
+    return _Counted(function(part), part.n_units)

@@ -11,10 +11,12 @@ any value that a reader could have made of it, and all forms of a cell become th
 import datetime
 import enum
 import math
+import numbers
 import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -22,11 +24,11 @@ import pandas as pd
 from .._muting import muted
 from ..registry import savable
 from .dtypes import is_date
-from .record_functions import call_quietly
+from .record_functions import call_quietly, drops_errors
 from .texts import BLANK_TEXTS, BOOLEANS, MISSING_TEXTS, TextStyle, read_iso_date
 
 # Cells that are read as texts.
-_WRITTEN = (str, enum.Enum, uuid.UUID, datetime.time, datetime.timedelta, np.timedelta64)
+_WRITTEN = (uuid.UUID, datetime.time, datetime.timedelta)
 # Texts that readers parse as numbers, with leading zeros or surrounding spaces.
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INFINITE = re.compile(r"\s*([+-]?)inf(inity)?\s*", re.ASCII | re.IGNORECASE)
@@ -37,8 +39,18 @@ _FIRST, _LAST = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 
 _FIRST_YEAR, _LAST_YEAR = np.datetime64("0001", "Y"), np.datetime64("9999", "Y")
 # Whole numbers that readers could have made of a year.
 _YEARS = (1000, 9999)
-# Stands for dates that cannot be read.
-UNREADABLE = object()
+# Types of cells whose methods are Python's; time zones of dates may be users' code.
+_PLAIN_TYPES = {str, int, float, bool, datetime.datetime, type(None)}
+
+
+class _Object:
+    """Stands for objects that no column type holds, whose methods nobody is to call."""
+
+    def __repr__(self):
+        return "OBJECT"
+
+
+OBJECT = _Object()
 
 
 class FrameCells:
@@ -146,6 +158,8 @@ def read_column(
 ) -> np.ndarray:
     """Return the canonical form of the cells of a column.
 
+    A cell that cannot be read is None, and one that no column type holds is `OBJECT`.
+
     Parameters
     ----------
     column : ndarray of object of shape (n,)
@@ -160,9 +174,9 @@ def read_column(
     """
     listed = column.tolist()
     types = set(map(type, listed))
-    if any(issubclass(cls, _WRITTEN) and cls is not str for cls in types):
-        # Attributes of enumerations are users' code.
-        listed = [call_quietly(_write, c) if isinstance(c, _WRITTEN) else c for c in listed]
+    if not types <= _PLAIN_TYPES:
+        with muted():
+            listed = [c if type(c) in _PLAIN_TYPES else _convert_quietly(c) for c in listed]
         column, types = np.fromiter(listed, dtype=object), set(map(type, listed))
     # The most frequent case: numbers in a column of numbers are canonical but for their type.
     if types <= {int, float} and style.expected in (None, "number") and style.date_format is None:
@@ -175,7 +189,7 @@ def read_column(
         if all(cell is None or cell.tzinfo is None for cell in listed):
             return column
     # Equal texts are parsed once: columns repeat few texts many times.
-    texts = {cell for cell in listed if isinstance(cell, str)}
+    texts = {cell for cell in listed if type(cell) is str}
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
     # Missing codes win over readings as text, unless they are declared as levels.
     of_texts |= dict.fromkeys(texts & missing)
@@ -187,22 +201,49 @@ def read_column(
     with muted():
         read = (
             known[c]
-            if isinstance(c, str) or (large and type(c) is int and c in large)
+            if type(c) is str or (large and type(c) is int and c in large)
             else _read_other(c, style)
             for c in listed
         )
         return np.fromiter(read, dtype=object)
 
 
-def _write(cell):
-    """Return the text of a cell, or its number."""
-    if isinstance(cell, enum.Enum):
-        is_value = isinstance(cell, int | float) or type(cell.value) is str
-        return cell.value if is_value else cell.name
-    if isinstance(cell, np.timedelta64):
+def _convert_quietly(cell):
+    with drops_errors():
+        return _convert(cell)
+    return None
+
+
+def _convert(cell):
+    """Return a cell as one of `_PLAIN_TYPES`, or `OBJECT`.
+
+    By its type alone, since all of its attributes may be users' code.
+    """
+    cls = type(cell)
+    if cls in _PLAIN_TYPES:
+        return cell
+    if issubclass(cls, enum.Enum):
+        is_value = issubclass(cls, int | float) or type(cell.value) is str
+        return _convert(cell.value if is_value else cell.name)
+    if issubclass(cls, str):
+        return str.__str__(cell)
+    if cell is pd.NA or cell is pd.NaT:
+        return None
+    if issubclass(cls, np.timedelta64):
         return None if np.isnat(cell) else str(cell.astype("m8[us]").item())
-    # Subclasses of texts may refuse to be hashed.
-    return str.__str__(cell) if isinstance(cell, str) else str(cell)
+    if issubclass(cls, _WRITTEN):
+        return str.__str__(str(cell))
+    if issubclass(cls, np.bool_):
+        return bool(cell)
+    if issubclass(cls, int | np.integer):
+        return int(cell)
+    if issubclass(cls, numbers.Real | Decimal):
+        return float(cell)
+    if issubclass(cls, datetime.date):
+        return _read_date(cell)
+    if issubclass(cls, np.datetime64):
+        return None if np.isnat(cell) else _as_python(cell).item()
+    return OBJECT
 
 
 def read_cell(cell, style: TextStyle):
@@ -266,31 +307,20 @@ def read_numbers(texts: Sequence[str]) -> np.ndarray:
 
 
 def _read_other(cell, style):
-    try:
-        value = _read_value(cell)
-    except Exception:
-        # Methods of dates and time zones may be users' code, whose errors quote rows: nobody is to
-        # call them again. Other cells whose conversion fails stay unchanged.
-        value = UNREADABLE if issubclass(type(cell), datetime.date) else None
-    return _expect(cell if value is None else value, style)
+    with drops_errors():
+        return _expect(_read_value(cell), style)
+    return None
 
 
 def _read_value(cell):
-    """Return the canonical form of a cell that is no text; None if it has no other form."""
-    if isinstance(cell, bool | np.bool_):
-        return bool(cell)
-    if isinstance(cell, int | np.integer) and not isinstance(cell, np.timedelta64):
+    """Return the canonical form of a cell of one of `_PLAIN_TYPES` that is no text."""
+    if type(cell) is int:
         # Readers make floats of whole numbers beside a missing cell.
-        if abs(int(cell)) >= _LARGEST_EXACT:
-            return float(read_numbers([str(int(cell))])[0])
-        return float(cell) + 0.0
-    if isinstance(cell, float | np.floating):
-        return float(cell) + 0.0
-    if isinstance(cell, datetime.date):
-        return None if cell is pd.NaT else _in_utc(_read_date(cell))
-    if isinstance(cell, np.datetime64) and not np.isnat(cell):
-        return _as_python(cell).item()
-    return None
+        is_large = abs(cell) >= _LARGEST_EXACT
+        return float(read_numbers([str(cell)])[0] if is_large else cell)
+    if type(cell) is float:
+        return cell + 0.0
+    return _in_utc(cell) if type(cell) is datetime.datetime else cell
 
 
 def _read_date(cell):

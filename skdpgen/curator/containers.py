@@ -15,13 +15,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import torch
-from pandas.api.extensions import ExtensionArray
+from pandas.api.extensions import ExtensionArray, ExtensionDtype
 from scipy import sparse
 
 from .._muting import muted
 from ..exceptions import TableError
 from ..registry import savable
-from .dtypes import find_pandas_dtype, read_column, read_frame
+from .dtypes import read_arrow, read_arrow_table, read_column, read_frame
 from .record_functions import call_quietly
 
 # The floating dtypes that NumPy shares with torch.
@@ -148,6 +148,14 @@ def adapt(data) -> Adapted:
         return Adapted(read_column(data), PANDAS, [data.dtype])
     if isinstance(data, ExtensionArray):
         return Adapted(read_column(pd.Series(data)).array, Container("array"), [data.dtype])
+    if isinstance(data, pd.Index) and isinstance(data.dtype, ExtensionDtype):
+        return Adapted(pd.Index(read_column(pd.Series(data))), NUMPY, [data.dtype])
+    if hasattr(data, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        # NumPy's dtype would follow from whether cells are missing.
+        cells = read_arrow(pa.array(data)).array
+        return Adapted(cells, NUMPY, [cells.dtype])
     array = _to_array(data)
     dtype = getattr(data if isinstance(data, np.ndarray) else array, "dtype", None)
     # It may state a text of its own for missing ones.
@@ -216,8 +224,10 @@ def _to_array(data):
         is_number = data.dtype.kind in ("f" if data.ndim == 1 else "iuf")
         # NumPy warns of numbers that are too large for the dtype.
         with muted(RuntimeWarning):
-            data = data.astype(np.float64 if is_number else object)
-        return data.filled(np.nan if is_number else None)
+            cells = data.data.astype(np.float64 if is_number else object)
+        # For None, `filled` would take "?".
+        cells[np.ma.getmaskarray(data)] = np.nan if is_number else None
+        return cells
     has_cells = hasattr(data, "__array__") or hasattr(data, "__array_interface__")
     if has_cells and not isinstance(data, np.ndarray | pd.Index):
         read = call_quietly(np.asarray, data)
@@ -328,7 +338,7 @@ def _adapt_table(table):
     if is_column:
         cells = pa.table({table.name: cells})
     dtypes = [pd.ArrowDtype(field.type) for field in cells.schema]
-    frame = call_quietly(_read_arrow, cells)
+    frame = call_quietly(read_arrow_table, cells)
     if frame is None:
         raise TableError("The cells of a column are not of the type that Arrow states.")
     data = frame.iloc[:, 0] if is_column else frame
@@ -345,7 +355,3 @@ def _collect(query):
             "collect it yourself to read it."
         )
     return made
-
-
-def _read_arrow(table):
-    return read_frame(table.to_pandas(types_mapper=find_pandas_dtype, ignore_metadata=True))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
 from ..accounting.plan import Plan
-from ..accounting.spending import read_at_full_price, report_spent_on_error
+from ..accounting.spending import keep_nothing, read_at_full_price, report_spent_on_error
 from ..exceptions import PlanError, TableError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
@@ -34,7 +35,15 @@ _intercepted: ContextVar[tuple[Callable, np.ndarray | None]] = ContextVar(
 
 @contextlib.contextmanager
 def open_curator(
-    dataset: Dataset, format, plan: Plan, noise, *, strict: bool, device="cpu", verbose: int = 0
+    dataset: Dataset,
+    format,
+    plan: Plan,
+    noise,
+    *,
+    strict: bool,
+    device="cpu",
+    verbose: int = 0,
+    keep: Callable[[], tuple[Any, str]] = keep_nothing,
 ) -> Iterator["Curator"]:
     """Hand a dataset over to a curator, which nobody else then holds.
 
@@ -52,6 +61,8 @@ def open_curator(
         As in `Curator`.
     strict : bool
         Whether to refuse bad records, rather than to count them as absent.
+    keep : callable
+        As in `report_spent_on_error`.
 
     Yields
     ------
@@ -76,7 +87,14 @@ def open_curator(
         device=device,
         verbose=verbose,
     )
-    with curator, report_spent_on_error(curator.certificate):
+
+    def keep_all():
+        # Once more, with the public draws since the last release.
+        if curator.released:
+            curator.on_release()
+        return keep()
+
+    with curator, report_spent_on_error(curator.certificate, keep_all):
         if not curator.is_charged:
             warn_of_search()
         curator.count_rows()
@@ -166,6 +184,8 @@ class Curator:
         Number of classes, 1 where there are none.
     released : list or None
         The values of all releases so far, in order; None if the plan repeats one.
+    on_release : callable
+        Called after each of these releases.
 
     Examples
     --------
@@ -201,6 +221,7 @@ class Curator:
     ):
         self.plan = plan
         self._engine = X.engine if isinstance(X, Partitions) else None
+        plan.check_place(self._engine)
         # Workers of an engine need no GPUs.
         self.device = device = device if self._engine is None else "cpu"
         self._noise = noise
@@ -210,6 +231,7 @@ class Curator:
         # Values that are released once each; those of many steps would fill the memory.
         is_kept = all(split_repetition(event)[1] == 1 for event in plan.events)
         self.released: list | None = [] if is_kept else None
+        self.on_release: Callable[[], None] = lambda: None
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         has_persons |= isinstance(X, HistoryCells)
         # A plan for records would bound one row of a person, and the noise would be too small.
@@ -292,6 +314,7 @@ class Curator:
         self._digest.add(released)
         if self.released is not None:
             self.released.append(released)
+            self.on_release()
         return released
 
     def _read(self, read):
@@ -358,7 +381,7 @@ class Curator:
         self._source = None
         # The charge for planned releases that were not made is given back.
         spent = self.plan.events if self._has_failed else [entry.total for entry in self._ledger]
-        self._reservation.settle(spent)
+        self._reservation.settle(spent, self._find_digest())
 
     def certificate(self, assumptions: Sequence[str] = ()) -> Certificate:
         """Return the certificate of the releases so far.
@@ -375,8 +398,14 @@ class Curator:
             reproducible=self._noise.reproducible,
             n_records=self.n_records,
         )
-        digest = str(self._digest) if releases else None
-        return replace(certificate, digest=digest, engine=self._engine)
+        digest = self._find_digest()
+        digests = () if digest is None else ((digest,),) * len(releases)
+        return replace(certificate, digests=digests, engine=self._engine)
+
+    def _find_digest(self):
+        """Return the digest of all releases, or None if there is none or one was interrupted."""
+        n_released = sum(entry.count for entry in self._ledger)
+        return str(self._digest) if self._digest.n_added == n_released > 0 else None
 
 
 @dataclass
@@ -397,15 +426,25 @@ class Digest:
 
     def __init__(self):
         self._hash = hashlib.blake2b(digest_size=32)
+        self.n_added = 0
 
     def add(self, released) -> None:
         """Add a release."""
         for part in _iter_bytes(released):
             # With its length, so that the border between two parts is hashed, too.
             self._hash.update(len(part).to_bytes(8, "big") + part)
+        self.n_added += 1
 
     def __str__(self):
         return self._hash.hexdigest()
+
+
+def find_digest(values) -> str:
+    """Return the digest of released values in their order."""
+    digest = Digest()
+    for value in values:
+        digest.add(value)
+    return str(digest)
 
 
 def _iter_bytes(value):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dtypes of private columns: those of Arrow as pandas, their refusals, and samples in them."""
 
+import operator
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -11,7 +12,7 @@ from pandas.api.extensions import ExtensionDtype
 from pandas.api.types import is_string_dtype
 
 from ..exceptions import TableError
-from .record_functions import call_quietly
+from .record_functions import call_quietly, drops_errors
 
 # Arrow's types that have a nullable dtype of pandas.
 _INTEGER, _FLOATS = re.compile(r"(u?)int(\d+)"), ("halffloat", "float", "double")
@@ -30,55 +31,100 @@ _CONVERSIONS = {
 
 def read_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with columns as `read_column` reads them."""
-    read = {
-        i: read_column(frame.iloc[:, i])
-        for i, dtype in enumerate(frame.dtypes)
-        if isinstance(dtype, pd.ArrowDtype | pd.SparseDtype) or _find_plain(dtype) is not None
-    }
-    if not read:
-        return frame
     # By position, since names of columns may repeat.
-    columns = [read.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
-    made = pd.concat(columns, axis=1)
-    made.columns = frame.columns
+    columns = [frame.iloc[:, i] for i in range(frame.shape[1])]
+    read = list(map(read_column, columns))
+    if all(map(operator.is_, read, columns)):
+        return frame
+    # Labels of an index may be texts that cannot be read, and are not to be compared.
+    rows = pd.RangeIndex(len(frame))
+    made = pd.concat([column.set_axis(rows) for column in read], axis=1)
+    made.index, made.columns = frame.index, frame.columns
     return made
 
 
 def read_column(column: pd.Series) -> pd.Series:
     """Return a column in a dtype of pandas or NumPy that says what its cells are.
 
-    Each cell is read on its own. Sparse columns become dense, as do categories of booleans and
-    dates, which have column types of their own, and dictionaries of Arrow with other cells than
-    texts and numbers. Dates of Arrow, and what no column type holds, keep their dtypes.
+    Each cell is read on its own; texts that are not UTF-8, which Arrow holds, become missing.
+    Sparse columns become dense, as do categories of booleans and dates, which have column types of
+    their own, and dictionaries of Arrow with other cells than texts and numbers. Dates of Arrow,
+    and what no column type holds, keep their dtypes.
     """
-    if (decoded := _decode(column.dtype)) is not column.dtype:
-        column = column.astype(decoded)
-    if isinstance(column.dtype, pd.SparseDtype):
+    dtype = column.dtype
+    if isinstance(dtype, pd.SparseDtype):
         return column.sparse.to_dense()
-    plain = _find_plain(column.dtype)
+    plain = _find_plain(dtype)
     if plain is not None:
-        return column.astype(plain)
-    if not isinstance(column.dtype, pd.ArrowDtype):
+        return read_column(column.astype(plain))
+    if isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow":
+        import pyarrow as pa
+
+        held = pa.array(column)
+        readable = _drop_unreadable(held)
+        if readable is held:
+            return column
+        cells = pd.array(readable.to_pylist(), dtype=dtype)
+    elif isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        # Arrow infers no type from an empty column, so it is stated.
+        arrow_type = dtype.pyarrow_dtype
+        read = pa.chunked_array([], arrow_type) if not len(column) else pa.array(column)
+        if isinstance(find_pandas_dtype(arrow_type), pd.ArrowDtype):
+            return column
+        cells = read_arrow(read).array
+    else:
         return column
-    arrow_type = column.dtype.pyarrow_dtype
-    if str(arrow_type).startswith("decimal"):
-        cells = [np.nan if pd.isna(cell) else float(cell) for cell in column]
-        return pd.Series(cells, column.index, np.float64, column.name)
-    if isinstance(find_pandas_dtype(arrow_type), pd.ArrowDtype):
-        return column
+    return pd.Series(cells, column.index, name=column.name)
+
+
+def read_arrow_table(table) -> pd.DataFrame:
+    """Return a table or batch of Arrow as a frame, with columns as `read_column` reads them."""
+    columns = enumerate(map(read_arrow, table.columns))
+    frame = pd.DataFrame(dict(columns), pd.RangeIndex(table.num_rows), copy=False)
+    return frame.set_axis(table.schema.names, axis=1)
+
+
+def read_arrow(cells) -> pd.Series:
+    """Return cells of Arrow in the dtype that their type has in pandas.
+
+    A dictionary's order and entries follow from other cells: unless it is declared to be ordered,
+    categories are those that occur, sorted.
+    """
     import pyarrow as pa
 
-    # Arrow infers no type from an empty column, so it is stated.
-    read = pa.chunked_array([], arrow_type) if not len(column) else pa.array(column)
-    return read.to_pandas(types_mapper=find_pandas_dtype).set_axis(column.index).rename(column.name)
+    arrow_type = cells.type
+    if pa.types.is_dictionary(arrow_type):
+        chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
+        held = arrow_type.value_type
+        decoded = [chunk.dictionary_decode() for chunk in chunks]
+        read = read_arrow(pa.chunked_array(decoded, held))
+        if not (str(held) in (*_TEXTS, *_FLOATS[1:]) or _INTEGER.fullmatch(str(held))):
+            return read
+        dtype = pd.CategoricalDtype()
+        if arrow_type.ordered:
+            listed = read_arrow(pa.chunked_array([chunk.dictionary for chunk in chunks], held))
+            dtype = pd.CategoricalDtype(listed.dropna().unique(), ordered=True)
+        return read.astype(dtype)
+    if pa.types.is_decimal(arrow_type):
+        numbers = [np.nan if cell is None else float(cell) for cell in cells.to_pylist()]
+        return pd.Series(numbers, dtype=np.float64)
+    if str(arrow_type) in _TEXTS:
+        cells = _drop_unreadable(cells)
+    return cells.to_pandas(types_mapper=find_pandas_dtype)
 
 
-def _decode(dtype):
-    """Return the dtype of the cells of a dictionary of Arrow that pandas has no categories for."""
-    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
-        if isinstance(find_pandas_dtype(dtype.pyarrow_dtype), pd.ArrowDtype):
-            return pd.ArrowDtype(dtype.pyarrow_dtype.value_type)
-    return dtype
+def _drop_unreadable(texts):
+    """Return texts of Arrow in which those that are not UTF-8 are missing, each decided alone."""
+    import pyarrow as pa
+
+    with drops_errors():
+        texts.validate(full=True)
+        return texts
+    held = texts.cast(getattr(pa, str(texts.type).replace("string", "binary"))()).to_pylist()
+    read = [None if text is None else call_quietly(text.decode) for text in held]
+    return pa.array(read, texts.type)
 
 
 def _find_plain(dtype):
@@ -127,11 +173,7 @@ def find_pandas_dtype(arrow_type):
         return pd.StringDtype()
     if match := _INTEGER.fullmatch(name):
         return pd.api.types.pandas_dtype(f"{match[1].upper()}Int{match[2]}")
-    is_plain = name in _FLOATS
-    if name.startswith("dictionary"):
-        held = str(arrow_type.value_type)
-        is_plain = held in (*_TEXTS, *_FLOATS) or _INTEGER.fullmatch(held)
-    if is_plain or name.startswith("timestamp"):
+    if name in _FLOATS or name.startswith(("timestamp", "dictionary", "decimal")):
         return None
     return pd.ArrowDtype(arrow_type)
 
@@ -166,7 +208,9 @@ def check_dtype(dtype, what: str, column: str) -> None:
     TableError
         It says how to convert the column.
     """
-    held = dtype = _decode(dtype)
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
+        dtype = pd.ArrowDtype(dtype.pyarrow_dtype.value_type)
+    held = dtype
     if isinstance(dtype, pd.CategoricalDtype):
         held, column = getattr(dtype.categories, "dtype", None), f"{column}.cat"
     code = getattr(held, "kind", "O")
@@ -215,7 +259,10 @@ def cast(column: pd.Series, dtype) -> pd.Series:
 
 
 def _to_pandas(column, dtype):
-    return column.astype(dtype)
+    made = column.astype(dtype)
+    if column.dtype.kind in "iuf" and made.dtype.kind in "iub" and (made != column).any():
+        raise ValueError  # NumPy wraps numbers beyond its range around
+    return made
 
 
 def _to_arrow(column, dtype):

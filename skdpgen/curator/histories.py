@@ -15,7 +15,7 @@ import pandas as pd
 
 from .._muting import muted
 from ..accounting.plan import Plan
-from ..exceptions import warn_of_other_persons
+from ..quality import warn_of_other_persons
 from .cells import CellReader, FrameCells, read_column
 from .dataset import Dataset
 from .partitions import PartitionedTable, Partitions

@@ -5,8 +5,6 @@ These are public. Whether a cell is valid is private: the curator finds that out
 reserved the plan, for each record on its own. No message quotes a value.
 """
 
-import contextlib
-import warnings
 from collections.abc import Iterable
 from numbers import Complex, Real
 
@@ -18,11 +16,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._muting import muted, raised
-from ..exceptions import FitQualityWarning, PrivacyLeakWarning, PublicTypeError, PublicValueError
+from ..exceptions import (
+    INTERRUPTS,
+    FitQualityWarning,
+    PrivacyLeakWarning,
+    PublicTypeError,
+    PublicValueError,
+    warn_caller,
+)
 from .containers import adapt_column, as_array, as_objects
 from .dtypes import check_dtype
 from .names import encode_levels, find_ambiguous
-from .record_functions import call_quietly
+from .record_functions import call_quietly, drops_errors
 from .texts import is_writable
 
 # Inferred classes are published. Integers with more values than this are rather numbers.
@@ -56,8 +61,11 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
     """
     X = as_array(X)
     # A list of lists is read cell by cell, like an array of objects.
-    if isinstance(X, list | tuple):
+    if isinstance(X, list | tuple) or (_is_of_objects(X) and X.ndim == 1):
         X = _list_to_objects(X)
+    # Only where all cells are rows is it a shape; a single cell that is a list is no number.
+    if _is_of_objects(X) and X.ndim == 2 and all(map(_is_nested, X.flat)):
+        raise ValueError(_describe_shape("rows of several dimensions"))
     are_numbers = sparse.issparse(X) or _check_dtypes(X)
     dtypes = [np.float64, np.float32] if are_numbers else object
     # NumPy warns of numbers that are too large for the dtype.
@@ -69,12 +77,28 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
 
 def _list_to_objects(rows):
     """Return a list of rows as an array of objects: NumPy would choose a dtype by the cells."""
-    rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else r for r in rows]
+    rows = [list(np.asarray(r) if hasattr(r, "ndim") else r) if _is_nested(r) else r for r in rows]
     widths = {len(r) if isinstance(r, list) else None for r in rows}
     if len(widths) != 1 or None in widths:
         # Left to the check of shapes, which refuses it without quoting a cell.
         return as_objects(rows)
     return np.stack([as_objects(row) for row in rows])
+
+
+def _is_of_objects(X):
+    return isinstance(X, np.ndarray) and X.dtype == object and X.size > 0
+
+
+def _is_nested(cell):
+    return isinstance(cell, list | tuple) or getattr(cell, "ndim", 0) > 0
+
+
+def _describe_shape(found, ndim=3):
+    if ndim > 2:
+        advice = "np.reshape(X, (len(X), -1)) makes one row of each image or series."
+    else:
+        advice = "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
+    return f"Expected 2D array, got {found} instead. Reshape your data: {advice}"
 
 
 def _check_dtypes(X):
@@ -92,10 +116,7 @@ def _check_dtypes(X):
             "numbers."
         )
     if ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got an array with {ndim} dimensions instead. Reshape your data: "
-            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
-        )
+        raise ValueError(_describe_shape(f"an array with {ndim} dimensions", ndim))
     dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
     # Names are public, so this message may say more than those on cells.
     if dtypes and len(set(X.columns)) < len(dtypes):
@@ -151,7 +172,9 @@ def _parse_cell(cell):
         return np.nan
     except ValueError:
         error = PublicValueError
-    except Exception:
+    except INTERRUPTS:
+        raise
+    except BaseException:
         pass
     # Raised here, so that it carries no other error, which may quote the cell.
     raise error(
@@ -238,25 +261,22 @@ def check_labels(
     # Categories may be floats: the categorical dtype declares them as labels.
     if y.dtype.kind == "f" and not is_categorical:
         if is_untyped and not are_numbers:
-            warnings.warn(
+            warn_caller(
                 "y is a list, and is taken for numbers by its cells: that it holds no classes is "
                 "treated as public. Pass y_bounds=(lower, upper), or classes=[...], or an array.",
                 PrivacyLeakWarning,
-                stacklevel=5,
             )
         elif not are_numbers:
-            warnings.warn(
+            warn_caller(
                 "y holds floats and is taken for numbers. If it holds labels, pass classes=[...]; "
                 "if numbers, y_bounds=(lower, upper).",
                 FitQualityWarning,
-                stacklevel=5,
             )
         return y.astype(np.float64), None, False
-    warnings.warn(
+    warn_caller(
         "The classes were inferred from y and are treated as public: ε does not cover which "
         "labels occur. Pass classes=[...] to declare them.",
         PrivacyLeakWarning,
-        stacklevel=5,
     )
     return y, _infer_classes(y), True
 
@@ -313,10 +333,10 @@ def check_order(X, other, name: str, whose: str = "another row's") -> None:
     index, order = getattr(X, "index", None), getattr(other, "index", None)
     if not (isinstance(index, pd.Index) and isinstance(order, pd.Index)):
         return
-    if len(index) != len(order) or index.equals(order):
-        # A plain difference of length is reported by the check of lengths.
+    # A plain difference of length is reported by the check of lengths. Some indexes cannot be
+    # compared.
+    if len(index) != len(order) or call_quietly(index.equals, order):
         return
-    # Some indexes cannot be compared.
     difference = call_quietly(index.symmetric_difference, order, None, False)
     if difference is not None and not len(difference):
         raise ValueError(
@@ -326,8 +346,14 @@ def check_order(X, other, name: str, whose: str = "another row's") -> None:
 
 
 def _infer_classes(y):
+    # The labels that occur are taken for public, and so are their types.
+    if y.dtype == object and not all(map(pd.api.types.is_scalar, y)):
+        raise ValueError(
+            "y holds labels that are no scalars, such as lists, tuples, sets or members of an "
+            "enumeration. Give one text or number for each row, as y=[str(label) for label in y]."
+        )
     classes = None
-    with contextlib.suppress(Exception):
+    with drops_errors():
         classes = np.unique(y[~pd.isna(y)])
         # Objects are converted to the plain dtype that their labels share, as users would write
         # them.

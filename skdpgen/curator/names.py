@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Names of canonical cells as categories, counts of these, and positions among declared levels."""
 
-import contextlib
 import datetime
 import functools
 import math
@@ -15,7 +14,7 @@ import pandas as pd
 
 from .._muting import muted
 from .cells import read_cell
-from .record_functions import call_quietly
+from .record_functions import call_quietly, drops_errors
 from .texts import PLAIN
 
 # Most digits of the numbers that people write; of floats of 32 bits, fewer than they hold.
@@ -139,7 +138,7 @@ def encode_levels(cells: np.ndarray, levels: tuple) -> np.ndarray:
 def _encode_level(cell, levels):
     exact, named = _index_levels(levels)
     # Cells whose comparison or conversion fails have no level.
-    with contextlib.suppress(Exception):
+    with drops_errors():
         if cell in exact:
             return exact[cell]
         return named.get(_find_key(cell, levels), -1)

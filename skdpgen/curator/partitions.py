@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
-from ..exceptions import PublicRuntimeError
+from ..exceptions import INTERRUPTS, PublicRuntimeError
 from ..forking import in_forked_children
 from .persons import UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
@@ -67,7 +67,9 @@ class Partitions(ABC):
         # Workers give None for a failed partition, so both ways to fail end in one message.
         try:
             sums = self._sum_parts(function)
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             failure = type(error).__name__
         if sums is None:
             raise PublicRuntimeError(

@@ -8,6 +8,7 @@ and how many rows have none.
 import copy
 import datetime
 import numbers
+import operator
 import re
 from collections.abc import Iterable
 from decimal import Decimal
@@ -329,12 +330,13 @@ def _is_identifier(name):
     if type(name) in (str, int, float, bool):
         return True
     copied = call_quietly(copy.copy, name)
-    return bool(call_quietly(lambda: copied == name and hash(copied) == hash(name)))
+    return call_quietly(lambda: bool(copied == name) and hash(copied) == hash(name)) is True
 
 
 def _write_name(name):
     """Return the canonical form of an identifier, "7" for 7.0, "7" and "007"; None if invalid."""
-    if isinstance(name, str):
+    # By the type alone: all attributes may be users' code.
+    if issubclass(type(name), str):
         # A byte order mark begins the first cell of some files.
         text = str.strip(name).lstrip("\ufeff")
         if text in MISSING_TEXTS:
@@ -384,7 +386,7 @@ def _write_other(name):
         fraction = call_quietly(Fraction, name)
         return None if name != name else str(name if fraction is None else fraction)
     date = read_cell(name, PLAIN)
-    return name_cell(date) if isinstance(date, datetime.datetime) else str(name)
+    return name_cell(date) if isinstance(date, datetime.datetime) else str.__str__(str(name))
 
 
 def hash_persons(persons) -> list[int | None]:
@@ -410,16 +412,17 @@ def hash_name(name: str) -> int:
 
 def _write_rows(X, y):
     """Serialize rows with their labels, each on its own: equal rows become equal bytes."""
-    if X.dtype == object:
-        cells = X.tolist()
-        rows = call_quietly(lambda: list(map(_write_cells, cells)))
-        # One row that fails must not change how others are written.
-        rows = [call_quietly(_write_cells, row) or b"" for row in cells] if rows is None else rows
-    else:
-        rows = [row.tobytes() for row in X]
+    is_plain = X.dtype != object
+    rows = [row.tobytes() for row in X] if is_plain else _write_each(X.tolist())
     if y is not None:
-        rows = [row + _write_cells([label]) for row, label in zip(rows, y.tolist(), strict=True)]
+        rows = list(map(operator.add, rows, _write_each([[label] for label in y.tolist()])))
     return rows
+
+
+def _write_each(rows):
+    written = call_quietly(lambda: list(map(_write_cells, rows)))
+    # One row that fails must not change how others are written.
+    return [call_quietly(_write_cells, row) or b"" for row in rows] if written is None else written
 
 
 def _write_cells(cells):

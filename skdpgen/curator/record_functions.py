@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from .._muting import muted
-from ..exceptions import PublicValueError
+from ..exceptions import INTERRUPTS, PublicValueError
 
 
 @contextlib.contextmanager
@@ -43,18 +43,26 @@ def _clear_frames(error, handled):
         error = error.__cause__ or error.__context__
 
 
+class drops_errors:
+    """Drop what is raised inside, unless it ends the program.
+
+    An error of a cell's own code would be a statement about a record.
+    """
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, frames):
+        return kind is not None and not issubclass(kind, INTERRUPTS)
+
+
 def call_quietly(function: Callable, *args):
     """Apply a public function to private values; None if it fails.
 
     Its errors and warnings are dropped.
     """
-    with muted():
-        try:
-            # Any error: what a function raises for one record would be a statement about that
-            # record.
-            return function(*args)
-        except Exception:
-            return None
+    with muted(), drops_errors():
+        return function(*args)
 
 
 class _PublicFunction:

@@ -14,7 +14,7 @@ from itertools import chain, filterfalse
 import pandas as pd
 
 from .._muting import muted
-from ..exceptions import TableError
+from ..exceptions import INTERRUPTS, TableError
 from .containers import PANDAS, adapt, adapt_records, take_names
 from .persons import Persons
 from .record_functions import call_quietly
@@ -75,7 +75,7 @@ class TableInParts(ABC):
 
 
 def iter_quietly(
-    make: Callable[[], Iterable], harmless: tuple, describe: Callable[[Exception], str]
+    make: Callable[[], Iterable], harmless: tuple, describe: Callable[..., str]
 ) -> Iterator:
     """Yield the items of ``make()``, whose errors and warnings may quote private cells.
 
@@ -103,9 +103,9 @@ def iter_quietly(
                     item = next(items)
             except StopIteration:
                 return
-            except harmless:
+            except (*harmless, *INTERRUPTS):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 message = describe(error)
             else:
                 yield item

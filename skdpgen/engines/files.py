@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..curator.cells import read_column
-from ..curator.dtypes import find_pandas_dtype, read_frame
+from ..curator.dtypes import read_arrow_table
 from ..curator.names import name_cell
 from ..curator.partitions import PartitionedTable
 from ..curator.tables import iter_quietly
@@ -199,7 +199,7 @@ class TableFile:
         return chunk
 
     def _read_dtypes(self):
-        return dict(read_frame(_read_arrow(self._read_schema().empty_table())).dtypes)
+        return dict(_read_arrow(self._read_schema().empty_table()).dtypes)
 
     def _read_schema(self):
         from pyarrow.parquet import read_schema
@@ -357,8 +357,7 @@ def _name_cells(column):
 
 def _read_arrow(data):
     """Return the columns of Arrow's data; an index of pandas is one if it has a name."""
-    # The metadata of pandas would make an index of it, whose cells would be lost.
-    frame = data.to_pandas(types_mapper=find_pandas_dtype, ignore_metadata=True)
+    frame = read_arrow_table(data)
     return frame.drop(columns=list(filter(_UNNAMED_INDEX.fullmatch, frame)))
 
 

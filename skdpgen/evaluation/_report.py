@@ -3,7 +3,6 @@
 
 import json
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from .._isolation import isolated
 from .._version import __version__
 from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
-from ..exceptions import PrivacyLeakWarning
+from ..exceptions import PrivacyLeakWarning, warn_caller
 from ..tables.report import read_report
 from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
@@ -92,6 +92,7 @@ class Report:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
+@isolated()
 def report(
     synthetic,
     reference=None,
@@ -193,11 +194,10 @@ def report(
             )
         if reference is not None:
             raise ValueError("Give either reference, with public rows, or private, not both.")
-        warnings.warn(
+        warn_caller(
             "The report is computed from private rows. The certificate does not cover it: keep it "
             "as secret as the rows.",
             PrivacyLeakWarning,
-            stacklevel=2,
         )
     # From here on, private rows are treated as a reference; the results say which it was.
     compared = reference if private is None else private

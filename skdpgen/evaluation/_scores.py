@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
 
+from .._isolation import isolated
 from .._muting import muted
 from ..curator.inputs import check_order
 from ..learners.training import Descent
@@ -30,6 +31,7 @@ _MAX_LOGISTIC_ROWS = 10_000
 _N_EPOCHS, _BATCH_SIZE = 6, 64
 
 
+@isolated()
 def train_on_synthetic_score(
     X_syn,
     y_syn,
@@ -137,6 +139,7 @@ def train_on_synthetic_score(
     return _roc_auc(y_test, test_classes, probabilities, classes)
 
 
+@isolated()
 def frechet_distance(X, Y) -> float:
     """Return the squared 2-Wasserstein distance of Gaussians with the moments of two samples.
 
@@ -286,16 +289,14 @@ def _cnn(X, codes, X_test, seed: int) -> np.ndarray:
         torch.as_tensor(rows, dtype=torch.float32).reshape(-1, *shape) for rows in (X, X_test)
     )
     labels = torch.as_tensor(codes)
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        # torch.manual_seed would also seed the generators of accelerators.
-        torch.default_generator.manual_seed(seed)
+    with isolated(seed):
         # A plain network, so that differences of scores come from the rows.
         model = nn.Sequential(
             *(nn.Conv2d(channels, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
             *(nn.Conv2d(32, 64, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
             *(nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * (side // 4) ** 2, 128), nn.ReLU()),
             *(nn.Dropout(0.5), nn.Linear(128, int(codes.max()) + 1)),
-        ).float()
+        )
         descent = Descent(model.parameters(), 1e-3, warm_up=1)
         for _ in range(_N_EPOCHS):
             for batch in torch.randperm(len(labels)).split(_BATCH_SIZE):

@@ -15,7 +15,7 @@ from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggrega
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
-from ..params import Specification, parameters
+from ..params import Specification, choose_device, parameters
 from ..planning import check_network
 from ..releases import ForwardAggregates
 from ..tables.schema import Schema
@@ -217,8 +217,16 @@ class DPAFGenerator(CentralGenerator):
         # These raise an error for layers or networks of another size.
         self._resolve_spec("discriminator").find_layers(format)
         if self.network is not None:
-            n_inputs = self.latent_dim + terms.n_classes
-            try_network(self.network, format, n_inputs, terms.n_columns)
+            batch_size = _count_generated(terms.n_samples)
+            try_network(
+                self.network,
+                format,
+                self.latent_dim,
+                terms.n_classes,
+                terms.n_columns,
+                batch_size,
+                choose_device(self.device),
+            )
         return self._find_release(format).plan(terms, format)
 
     def _learn(self, curator, format, noise):
@@ -279,7 +287,7 @@ class DPAFGenerator(CentralGenerator):
             n_steps=self.n_iter_,
             batch_size=batch_size,
             grad_clip=release.grad_clip,
-            n_generated=min(200, max(20, curator.n_records // 100)),
+            n_generated=_count_generated(curator.n_records),
             n_updates=min(12, max(2, curator.n_records // 5000)),
             asymmetry=release.asymmetry if conv2 > 0 else None,
             objective=self.loss,
@@ -290,6 +298,11 @@ class DPAFGenerator(CentralGenerator):
 
     def _generate(self, classes, generator):
         return self._network.sample(classes, generator)
+
+
+def _count_generated(n_samples):
+    """Return the number of generated rows in an update, over all classes."""
+    return min(200, max(20, n_samples // 100))
 
 
 def _input_map(format):

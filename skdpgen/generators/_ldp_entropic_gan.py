@@ -9,16 +9,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..accounting.certificate import Certificate
-from ..accounting.rounding import plain_numbers
+from ..arrays.units import warn_of_noised_rows
 from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
 from ..curator.containers import NUMPY
+from ..curator.curator import find_digest
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
+from ..learners.rehearsal import try_generator
+from ..learners.rows import has_unit_output
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, find_factory
-from ..params import choose_device, parameters, rollback_on_failure
+from ..params import choose_device, fitting, parameters
 from ..planning import check_network
 from ..preprocessing import LocalPrivatizer
 from ..releases import LocalNoise
@@ -204,9 +207,11 @@ class LDPEntropicGAN(BaseGenerator):
         Raises
         ------
         ValueError
-            For rows of another width, labels without randomised response, or bad parameters.
+            For rows of another width, rows or labels without noise, or bad parameters. Noised rows
+            fill a grid, so that others are recognised; rounded ones are refused, too. Labels show
+            only whether the privatizer has classes.
         """
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             return self._fit_privatized(Y, y, privatizer)
 
     def _fit_privatized(self, Y, y, privatizer):
@@ -217,6 +222,11 @@ class LDPEntropicGAN(BaseGenerator):
         check_is_fitted(privatizer, "privacy_")
         Y, format, plan = privatizer.check_noised(Y), privatizer.format_, privatizer.plan_
         self._check_params()
+        if not LocalRowsMechanism(format.p).are_noised(Y, format.radius, plan.events[0]):
+            raise ValueError(
+                "Y does not have the noise of this privatizer: give the rows as its transform "
+                "returned them, not rounded. For rows without noise, use fit."
+            )
         codes, classes, probability = None, None, 0.0
         if y is None:
             # The response to labels is not a release of this fit if there are none.
@@ -241,10 +251,15 @@ class LDPEntropicGAN(BaseGenerator):
         kind = replace(format.kind, y=None if y is None else NUMPY)
         return self._finish(
             replace(format, kind=kind, classes=classes),
-            # The certificate is that of the clients' releases: training adds nothing to it.
             len(Y),
-            Certificate.of_plan(
-                plan, privatizer.privacy_.assumptions, reproducible=privatizer.privacy_.reproducible
+            # That of the clients' releases: training adds nothing to it.
+            replace(
+                Certificate.of_plan(
+                    plan,
+                    privatizer.privacy_.assumptions,
+                    reproducible=privatizer.privacy_.reproducible,
+                ),
+                digests=((find_digest((Y, y)),),) * len(plan.events),
             ),
         )
 
@@ -268,13 +283,21 @@ class LDPEntropicGAN(BaseGenerator):
     def _plan(self, terms, format):
         batch_size = self.batch_size or 1
         check_size("batch_size", batch_size, max(batch_size, terms.n_columns))
+        self._find_factory(format)
+        has_labels = terms.n_classes > 1
+        try_generator(
+            self.network,
+            self.latent_dim,
+            terms.n_classes,
+            format.n_columns,
+            terms.n_classes * self._count_rows(terms.n_samples, has_labels),
+            choose_device(self.device),
+        )
         # None: no labels, and so no response to pay for.
-        n_classes = terms.n_classes if terms.n_classes > 1 else None
+        n_classes = terms.n_classes if has_labels else None
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
 
     def _learn(self, curator, format, noise):
-        # Building the network can fail, and must do so before the first release.
-        self._build(format, curator.n_classes, 0)
         noised = curator.release(LocalRowsMechanism(format.p))
         labels = None
         if curator.n_classes > 1:
@@ -287,9 +310,9 @@ class LDPEntropicGAN(BaseGenerator):
 
     def _fit_released(self, release, format, n_classes, noise, device):
         """Train on privatised rows."""
+        warn_of_noised_rows(format, release.rows, release.scale * DEVIATIONS[format.p])
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
-        largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE
         loss, p = self._resolve_spec("loss"), format.p
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
@@ -302,7 +325,7 @@ class LDPEntropicGAN(BaseGenerator):
             p=p,
             reg=reg,
             n_steps=self.n_steps or min(_MOST_STEPS, max(_FEWEST_STEPS, n_samples // 20)),
-            batch_size=self.batch_size or max(_FEWEST_ROWS, min(largest, n_samples)),
+            batch_size=self._count_rows(n_samples, release.codes is not None),
             learning_rate=self.learning_rate,
             generator=noise.torch_generator(),
             verbose=self.verbose,
@@ -311,16 +334,26 @@ class LDPEntropicGAN(BaseGenerator):
         self.reg_ = reg * format.radius**p
         self.n_iter_ = len(self.loss_curve_)
 
-    def _build(self, format, n_classes, seed):
+    def _count_rows(self, n_samples, has_labels):
+        """Return the rows of each noised label in a step."""
+        largest = _CLASS_BATCH_SIZE if has_labels else _BATCH_SIZE
+        return self.batch_size or max(_FEWEST_ROWS, min(largest, n_samples))
+
+    def _find_factory(self, format):
         factory = find_factory(self.network)
-        unit_output = getattr(factory, "unit_output", False)
-        if unit_output and (format.bounds is None or format.has_number):
+        if has_unit_output(factory) and (format.bounds is None or format.has_number):
             raise ValueError(
                 f"network={self.network!r} makes features in [0, 1]: it needs bounds, and no "
                 "numeric y beside them."
             )
+        return factory
+
+    def _build(self, format, n_classes, seed):
+        factory = self._find_factory(format)
         network = build(factory, self.latent_dim + n_classes, format.n_columns, seed)
-        return LocalRowNetwork(network, n_classes, self.latent_dim, format, unit_output)
+        return LocalRowNetwork(
+            network, n_classes, self.latent_dim, format, has_unit_output(factory)
+        )
 
     def _generate(self, classes, generator):
         return self._network.sample(classes, generator)

@@ -10,7 +10,7 @@ from ..checks import one_of, positive, whole
 from ..learners.gradients import fit_to_gradients
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..losses import SemiDebiasedSinkhorn
-from ..params import parameters
+from ..params import choose_device, parameters
 from ..planning import check_network
 from ..releases import SampledGradients
 from ..tables.schema import Schema
@@ -137,8 +137,17 @@ class DPSinkhornGenerator(CentralGenerator):
 
     def _plan(self, terms, format):
         release = self._find_release(format)
-        try_network(self.network, format, self.latent_dim + terms.n_classes, terms.n_columns)
-        self._count_debiasing(release.count_generated(terms.n_samples))  # refuses what does not fit
+        n_generated = release.count_generated(terms.n_samples)
+        batch_size = n_generated + self._count_debiasing(n_generated)
+        try_network(
+            self.network,
+            format,
+            self.latent_dim,
+            terms.n_classes,
+            terms.n_columns,
+            batch_size,
+            choose_device(self.device),
+        )
         return release.plan(terms, format)
 
     def _count_debiasing(self, n_generated):

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .._isolation import isolated
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
+from ..arrays.units import SlicedMeans
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
 from ..curator.inputs import read_rows
@@ -322,16 +324,18 @@ class DPSWFlowSampler(CentralGenerator):
         mechanism = SlicedRowsMechanism(len(spread), curator.n_classes, encode)
         generator, n_directions = noise.torch_generator(), None
         starts = self._draw_starts(curator, spread, init, generator)
+        batch_size = release.count_rows(curator.plan, curator.n_records)
+        means = SlicedMeans(format, mechanism, components, batch_size, curator.n_records)
         if release.n_steps == 1:
             n_steps = self.n_steps or _FREE_STEPS
             # The same release at each step: it has been paid for once.
-            releases = itertools.repeat(curator.release(mechanism))
+            releases = itertools.repeat(means.add(curator.release(mechanism)))
             n_projections = release.count_projections(mechanism.n_features)
             n_directions = -(-n_projections // DEFAULTS.directions_at_once)
             curator.close()  # the rest is post-processing
         else:
             n_steps = release.count_steps(curator.n_records)
-            releases = (curator.release(mechanism) for _ in itertools.count())
+            releases = (means.add(curator.release(mechanism)) for _ in itertools.count())
         # The mean over directions of a drift is 1/d of the distance: the step makes up for it.
         step_size = self.learning_rate or mechanism.n_features / 10
         falling = max(_ANNEALED * n_steps, 1.0)
@@ -341,16 +345,18 @@ class DPSWFlowSampler(CentralGenerator):
             releases,
             step_sizes=[step_size * min(1.0, (n_steps - i) / falling) for i in range(n_steps)],
             diffusion=self.diffusion,
-            batch_size=release.count_rows(curator.plan, curator.n_records),
+            batch_size=batch_size,
             n_directions=n_directions,
             generator=generator,
             verbose=self.verbose,
         )
+        means.warn()
         return rows
 
     def _generate(self, classes, generator):
         return self._particles.sample(classes, generator)
 
+    @isolated()
     def project(self, X) -> np.ndarray:
         """Project rows on the space that the release depends on: a public map.
 

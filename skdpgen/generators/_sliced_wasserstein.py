@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
 
+from ..arrays.units import SlicedMeans
 from ..base import CentralGenerator
 from ..checks import check_size, positive, whole
 from ..curator.record_functions import RecordFunction
@@ -16,7 +17,7 @@ from ..learners.table_rows import TableNetwork
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
 from ..networks.generators import TABLE_GENERATORS
-from ..params import parameters
+from ..params import choose_device, parameters
 from ..planning import check_network, refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..tables.schema import Schema
@@ -182,15 +183,32 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         return super()._list_array_params() + ["network"] * has_unit_output(self.network)
 
     def _plan(self, terms, format):
-        release = self._find_release(format)
-        n_inputs = self.latent_dim + terms.n_classes * (not isinstance(release, TwoWayTables))
-        # Before any release: a network that fails must fail while nothing is spent.
-        try_network(self.network, format, n_inputs, terms.n_columns)
+        release, n_classes = self._find_release(format), terms.n_classes
         if isinstance(release, SliceSketch):
             check_size("batch_size", self.batch_size or 1, release.count_values(terms))
         elif terms.n_columns is not None:
             check_size("batch_size", self.batch_size or 1, terms.n_columns)
-        return release.plan(terms, format)
+        plan = release.plan(terms, format)
+        if isinstance(release, SlicedRows):
+            batch_size = max(2, release.count_rows(plan, terms.n_samples))
+        elif isinstance(release, SliceSketch):
+            batch_size = n_classes * self._count_per_class(n_classes)
+        else:
+            n_classes, batch_size = 0, self.batch_size or _TABLE_BATCH_SIZE
+        try_network(
+            self.network,
+            format,
+            self.latent_dim,
+            n_classes,
+            terms.n_columns,
+            batch_size,
+            choose_device(self.device),
+        )
+        return plan
+
+    def _count_per_class(self, n_classes):
+        """Return the generated rows of each class in a step, for a sketch."""
+        return max(2, (self.batch_size or _BATCH_SIZE) // n_classes)
 
     def _learn(self, curator, format, noise):
         release = self._find_release(format)
@@ -242,7 +260,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             basis,
             sketch,
             n_steps=self.n_steps or _default_n_steps(noise_ratio),
-            rows_per_class=max(2, (self.batch_size or _BATCH_SIZE) // curator.n_classes),
+            rows_per_class=self._count_per_class(curator.n_classes),
             learning_rate=self.learning_rate or 0.01,
             generator=noise.torch_generator(),
             verbose=self.verbose,
@@ -252,16 +270,19 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         rows = self._make_rows(release, curator, format, noise)
         encode = RecordFunction(rows.encode)
         mechanism = SlicedRowsMechanism(len(rows.scale), curator.n_classes, encode)
+        batch_size = release.count_rows(curator.plan, curator.n_records)
+        means = SlicedMeans(format, mechanism, rows.components, batch_size, curator.n_records)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
             rows,
             mechanism,
-            lambda: curator.release(mechanism),
+            lambda: means.add(curator.release(mechanism)),
             n_steps=release.count_steps(curator.n_records),
-            batch_size=release.count_rows(curator.plan, curator.n_records),
+            batch_size=batch_size,
             learning_rate=self.learning_rate or 0.001,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        means.warn()
 
     def _make_rows(self, release, curator, format, noise):
         """Return the network to be trained, with the components of the rows."""

@@ -27,6 +27,11 @@ class InferenceConstants:
     n_values: tuple[int, ...] = (200, 20, 2)
     # Rows at which interactions are measured.
     n_corners: int = 60
+    # Distances beyond an inferred bound, in widths of the range; rows whose cells move there; and
+    # rounding errors of influences, relative to the value.
+    beyond: tuple[float, ...] = (0.125, 1.0, 16.0)
+    n_moved: int = 60
+    rounding: float = 1e-9
     # Smoothness: copies of a row that change a statistic like one copy, up to this relative error,
     # and the rows that are tried: any, and those with the largest influence, of which only few
     # copies are small changes.

@@ -17,12 +17,17 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from .._isolation import isolated
 from ..checks import budget_share, in_range
+from ..curator.record_functions import call_quietly
+from .constants import CONSTANTS
 from .influence import Statistic
+from .limits import Limits
 from .model import N_KINDS, Model
 from .projection import Features, Projection
 
 
+@isolated()
 def estimate(
     generator, statistic: Callable, *, level: float = 0.95, misfit: float = 0.25, random_state=None
 ) -> pd.DataFrame:
@@ -31,7 +36,8 @@ def estimate(
     Parameters
     ----------
     generator : estimator
-        A generator that was fitted to two-way tables of records.
+        A `DPSWFlowSampler` or `DPSlicedWassersteinGenerator` that was fitted to a table with a row
+        for each record, or comes from such a release (`skdpgen.releases.from_release`).
     statistic : callable
         ``statistic(frame)`` returns a number, or a dict or Series of numbers, of a DataFrame with
         the columns of the schema. It must be a smooth function of the distribution, the same if
@@ -50,21 +56,46 @@ def estimate(
     DataFrame
         For each statistic: *estimate*; *std_error*, of sampling and the release's noise; *noise*,
         the part of the noise; *not_released*, the bound on the bias by the misfit; *lower* and
-        *upper*. The interval is NaN if *not_released* exceeds half of the standard error: the
-        release does not determine the statistic. The standard error is NaN as well if the statistic
-        is not smooth, or concerns too few rows.
+        *upper*. The ends of the interval are NaN if *not_released* exceeds half of the standard
+        error: the release does not determine the statistic. The standard error is NaN as well if
+        the statistic is not smooth, or concerns too few rows. An end is infinite where values
+        beyond inferred bounds move the statistic to that side; see Notes.
 
     Raises
     ------
     ValueError
-        If the generator's release is not of tables, or is for persons with several rows; or if the
-        statistic uses a column that is not learned, or changes if each row is repeated.
+        If the generator is not fitted, its release is not of tables, or it is for persons with
+        several rows; or if the statistic uses no column, or one that is not learned, or changes if
+        each row is repeated.
+
+    Warns
+    -----
+    FitQualityWarning
+        By the names of the columns: if intervals are open as bounds were inferred; if inferred
+        categories leave records to `other`, or many values are at a declared bound, by released
+        counts; if many records are absent; and of what else the fit found on these columns.
 
     Notes
     -----
-    Records are an independent sample of the population. Values count as clipped to the bounds of
-    the schema, and inferred bounds cut tails. The intervals rest on first-order approximations,
-    which need counts well above the noise in each group that a statistic uses.
+    The records are an independent sample of the population, and absent ones are not part of it.
+    Intervals rest on first-order approximations, which need counts well above the noise in each
+    group that a statistic uses.
+
+    Values are those of the schema: numbers are rounded to its decimals and clipped to its bounds,
+    and categories that are not in it are `other`. For declared bounds and categories, this defines
+    what is estimated. If a bound was *inferred*, some values may lie beyond it, too few to show
+    above the noise. How far they reach is unknown, and no confidence interval of a mean is valid
+    without bounds [1]_. So each end of an interval is infinite to which the statistic moves if
+    cells at an inferred bound move beyond it, and *estimate* ± 1.96 *std_error* is a 95 % interval
+    for values that are clipped to the bounds. Shares below or above a threshold within the bounds
+    do not move, nor do functions of values that are clipped within them. Inferred categories that
+    are numbers, and a target of inferred classes, have such ends as well. A statistic that names a
+    category, or a number, that `schema_` does not hold misses its records.
+
+    References
+    ----------
+    .. [1] R. R. Bahadur and L. J. Savage, "The nonexistence of certain statistical procedures in
+       nonparametric problems", Annals of Mathematical Statistics 27, 1956.
 
     Examples
     --------
@@ -82,7 +113,8 @@ def estimate(
     in_range()("misfit", misfit)
     model = Model(generator, random_state)
     columns = model.find_columns(Statistic(statistic, model.rows))
-    model.warn_of_clipped(columns)
+    limits = Limits(model, columns)
+    limits.warn()
     features = Features(model.tables, model.format, columns)
     model.calibrate(features)
     measured = Statistic(statistic, model.rows)
@@ -95,13 +127,18 @@ def estimate(
     found = projection.estimate(measured.values, interactions, level, measured.names)
     is_smooth = measured.is_smooth(probes[::N_KINDS], influence[::N_KINDS])
     found.loc[~is_smooth, ["std_error", "noise", "lower", "upper"]] = np.nan
+    falls, rises, opened = limits.find_open(measured, probes[: CONSTANTS.n_moved])
+    found.loc[falls, "lower"], found.loc[rises, "upper"] = -np.inf, np.inf
+    if opened:
+        limits.warn_of_open([*found.index[falls | rises]], opened)
     return found
 
 
+@isolated()
 def estimate_quantiles(
     generator,
     column: str,
-    quantiles: Sequence[float] = (0.25, 0.5, 0.75),
+    quantiles: float | Sequence[float] = (0.25, 0.5, 0.75),
     *,
     level: float = 0.95,
     random_state=None,
@@ -109,7 +146,9 @@ def estimate_quantiles(
     """Estimate quantiles of a numeric column, with confidence intervals that end at knots.
 
     The release does not determine the distribution function between knots, so intervals hold for
-    any shape there, and are wide for distant knots. They cover at least as often as `level` says.
+    any shape there, and are wide for distant knots. They cover quantiles of values that are rounded
+    and clipped as the schema declares about as often as `level` says, or more often. Beyond a bound
+    that was inferred they are open: an end there is infinite.
 
     Parameters
     ----------
@@ -117,40 +156,67 @@ def estimate_quantiles(
         As in `estimate`.
     column : str
         A column of numbers.
-    quantiles : sequence of float, default=(0.25, 0.5, 0.75)
-        Levels of the quantiles.
+    quantiles : float or sequence of float, default=(0.25, 0.5, 0.75)
+        Levels of the quantiles, in [0, 1].
 
     Returns
     -------
     DataFrame
         Indexed by the levels: *estimate*, that of the synthetic rows; *lower* and *upper*.
 
+    Raises
+    ------
+    ValueError
+        As in `estimate`, or if the column is not one of numbers.
+
+    Warns
+    -----
+    FitQualityWarning
+        As in `estimate`.
+
     Notes
     -----
     A value has weights at the knots next to it only. So the weights of all knots that values up to
     c can have add up to at least the distribution function at c, and those of all knots that no
-    value above c can have to at most that. Both sums are released.
+    value above c can have to at most that. Both sums are released, with noise; their errors are
+    taken as normal. Values beyond a bound have the weight of the bound, however far they are. So
+    the released weight at an inferred bound bounds the share of values beyond it, and the interval
+    ends at the bound only if the quantile is clear of that share.
     """
     budget_share("level", level)
+    asked = call_quietly(np.asarray, quantiles, float)
+    asked = np.empty(0) if asked is None else np.atleast_1d(asked)
+    if asked.ndim != 1 or not len(asked) or not (abs(asked - 0.5) <= 0.5).all():
+        raise ValueError(f"quantiles must be numbers in [0, 1], at least one; got {quantiles!r}.")
     model = Model(generator, random_state)
     block = model.find_number(column)
-    model.warn_of_clipped([column])
+    limits, inferred = Limits(model, [column]), model.find_inferred_ends(block)
+    limits.warn()
     features = Features(model.tables, model.format, [column])
-    made = model.rows[column].dropna().quantile(list(quantiles)).to_numpy(float)
-    ends = [_bound_quantile(block, features, quantile, level) for quantile in quantiles]
+    made = model.rows[column].dropna().quantile(asked).to_numpy(float)
+    ends = [_bound_quantile(block, features, inferred, quantile, level) for quantile in asked]
     lower, upper = np.transpose(ends)
+    is_open = np.isinf([lower, upper]).any(axis=0)
+    if is_open.any():
+        limits.warn_of_open(asked[is_open].tolist(), [column])
     found = {"estimate": np.clip(made, lower, upper), "lower": lower, "upper": upper}
-    return pd.DataFrame(found, index=pd.Index(quantiles, name=column))
+    return pd.DataFrame(found, index=pd.Index(asked, name=column))
 
 
-def _bound_quantile(block, features, quantile, level):
+def _bound_quantile(block, features, inferred, quantile, level):
     """Return the knots or point masses between which a quantile is; see `estimate_quantiles`."""
     knots, atoms = block.knots, np.asarray(block.atoms, float)
+    values = np.concatenate([knots, atoms])
     # Least and largest values with a weight on each level.
     least = np.concatenate([knots[:1], knots[:-1], atoms])
     largest = np.concatenate([knots[1:], knots[-1:], atoms])
-    sums, std = features.sums[: len(least)], features.std[: len(least)]
-    ends = np.unique([*knots, *atoms])
+    # Values beyond an inferred bound count as the bound, which may be a point mass.
+    if "lower" in inferred:
+        least[np.isin(values, [knots[0], block.number.lower])] = -np.inf
+    if "upper" in inferred:
+        largest[np.isin(values, [knots[-1], block.number.upper])] = np.inf
+    sums, std = features.sums[: len(values)], features.std[: len(values)]
+    ends = np.unique([*values, *least, *largest])
 
     def compare(is_counted):
         """Return sums minus those that the quantile asks for, and the margin of their error."""

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Statistics of a table, and the influence of single rows on them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from .._muting import muted
+from ..curator.record_functions import call_quietly
 from .constants import CONSTANTS
 
 
@@ -33,15 +34,23 @@ class Statistic:
 
     def _call(self, rows):
         found = self._function(rows)
-        return found if isinstance(found, pd.Series) else pd.Series(found, dtype=float)
+        found = found if isinstance(found, pd.Series) else pd.Series(found, dtype=object)
+        numbers = call_quietly(found.to_numpy, complex, False, np.nan)
+        if numbers is None or numbers.imag.any():
+            raise ValueError(
+                "The statistic must return a real number, or a dict or Series of real numbers."
+            )
+        return pd.Series(numbers.real, found.index)
 
     def _compute(self, rows):
         """Return the values by their names: groups of few rows come and go."""
         # Rows here are made: warnings of the function, such as of empty groups, concern no record.
         with muted(RuntimeWarning):
-            return self._call(rows).reindex(self.names).to_numpy(dtype=float, na_value=np.nan)
+            return self._call(rows).reindex(self.names).to_numpy()
 
-    def find_columns(self, learned, random_state: np.random.Generator) -> list:
+    def find_columns(
+        self, learned, random_state: np.random.Generator, list_moved: Callable = lambda name: ()
+    ) -> list:
         """Return the columns on which the values depend.
 
         Parameters
@@ -49,13 +58,20 @@ class Statistic:
         learned : collection of str
             Columns that may be among them.
         random_state : numpy.random.Generator
+        list_moved : callable, optional
+            Returns, for a column, lists of tables in which it differs further.
 
         Raises
         ------
         ValueError
             If there are none, or others.
         """
-        found = [name for name in self._rows if self._depends_on(name, random_state)]
+        found = [
+            name
+            for name in self._rows
+            if self._depends_on(name, random_state)
+            or any(self._differ(*tables) for tables in list_moved(name))
+        ]
         if others := [name for name in found if name not in learned]:
             raise ValueError(
                 f"The statistic depends on columns {others}, which are derived or generated, and "
@@ -64,7 +80,8 @@ class Statistic:
         if not found:
             raise ValueError(
                 "The statistic depends on no column: with other cells of each it is the same, or "
-                "undefined. The number of records is public, as release_.published.n_samples."
+                "undefined. Categories that are not in schema_, and values beyond its bounds, do "
+                "not occur. The number of records is public, as release_.published.n_samples."
             )
         return found
 
@@ -74,14 +91,19 @@ class Statistic:
             # Drawn from few rows, so that the marginal distribution changes as well.
             few = random_state.choice(len(rows), n_values)
             cells = rows[name].iloc[random_state.choice(few, len(rows))]
-            try:
-                other = self._compute(rows.assign(**{name: cells.array}))
-            except Exception:
-                # A statistic that fails for other values depends on them.
-                return True
-            if not np.array_equal(other, self.values, equal_nan=True):
+            if self._differ(rows, rows.assign(**{name: cells.array})):
                 return True
         return False
+
+    def _differ(self, first, *others):
+        """Return whether the values of tables differ."""
+        try:
+            values = self.values if first is self._rows else self._compute(first)
+            found = [self._compute(rows) for rows in others]
+        except Exception:
+            # A statistic that fails for other values depends on them.
+            return True
+        return not all(np.array_equal(values, other, equal_nan=True) for other in found)
 
     def find_influence(self, probes: pd.DataFrame, columns) -> np.ndarray:
         """Return the derivatives of the values along each probe, of shape (n_probes, n_values)."""
@@ -90,6 +112,30 @@ class Statistic:
         group = groups.ngroup().to_numpy()
         firsts = np.unique(group, return_index=True)[1]
         return self._add(probes.iloc[firsts], 1)[group]
+
+    def find_moves(self, at: pd.DataFrame, beyond: Sequence, columns) -> tuple:
+        """Return whether values fall, and rise, if cells move from a bound to beyond it.
+
+        Parameters
+        ----------
+        at, beyond
+            From `Model.move`.
+        columns : list
+
+        Returns
+        -------
+        falls, rises : ndarray of bool of shape (n_values,)
+            Both, if a value is undefined, or the function fails.
+        """
+        try:
+            influence = self.find_influence(at, columns)
+            moves = np.vstack([self.find_influence(rows, columns) - influence for rows in beyond])
+        except Exception:
+            # Functions may be undefined beyond the bounds, as tables of values are.
+            moves = np.full((1, len(self.values)), np.nan)
+        rounding = CONSTANTS.rounding * np.abs(self.values)
+        # Comparisons with NaN are false.
+        return ~(moves >= -rounding).all(axis=0), ~(moves <= rounding).all(axis=0)
 
     def measure_interactions(self, corners: pd.DataFrame, n_triples: int, columns) -> np.ndarray:
         """Return bounds on the means of interactions of three columns, of shape (n_values,).
@@ -168,6 +214,6 @@ class Statistic:
         n, found = len(self._rows), []
         together = pd.concat([self._rows, probes], ignore_index=True)
         for i in range(n, len(together)):
-            values = self._compute(together.iloc[[*range(n), *[i] * n_copies]])
+            values = self._compute(together.iloc[np.r_[:n, [i] * n_copies]])
             found.append((n + n_copies) / n_copies * (values - self.values))
         return np.array(found)

@@ -2,19 +2,18 @@
 """Synthetic rows of a generator, beside the tables that it was fitted to."""
 
 import itertools
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from ..curator.containers import PANDAS
-from ..exceptions import FitQualityWarning
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.tables import Tables
 from ..quality import WITHIN_NOISE
 from ..tables import Number, sample_from_schema
 from ..tables.encoder import TableEncoder
+from ..tables.format import TableFormat
 from .constants import CONSTANTS
 
 # Kinds of probes: see `Model.draw_probes`.
@@ -26,31 +25,40 @@ class Model:
 
     Attributes
     ----------
+    generator : estimator
     rows : DataFrame
     tables : Tables
     format : TableFormat
         The format of the released tables.
-    n_records, count_std : float
-        Number of the counted records, and the standard deviation of its noise.
+    n_given, n_records, count_std : float
+        Numbers of all records and of those that are not absent, and the standard deviation of the
+        noise of the second.
+    inferred : dict of str to tuple of str
+        Inferred parameters of columns.
     """
 
     def __init__(self, generator, random_state):
         published = getattr(getattr(generator, "release_", None), "published", None)
-        if published is None or not isinstance(published.main, Tables):
+        format = getattr(published, "format", None)
+        if not isinstance(format, TableFormat) or not isinstance(published.main, Tables):
             raise ValueError(
-                "Estimates need the released tables of a fitted DPSWFlowSampler or "
-                "DPSlicedWassersteinGenerator: fit it to a DataFrame."
+                "Estimates need the released tables of independent records, and "
+                f"{type(generator).__name__} has none: fit DPSWFlowSampler or "
+                "DPSlicedWassersteinGenerator to a DataFrame with a row for each record, or give "
+                "from_release(release, DPSWFlowSampler()) for a release of such tables."
             )
+        published.check()
         if (published.plan.max_rows or 1) > 1:
             raise ValueError(
                 "Estimates need records that are independent: rows of the same person are not. Fit "
                 "with max_rows_per_person=1."
             )
-        self._generator, self._seed = generator, random_state
-        self.format = published.format
+        self.generator, self._seed, self.format = generator, random_state, format
+        self.inferred = format.inferred or {}
         self.tables = self.format.match_rows(published.main)
         self.encoder = TableEncoder(self.format.schema)
-        self.n_records, self.count_std = float(published.n_samples), 0.0
+        self.n_given = self.n_records = float(published.n_samples)
+        self.count_std = 0.0
         counts, std = self.tables.count_records()
         std *= np.size(counts) ** 0.5
         if self.n_records - np.sum(counts) > WITHIN_NOISE * std:
@@ -61,28 +69,57 @@ class Model:
 
     def _sample(self, n_rows):
         """Return synthetic rows as a pandas DataFrame with the target."""
-        format = self._generator._format
+        format = self.generator._format
         kind = format.kind
         names = (*kind.names, *([kind.label] if kind.y is not None else []))
         self._kind = replace(kind, names=names, X=PANDAS, y=None)
         plain = replace(format, kind=self._kind)
-        generate, shares, noise = self._generator._start_sampling(self._seed)
+        generate, shares, noise = self.generator._start_sampling(self._seed)
         return plain.sample(generate, shares, n_rows, y=None, where=None, noise=noise)
 
-    def warn_of_clipped(self, columns):
-        """Warn of columns that may have values beyond inferred bounds, by the report of the fit."""
-        report = getattr(self._generator, "schema_report_", None)
-        if report is None or "finding" not in report:
-            return
-        findings = report["finding"].dropna().astype(str)
-        is_clipped = findings.str.startswith(("beyond", "cut", "tail"))
-        if found := [name for name in columns if name in findings.index[is_clipped]]:
-            warnings.warn(
-                f"Columns {found} may have values beyond their inferred bounds: estimates are of "
-                "values that are clipped to these. Declare the bounds, as Number(lower, upper).",
-                FitQualityWarning,
-                stacklevel=3,
-            )
+    def find_inferred_ends(self, block):
+        """Return which ends of a column of numbers, dates or numeric levels were inferred."""
+        inferred, kind = self.inferred.get(block.name, ()), block.kind
+        if kind.has_knots:
+            return sorted({"lower", "upper"} & {*inferred})
+        # Records with other levels are absent, if there is none for these.
+        are_numbers = all(type(level) in (int, float) for level in kind.levels)
+        return ["lower", "upper"] if inferred and are_numbers else []
+
+    def move(self, rows, block, end):
+        """Return rows with a bound in place of a column's cells, and a list with values beyond."""
+        kind, decimals = block.kind, 0
+        if kind.has_knots:
+            number, decimals = kind.to_number(), block.decimals
+            ends = [number.lower, number.upper]
+        else:
+            ends = [min(kind.levels), max(kind.levels)]
+        least = 0.0 if decimals is None else 10.0**-decimals
+        steps = np.r_[0, np.multiply(CONSTANTS.beyond, np.ptp(ends)).clip(least)]
+        numbers = ends[0] - steps if end == "lower" else ends[1] + steps
+        if decimals == 0:
+            most = max(*np.abs(ends), 2.0**62)
+            numbers = np.round(numbers).clip(-most, most)
+        at, *beyond = (self._put(rows, block, np.full(len(rows), number)) for number in numbers)
+        return at, beyond
+
+    def _put(self, rows, block, cells):
+        if block.kind.has_knots:
+            cells = block.kind.make_cells(cells, np.zeros(len(cells), dtype=bool))
+        rows = rows.assign(**{block.name: pd.Series(cells, rows.index)})
+        return self._kind.restore(rows, self.format.schema)
+
+    def _list_moved(self, name):
+        """Yield lists of tables that the release cannot tell apart, if bounds were inferred.
+
+        A tenth of the cells of a column is at a bound, or beyond it.
+        """
+        some = self.rows.iloc[::10]
+        rest = self.rows.drop(some.index)
+        for block in self.encoder.make_blocks():
+            for end in self.find_inferred_ends(block) if block.name == name else ():
+                at, beyond = self.move(some, block, end)
+                yield [pd.concat([rest, moved]) for moved in (at, *beyond)]
 
     def find_number(self, name):
         """Return the block of a numeric column."""
@@ -93,7 +130,8 @@ class Model:
 
     def find_columns(self, statistic):
         """Return the columns on which a `Statistic` depends."""
-        return statistic.find_columns([b.name for b in self.encoder.make_blocks()], self._public)
+        learned = [block.name for block in self.encoder.make_blocks()]
+        return statistic.find_columns(learned, self._public, self._list_moved)
 
     def calibrate(self, features):
         """Draw rows again, with the released sums of features as far as these exceed the noise.

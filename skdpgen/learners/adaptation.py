@@ -20,7 +20,7 @@ from ..curator.record_functions import PullingFunction
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..transport import random_directions, wasserstein_1d
-from .training import Descent, enables_gradients, linear_decay, run_steps
+from .training import Descent, linear_decay, run_steps
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,6 @@ CONSTANTS = AdaptationConstants()
 _late_decay = partial(linear_decay, decay=CONSTANTS.decay)
 
 
-@enables_gradients
 def fit_adaptation(
     encoder: nn.Module,
     head: nn.Module,
@@ -177,7 +176,6 @@ class EncodedRecords:
         return encoded, pull
 
 
-@enables_gradients
 def fit_to_released_rows(
     encoder: nn.Module,
     head: nn.Module,
@@ -295,9 +293,8 @@ def _cotangent(unit, seed, released):
     """
     projected = torch.tensor(released.values[0]).to(unit).requires_grad_()
     generator = torch.Generator().manual_seed(seed)
-    with torch.enable_grad():
-        gap = _gap_to_released(unit, projected, released, generator)
-        slope = torch.autograd.grad(gap, projected)[0]
+    gap = _gap_to_released(unit, projected, released, generator)
+    slope = torch.autograd.grad(gap, projected)[0]
     return (released.directions.to(unit) @ slope).T * projected.shape[1]
 
 

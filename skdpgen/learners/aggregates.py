@@ -19,7 +19,7 @@ from ..mechanisms.base import clip_rows
 from ..networks import Discriminator
 from ..quality import warn_of_absent
 from .rows import RowNetwork
-from .training import ClassShares, Descent, Training, enables_gradients, run_steps
+from .training import ClassShares, Descent, Training, run_steps
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,6 @@ class SlowLayers:
         self._total, self._n_releases = 0.0, 0
 
 
-@enables_gradients
 def fit_classifier(
     network: Discriminator,
     release: Callable,
@@ -276,7 +275,6 @@ def fit_classifier(
     run_steps(take_step, n_steps, label="classifier", verbose=verbose)
 
 
-@enables_gradients
 def fit_to_aggregates(
     rows: RowNetwork,
     features_of: RecordFeatures,

@@ -16,7 +16,7 @@ from ..arrays.frequencies import cosine_matrices
 from ..registry import savable
 from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .rows import RowNetwork, even_scale
-from .training import Training, enables_gradients, run_steps
+from .training import Training, run_steps
 
 # Marginal error of transport plans, which is far below the sampling error of a batch.
 _TOL = 1e-3
@@ -116,7 +116,6 @@ def _classes_given_labels(shares, probability):
     return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
 
 
-@enables_gradients
 def fit_to_noised_rows(
     rows: LocalRowNetwork,
     noised: np.ndarray,

@@ -15,7 +15,7 @@ from torch.func import functional_call
 from ..curator.record_functions import BatchFunction
 from ..mechanisms.gradients import ClippedGradientMechanism, clip_whole
 from .rows import RowNetwork
-from .training import Training, enables_gradients, run_steps
+from .training import Training, list_trained, run_steps
 
 
 class CrossGradient:
@@ -62,7 +62,9 @@ class WeightGradient:
     def __init__(self, function, debiasing, network, latent):
         self.function, self.debiasing = function, debiasing
         self.network, self.latent = network, latent
-        self.weights = {k: v.detach().clone() for k, v in network.named_parameters()}
+        self.weights = {
+            k: v.detach().clone() for k, v in network.named_parameters() if v.requires_grad
+        }
         # Batch normalisation updates statistics in a forward pass; each call starts from the same
         # ones.
         self.statistics = {k: v.clone() for k, v in network.named_buffers()}
@@ -72,14 +74,12 @@ class WeightGradient:
         # Copies: the curator calls the function, and may not change the network.
         weights = {k: v.clone().requires_grad_() for k, v in self.weights.items()}
         statistics = {k: v.clone() for k, v in self.statistics.items()}
-        with torch.enable_grad():
-            generated = functional_call(self.network, weights | statistics, (self.latent,))
-            product = (generated * gradient).sum()
+        generated = functional_call(self.network, weights | statistics, (self.latent,))
+        product = (generated * gradient).sum()
         products = torch.autograd.grad(product, list(weights.values()))
         return nn.utils.parameters_to_vector(products)
 
 
-@enables_gradients
 def fit_to_gradients(
     rows: RowNetwork,
     loss,
@@ -135,7 +135,7 @@ def fit_to_gradients(
     Generative Models with Sinkhorn Divergence", NeurIPS 2021.
     """
     training = Training(rows, learning_rate, optimizer=optimizer)
-    n, weights = n_generated, list(rows.parameters())
+    n, weights = n_generated, list_trained(rows.parameters())
 
     def draw():
         classes = _draw_stratified(shares, n, generator)

@@ -26,7 +26,7 @@ from ..tables.report import describe
 from .marginals import Marginals
 from .table_rows import SoftmaxBlocks, TableRows, draw_in_rounds
 from .tables import CONSTANTS, match_marginals
-from .training import Training, descend_to_noise, enables_gradients
+from .training import Training, descend_to_noise
 
 # Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
 _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
@@ -284,7 +284,6 @@ def fit_to_histories(
     ), report
 
 
-@enables_gradients
 def _train(released, marginals, is_possible, *, generator, device, n_particles, **training):
     """Train particles; return them, and the losses."""
     learning_rate, n_steps = training["learning_rate"], training["n_steps"]

@@ -8,7 +8,7 @@ import torch
 from ..mechanisms.sums import Sketch
 from ..transport import SliceBasis
 from .sketch import SliceCycle, read_sketch
-from .training import Descent, descend_to_noise, enables_gradients
+from .training import Descent, descend_to_noise
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ class NormalConstants:
 CONSTANTS = NormalConstants()
 
 
-@enables_gradients
 def fit_normals_to_sketch(
     basis: SliceBasis,
     sketch: Sketch,

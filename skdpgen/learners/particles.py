@@ -17,7 +17,7 @@ from ..transport import SliceBasis, sliced_drift
 from .sketch import SliceCycle, read_sketch
 from .slices import SlicedClassShares
 from .table_rows import draw_in_rounds
-from .training import Descent, descend_to_noise, enables_gradients, run_steps
+from .training import Descent, descend_to_noise, run_steps
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,6 @@ def draw_starts(
     return rows[torch.stack(order).to(std.device)] + jitter * normals
 
 
-@enables_gradients
 def fit_particles_to_sketch(
     basis: SliceBasis,
     sketch: Sketch,

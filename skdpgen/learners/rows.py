@@ -10,6 +10,7 @@ from torch import nn
 from ..mechanisms.base import clip_rows
 from ..networks import build, find_factory
 from ..registry import savable
+from .rehearsal import try_generator
 from .table_rows import SoftmaxBlocks
 
 
@@ -122,16 +123,29 @@ def make_rows(
     return RowNetwork(module, n_classes, latent_dim, scale, unit=unit)
 
 
-def try_network(network: str | Callable, format, n_inputs: int, n_encoded: int | None) -> None:
+def try_network(
+    network: str | Callable,
+    format,
+    latent_dim: int,
+    n_classes: int,
+    n_encoded: int | None,
+    batch_size: int,
+    device: torch.device,
+) -> None:
     """Raise an error if a network does not fit a format, before the budget is spent.
 
-    If `n_encoded` is None, the number of columns is still to be inferred: the network must make
-    any number of outputs.
+    Parameters
+    ----------
+    network, format, latent_dim, n_classes
+        As in `make_rows`.
+    n_encoded : int or None
+        Number of columns; None: it is still to be inferred, and the network must make any number.
+    batch_size : int
+        Generated rows of a step of training.
+    device : torch.device
     """
-    if not format.is_open:
-        return  # Nothing is released before the network is made.
     _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
-    build(find_factory(network), n_inputs, n_outputs, seed=0)
+    try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device)
 
 
 def _find_outputs(network, format, n_encoded):

@@ -9,13 +9,12 @@ import torch
 from ..mechanisms.sums import Sketch
 from ..transport import SliceBasis
 from .rows import RowNetwork
-from .training import Training, descend_to_noise, enables_gradients
+from .training import Training, descend_to_noise
 
 # Slices of a sketch in a step of a network; it bounds memory.
 _SLICES = 2000
 
 
-@enables_gradients
 def fit_to_sketch(
     rows: RowNetwork,
     basis: SliceBasis,

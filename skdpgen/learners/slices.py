@@ -11,7 +11,7 @@ from torch import nn
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..transport import wasserstein_1d
 from .rows import RowNetwork
-from .training import ClassShares, Training, enables_gradients, run_steps
+from .training import ClassShares, Training, run_steps
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class SliceConstants:
 CONSTANTS = SliceConstants()
 
 
-@enables_gradients
 def fit_to_rows(
     rows: RowNetwork,
     mechanism: SlicedRowsMechanism,

@@ -16,7 +16,7 @@ from .moments import find_clear_moments
 from .table_rows import StratifiedRows, TableParticles, TableRows
 from .table_targets import SubsetsTarget, TablesTarget
 from .training import CONSTANTS as TRAINING
-from .training import Descent, Training, descend_to_noise, enables_gradients, minimize_exactly
+from .training import Descent, Training, descend_to_noise, minimize_exactly
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,6 @@ def fit_to_release(
     return StratifiedRows(rows, counts / counts.sum(), start).eval(), losses
 
 
-@enables_gradients
 def fit_to_tables(
     make_rows: Callable,
     tables: list[Tables],
@@ -260,7 +259,6 @@ def hold_at_noise(
     return torch.where(is_above | ~is_above.any(), gaps, gaps.detach())
 
 
-@enables_gradients
 def match_moments(
     rows: TableRows,
     tables: list[Tables],

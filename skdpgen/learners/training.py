@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gradient descent: Adam, schedules, weight averaging, and stopping at the energy of the noise."""
 
+import contextlib
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,11 +41,18 @@ class TrainingConstants:
 
 
 CONSTANTS = TrainingConstants()
+# Most steps of a training loop in this thread or task; see `at_most_one_step`.
+_most_steps: ContextVar[int | None] = ContextVar("most steps", default=None)
 
 
-def enables_gradients(function: Callable) -> Callable:
-    """Decorate a function that trains, so that callers may have switched gradients off."""
-    return torch.inference_mode(False)(torch.enable_grad()(function))
+@contextlib.contextmanager
+def at_most_one_step() -> Iterator[None]:
+    """Let each training loop inside take one step, as a rehearsal does."""
+    token = _most_steps.set(1)
+    try:
+        yield
+    finally:
+        _most_steps.reset(token)
 
 
 class Adam:
@@ -106,6 +116,11 @@ class SGD:
 _OPTIMIZERS: dict[str, Callable] = {"adam": Adam, "sgd": SGD}
 
 
+def list_trained(parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the parameters that are not frozen, as those of a public decoder can be."""
+    return [parameter for parameter in parameters if parameter.requires_grad]
+
+
 class Descent:
     """Gradient descent with a warm-up of the learning rate.
 
@@ -127,7 +142,7 @@ class Descent:
         optimizer: str = "adam",
         warm_up: float = CONSTANTS.warm_up,
     ) -> None:
-        self._parameters = list(parameters)
+        self._parameters = list_trained(parameters)
         self._learning_rate, self._warm_up = learning_rate, warm_up
         self._optimizer = _OPTIMIZERS[optimizer](self._parameters)
         self._n_steps = 0
@@ -172,7 +187,7 @@ class Training(Descent):
         # The first weights replace those before training.
         memory = min(self._memory, (1 + n_before) / (10 + n_before)) if n_before else 0.0
         with torch.no_grad():
-            averaged: list[torch.Tensor] = list(self._average.parameters())
+            averaged = list_trained(self._average.parameters())
             torch._foreach_lerp_(averaged, self._parameters, 1 - memory)
         return loss
 
@@ -277,7 +292,7 @@ def run_steps(
         The losses of all steps.
     """
     losses: list[torch.Tensor] = []
-    rates = schedule(losses, n_steps)
+    rates = itertools.islice(schedule(losses, n_steps), _most_steps.get())
     progress = tqdm(rates, desc=label, total=n_steps, disable=not verbose)
     for rate in progress:
         losses.append(take_step(rate))
@@ -334,7 +349,7 @@ def minimize_exactly(module: nn.Module, loss: Callable[[], torch.Tensor], n_step
         return value.item(), parameters_to_vector(gradients).double().cpu().numpy()
 
     start = parameters_to_vector(parameters).detach().double().cpu().numpy()
-    options = {"maxiter": n_steps}
+    options = {"maxiter": _most_steps.get() or n_steps}
     found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
     vector_to_parameters(torch.from_numpy(found.x).to(parameters[0]), parameters)
     for parameter in parameters:

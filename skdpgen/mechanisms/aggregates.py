@@ -18,6 +18,7 @@ import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from torch import nn
 
+from ..accounting.events import step_std
 from ..curator.record_functions import PullingFunction, check_function
 from ..exceptions import PlanError
 from .base import FixedSensitivity, Measurement, check_radius, grid_scale, to_grid
@@ -145,7 +146,7 @@ class ForwardAggregateMechanism(FixedSensitivity, SampledMechanism):
                 f"{self.name!r} is for {self.n_classes} classes; the rows have "
                 f"{membership.shape[1]}."
             )
-        std = getattr(base, "noise_multiplier", 0.0) * self.sensitivity(relation)
+        std = step_std(base, self.sensitivity(relation), relation)
         scale = grid_scale(std)
         parts = list(zip(rows.split(_CHUNK), membership.split(_CHUNK), strict=True))
         # All slots are mapped, so that a map's time and rounding do not follow from the sample.

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from dp_accounting import DpEvent
 
-from ..accounting.events import plain_multiplier
+from ..accounting.events import plain_multiplier, step_std
 from ..accounting.units import unit_sensitivity
 from ..registry import savable
 from .noise import NoiseSource
@@ -118,7 +118,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def sensitivity(self, relation: str) -> float:
-        """Return the sensitivity: the noise's standard deviation over the noise multiplier."""
+        """Return the sensitivity: the largest change of the release between neighbours."""
 
     def check(self, event: DpEvent) -> None:
         """Raise a `PlanError` if `run` does not implement an event."""
@@ -133,10 +133,10 @@ class Mechanism(ABC):
         """Return the release from the noisy numbers of the last measurement."""
 
     def _find_std(self, source, event, relation):
-        """Return the standard deviation of the noise for an event with a plain multiplier."""
+        """Return the standard deviation of the noise for an event."""
         # For persons the bound is of all their rows that count.
         bound = unit_sensitivity(self.sensitivity, relation, source.max_rows)
-        return plain_multiplier(event) * bound
+        return step_std(event, bound, relation)
 
     def run(self, source, event: DpEvent, *, relation: str, noise: NoiseSource) -> Any:
         """Read records from a `RecordSource` and return a dataclass of the release."""
@@ -161,7 +161,7 @@ class FixedSensitivity:
         return cls.sensitivities[relation]
 
     def sensitivity(self, relation: str) -> float:
-        """Return the sensitivity: the noise's standard deviation over the noise multiplier."""
+        """Return the sensitivity; see `Mechanism.sensitivity`."""
         return self.sensitivity_of(relation)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
-from ..accounting.events import DiameterGaussianDpEvent
+from ..accounting.events import DiameterGaussianDpEvent, step_std
 from ..curator.record_functions import BatchFunction, check_function
 from ..exceptions import PlanError
 from .base import Measurement, NoisySum, check_radius, grid_scale, to_grid
@@ -113,8 +113,7 @@ class ClippedGradientMechanism(SampledMechanism):
             )
 
     def _measure_batch(self, rows, membership, base, relation, noise):
-        multiplier = getattr(base, "noise_multiplier", 0.0)
-        std = multiplier * self.sensitivity(relation)
+        std = step_std(base, self.sensitivity(relation), relation)
         # Relative to the radius: gradients can be far smaller than 1.
         scale = grid_scale(std, _BITS - math.ceil(math.log2(self.grad_clip)))
         joined = membership.any(1, keepdim=True)

@@ -24,12 +24,20 @@ from dp_accounting import (
     NonPrivateDpEvent,
     RandomizedResponseDpEvent,
 )
+from scipy.special import rel_entr
 
 from ..accounting.accountants import ledger_epsilon
-from ..accounting.calibration import calibrate, calibrate_gaussian, check_delta, check_epsilon
-from ..accounting.events import gaussian_event, pure_epsilon
+from ..accounting.calibration import (
+    calibrate,
+    calibrate_gaussian,
+    check_delta,
+    check_epsilon,
+    check_level,
+)
+from ..accounting.events import gaussian_event, pure_epsilon, step_std
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
+from ..registry import savable
 from .base import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
 from .noise import NoiseSource
 
@@ -37,6 +45,9 @@ from .noise import NoiseSource
 # ball, for little or no noise.
 NOISE_BITS = 14
 GRID_BITS = 40
+# Last bits by which noised rows are known, and minus the logarithm of the probability that such
+# rows are taken for others.
+_LAST_BITS, _CERTAINTY = range(1, 9), 40
 # Rows that are noised at once.
 _BLOCK = 4096
 # A pure ε is reduced by this, which covers the rounding of the noise that is computed from it.
@@ -46,6 +57,7 @@ MARGIN = 1e-12
 DEVIATIONS = {1: math.sqrt(2), 2: 1.0}
 
 
+@savable
 @dataclass(frozen=True)
 class NoisedRows:
     """Rows with noise on each.
@@ -62,6 +74,7 @@ class NoisedRows:
     scale: float
 
 
+@savable
 @dataclass(frozen=True)
 class NoisedLabels:
     """Labels after randomised response.
@@ -124,13 +137,54 @@ class LocalRowsMechanism(_LocalMechanism):
                 f"{event}."
             )
 
-    def _measure(self, source, event, relation, noise):
-        multiplier = getattr(event, "noise_multiplier", 0.0)
-        level = multiplier * self.sensitivity(relation)
+    def _find_grid(self, event, relation):
+        """Return the level of the noise, and 1 over the grid's step."""
+        level = step_std(event, self.sensitivity(relation), relation)
         bits = GRID_BITS
         if level > 0:
             bits = min(bits, NOISE_BITS - math.ceil(math.log2(level)))
-        scale, parts = 2.0**bits, []
+        return level, 2.0**bits
+
+    def are_noised(self, rows: np.ndarray, radius: float, event: DpEvent) -> bool:
+        """Return whether rows can have the noise of an event: they lie on its grid, and fill it.
+
+        Rows that have it are found to be so but for a probability below e^-37. Numbers that are too
+        large for their precision to show the grid are not looked at.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_records, n_columns)
+            Noised rows, times the radius of their ball.
+        radius : float
+        event : DpEvent
+        """
+        level, scale = self._find_grid(event, "replace_one")
+        if not level:
+            return True
+        is_single = (rows.astype(np.float32) == rows).all()
+        steps = rows.astype(np.float64) / radius * scale
+        error = np.abs(steps) * 2.0 ** (-22 if is_single else -51)
+        steps, error = steps[error < 0.25], error[error < 0.25]
+        if (np.abs(steps - np.rint(steps)) > error).any():
+            return False
+        # Rows without noise may lie on the grid, as whole numbers do, but few of them fill it.
+        if level * scale < 2.0 ** (NOISE_BITS - 1):
+            return True
+        # The last bits of noise of 2^13 steps or more are uniform, and at most an eighth of all
+        # numbers is within an eighth of its scale of zero.
+        shares = {2.0**-bits: np.rint(steps) % 2**bits == 0 for bits in _LAST_BITS}
+        tests = [*shares.items(), (1 / 8, np.abs(steps) < level * scale / 8)]
+        for p, are_so in tests:
+            found = are_so.mean() if are_so.size else 0.0
+            # Chernoff's bound on the probability of so many.
+            divergence = rel_entr(found, p) + rel_entr(1 - found, 1 - p)
+            if found > p and are_so.size * divergence > _CERTAINTY:
+                return False
+        return True
+
+    def _measure(self, source, event, relation, noise):
+        level, scale = self._find_grid(event, relation)
+        parts = []
         for rows, membership in source.blocks(self.name):
             rows = rows.double()
             # Norms in an order that depends on the row's length only: a row's place must not change
@@ -250,9 +304,11 @@ def local_plan(
             left = epsilon * (1 - MARGIN) - spent
         releases.append((LocalLabelsMechanism.name, response))
     if math.isinf(epsilon):
-        event, multiplier = NonPrivateDpEvent(), 0.0
+        event = NonPrivateDpEvent()
     elif p == 1:
-        multiplier = (1 + MARGIN) / left
+        # Two rows differ by twice the radius.
+        multiplier = 2 * (1 + MARGIN) / left
+        check_level(multiplier)
         event = LaplaceDpEvent(multiplier)
     else:
         multiplier = calibrate_gaussian(
@@ -267,8 +323,8 @@ def local_plan(
             multiplier = calibrate(epsilon_of, epsilon * (1 - MARGIN), guess=multiplier)
         event = gaussian_event(multiplier)
     releases.insert(0, (LocalRowsMechanism.name, event))
-    scale = multiplier * LocalRowsMechanism(p).sensitivity("replace_one")
-    sigma = scale * DEVIATIONS[p]
+    sensitivity = LocalRowsMechanism.sensitivity_of("replace_one")
+    sigma = step_std(event, sensitivity, "replace_one") * DEVIATIONS[p]
     return Plan(tuple(releases), epsilon, delta, "replace_one", accountant, sigma, local=True)
 
 

@@ -13,9 +13,10 @@ import torch
 from dp_accounting import DpEvent
 from scipy import stats
 
-from ..accounting.events import SlicedGaussianDpEvent, split_sampling
+from ..accounting.events import SlicedGaussianDpEvent, split_sampling, step_std
 from ..curator.record_functions import PullingFunction, RecordFunction, check_function
 from ..exceptions import PlanError
+from ..registry import savable
 from ..transport import random_directions
 from .base import (
     FixedSensitivity,
@@ -94,6 +95,7 @@ class SampledMechanism(Mechanism):
         return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
 
 
+@savable
 @dataclass(frozen=True)
 class ProjectedRows:
     """Released projections of rows.
@@ -246,7 +248,7 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
             generator=noise.public_generator(),
             dtype=torch.float64,
         )
-        std = base.noise_multiplier * self.sensitivity(relation)
+        std = step_std(base, self.sensitivity(relation), relation)
         scale = grid_scale(std)
         encoded = rows
         if self.cotangent is not None:

@@ -52,6 +52,6 @@ def build_encoder(factory, n_inputs, n_components, n_classes, seed):
     with seeded(seed):
         network, shape = make_and_try(factory, n_inputs, n_components)
         if len(shape) != 2 or shape[0] != 2:
-            raise ValueError(f"The network maps {(2, n_inputs)} numbers to {shape}, not to rows.")
+            raise ValueError(f"network maps {(2, n_inputs)} numbers to {shape}, not to rows.")
         head = nn.Sequential(nn.Linear(shape[1], 100), nn.ReLU(), nn.Linear(100, n_classes))
         return network, head, shape[1]

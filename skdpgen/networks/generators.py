@@ -13,14 +13,17 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
 import torch
 from torch import nn
 
+from ..checks import tried
 from ..forking import in_forked_children
 from ..registry import savable
 
-_init_lock = threading.Lock()
-in_forked_children(lambda: globals().update(_init_lock=threading.Lock()))
+# Reentrant, as an object of a user that is rehearsed may make networks.
+_init_lock = threading.RLock()
+in_forked_children(lambda: globals().update(_init_lock=threading.RLock()))
 
 
 @savable
@@ -239,13 +242,25 @@ def seeded(seed):
         yield
 
 
+@contextlib.contextmanager
+def rehearsing(name: str):
+    """Try a user's object, whose draws must not change the global generators; see `tried`."""
+    # The global one, from which functions of users may draw.
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        with tried(name), seeded(0):
+            yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
 def build(factory: Callable, n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
     """Return the seeded network of a factory, after checking its output shape."""
     with seeded(seed):
         network, shape = make_and_try(factory, n_inputs, n_outputs)
     if shape != (2, n_outputs):
         raise ValueError(
-            f"The network maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
+            f"network maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
         )
     return network
 
@@ -254,13 +269,21 @@ def make_and_try(
     factory: Callable, n_inputs: int, n_outputs: int | None
 ) -> tuple[nn.Module, tuple]:
     """Return a factory's network in evaluation mode, and its output shape for two rows."""
+    if isinstance(factory, nn.Module):
+        raise TypeError(
+            "network must be a factory, which makes modules of given sizes, not a module: give "
+            "network=lambda n_inputs, n_outputs: torch.nn.Linear(n_inputs, n_outputs), or a class."
+        )
     network = factory(n_inputs, n_outputs)
     if not isinstance(network, nn.Module):
-        raise TypeError(f"A factory of networks must return a torch module; got {type(network)}.")
+        raise TypeError(f"network must return a torch module; got {type(network)}.")
     # A factory may return the same module each time, which no fit may change.
     network = copy.deepcopy(network).float().eval()
     with torch.no_grad():
-        return network, tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
+        made = network(torch.zeros(2, n_inputs, dtype=torch.float32))
+    if not isinstance(made, torch.Tensor):
+        raise TypeError(f"The module of network must return one tensor; got {type(made).__name__}.")
+    return network, tuple(made.shape)
 
 
 def _check_size(name, n_outputs, shape):

@@ -12,13 +12,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from ..arrays.kind import check_bounds
+from .._isolation import isolated
+from ..arrays.kind import cast_numbers, check_bounds
 from ..arrays.numbers import read_numbers
 from ..checks import in_range, positive, whole
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, infer_image_shape, make_autoencoder
-from ..params import Checked, DocumentedEstimator, choose_device, parameters
+from ..params import Checked, DocumentedEstimator, choose_device, fitting, parameters
 from ..serialization import Saves
 
 # Rows that are encoded or decoded at once.
@@ -150,6 +151,10 @@ class Autoencoder(
         -------
         self : object
         """
+        with fitting(self):
+            return self._fit(X)
+
+    def _fit(self, X):
         self._check_params()
         device = choose_device(self.device)
         X = validate_data(self, X, dtype=[np.float64, np.float32])
@@ -191,6 +196,7 @@ class Autoencoder(
         self.n_iter_ = len(self.loss_curve_)
         return self
 
+    @isolated()
     def transform(self, X) -> np.ndarray:
         """Encode rows, each on its own. Codes of private rows are as sensitive as the rows.
 
@@ -208,6 +214,7 @@ class Autoencoder(
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return self._apply("encode", lambda block: self._read_features(X[block], self._dtype), X)
 
+    @isolated()
     def inverse_transform(self, X) -> np.ndarray:
         """Decode codes, after scaling them to norm 1.
 
@@ -230,7 +237,7 @@ class Autoencoder(
         # Clipped, since rounding of the affine map may leave the bounds by an ulp.
         unit = self._apply("decode", lambda block: torch.tensor(X[block], dtype=self._dtype), X)
         lower, upper = self._bounds
-        return np.clip(lower + unit * (upper - lower), lower, upper).astype(X.dtype, copy=False)
+        return cast_numbers(lower + unit * (upper - lower), X.dtype, lower, upper)
 
     def _read_features(self, rows, dtype):
         """Map features to [0, 1]."""

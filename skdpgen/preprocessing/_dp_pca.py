@@ -8,15 +8,17 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._isolation import isolated
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Terms
-from ..accounting.rounding import plain_numbers
+from ..accounting.spending import keep_nothing, say_how_to_go_on
 from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
 from ..arrays.inference import make_box
-from ..arrays.kind import ArrayKind
+from ..arrays.kind import ArrayKind, cast_numbers
 from ..arrays.numbers import read_numbers
+from ..arrays.units import warn_of_moments, warn_of_radius
 from ..checks import check_size, whole
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
@@ -29,10 +31,12 @@ from ..params import (
     Checked,
     DocumentedEstimator,
     choose_device,
+    fitting,
     parameters,
-    rollback_on_failure,
     warn_of_delta,
 )
+from ..releases.published import PublishedRelease
+from ..releases.release import Release
 from ..serialization import Certified, list_certified_sizes
 
 # Default number of components: beyond it, components of digits and faces are mostly noise.
@@ -48,6 +52,14 @@ _ASSUMED = (
     "steps of a pipeline that were fitted on private rows are not covered",
     *ASSUMED_OF_NOISE,
 )
+
+
+@parameters
+class SecondMoments(Release):
+    """The second moments of the rows, released once."""
+
+    is_sum = True
+    name = CovarianceMechanism.name
 
 
 @parameters
@@ -185,7 +197,7 @@ class DPPCA(
         BudgetExceededError
             If the fit exceeds an open `PrivacyBudget`; nothing is released.
         """
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             return self._fit(X, persons)
 
     def _fit(self, X, persons):
@@ -199,9 +211,10 @@ class DPPCA(
         # The second moments are a square matrix, whose size is refused before anything is spent.
         check_size("X", n_features, n_features)
         format = self._make_format(n_samples, n_features, kind, max_rows)
-        n_components = self._n_components(n_features)
-        warn_of_delta(self.delta, n_samples, stacklevel=3)
+        self._n_components(n_features)
+        warn_of_delta(self.delta, n_samples)
         plan = self._plan(format, n_samples, max_rows)
+        vars(self).pop("release_", None)
         with open_curator(
             dataset,
             format,
@@ -210,25 +223,73 @@ class DPPCA(
             strict=self.strict,
             device=choose_device(self.device),
             verbose=self.verbose,
+            keep=self._keep,
         ) as curator:
-            format = format.resolve(curator)
-            moments = curator.release(CovarianceMechanism())
-            certificate, n_rows = curator.certificate(_ASSUMED), curator.n_rows
-        # From here on everything is post-processing of the noisy moments, which costs nothing.
+            resolved, n_inferred = format.resolve(curator), len(curator.released)
+
+            def publish():
+                if len(curator.released) == len(plan.releases):
+                    self.release_ = PublishedRelease(
+                        type(self).__name__,
+                        SecondMoments(),
+                        curator.plan,
+                        resolved,
+                        tuple(curator.released),
+                        n_inferred,
+                        (),
+                        n_samples,
+                        1,
+                        curator.n_rows,
+                        {n: value for n, value in vars(self).items() if n.endswith("_in_")},
+                        curator.certificate(_ASSUMED),
+                    )
+
+            curator.on_release = publish
+            curator.release(CovarianceMechanism())
+            curator.close()  # the rest is post-processing
+            self._learn(self.release_, resolved)
+        # Components are of use, and moments of thousands of columns are large.
+        del self.release_
+        return self
+
+    def _keep(self):
+        kept = vars(self).get("release_")
+        return (kept, say_how_to_go_on(type(self)())) if kept else keep_nothing()
+
+    def _find_release(self, format):
+        return SecondMoments()
+
+    def _fit_published(self, published, format):
+        """Fit to the moments that a failed fit has released; see `from_release`."""
+        with fitting(self):
+            self._check_params()
+            if published.learner != type(self).__name__:
+                raise ValueError(f"DPPCA cannot be fitted to the release of a {published.learner}.")
+            vars(self).update(published.features)
+            self._learn(published, format)
+        return self
+
+    def _learn(self, published, format):
+        """Compute the components from noisy moments."""
+        n_components = self._n_components(format.n_features)
+        moments = published.main
+        warn_of_moments(format, moments, published.n_rows)
+        if not isinstance(self.clip_norm, str):
+            warn_of_radius(format, moments, published.n_rows)
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
         # The sign of an eigenvector is arbitrary: its largest entry is made positive.
         largest = np.abs(vectors).argmax(axis=1, keepdims=True)
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
         # Moments were released in units of the radius, and as a sum over rows.
-        self.explained_variance_ = values * (format.clip_norm**2 / n_rows)
+        self.explained_variance_ = values * (format.clip_norm**2 / published.n_rows)
         self.n_components_ = self._n_features_out = n_components
         self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
-        self.n_samples_ = n_samples
-        self.privacy_ = certificate.made_by(self)
-        return self
+        self.n_samples_ = published.n_samples
+        self.privacy_ = published.certificate.made_by(self)
 
     @clears_frames()
+    @isolated()
     def transform(self, X) -> np.ndarray:
         """Project rows on the components, each on its own; this costs no privacy.
 
@@ -245,15 +306,14 @@ class DPPCA(
         """
         check_is_fitted(self, "privacy_")
         X = parse_rows(check_rows(self, X, reset=False))
-        # Products of the largest numbers overflow, and so may doubles in float32.
+        # Products of the largest numbers overflow.
         rows = np.clip(self._format.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
-        limit = np.finfo(X.dtype).max
-        rows = np.clip(rows, -limit, limit)
         # Each component mixes all cells of a row, so that one missing cell leaves none of them
         # known.
         rows[~np.isfinite(X).all(axis=1)] = np.nan
-        return rows.astype(X.dtype, copy=False)
+        return cast_numbers(rows, X.dtype)
 
+    @isolated()
     def inverse_transform(self, X) -> np.ndarray:
         """Map projections, fitted or generated, back to features.
 
@@ -273,14 +333,13 @@ class DPPCA(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."
             )
         features, _ = self._format.decode(X.astype(np.float64) @ self.components_)
-        return features.astype(X.dtype, copy=False)
+        return cast_numbers(features, X.dtype)
 
     def _make_format(self, n_samples, n_features, kind=None, max_rows=None):
         if self.bounds is None and not isinstance(self.clip_norm, str):
             return BoxFormat(n_features, clip_norm=self.clip_norm)
-        multiplier = calibrate_gaussian(
-            self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
-        )
+        # Over the sensitivity, under either relation.
+        multiplier = calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
         return make_box(
             equivalent_records(n_samples, max_rows),
             n_features,

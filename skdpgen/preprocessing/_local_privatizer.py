@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._isolation import isolated
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
-from ..accounting.rounding import plain_numbers
-from ..arrays.kind import ArrayKind
+from ..arrays.kind import ArrayKind, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..checks import positive
 from ..curator.curator import open_curator
@@ -23,14 +23,15 @@ from ..curator.record_functions import clears_frames
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource, check_seed
-from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, parameters, rollback_on_failure
+from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, fitting, parameters
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
 from ..serialization import Certified
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
-    "each client has one record and noises it once: to noise it again is a further release",
+    "each client has one record, and noises it once, with its label: to noise it again is a "
+    "further release",
     "all parameters were chosen without looking at the private rows; column names and dtypes are "
     "public",
     *ASSUMED_OF_NOISE,
@@ -174,7 +175,7 @@ class LocalPrivatizer(
         -------
         self : object
         """
-        with rollback_on_failure(self), plain_numbers(self):
+        with fitting(self):
             return self._fit(X)
 
     def _fit(self, X):
@@ -218,6 +219,7 @@ class LocalPrivatizer(
         return self.privatize(X)
 
     @clears_frames()
+    @isolated()
     def privatize(self, X, y=None):
         """Add noise to rows and their labels, each on its own. Each call is a release.
 
@@ -259,9 +261,10 @@ class LocalPrivatizer(
             if has_labels:
                 y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]
         # Rounding to the dtype of the input is post-processing of the released rows.
-        noised = noised.astype(dtype, copy=False)
+        noised = cast_numbers(noised, np.dtype(dtype))
         return (noised, y) if has_labels else noised
 
+    @isolated()
     def inverse_transform(self, X) -> np.ndarray:
         """Map noised or generated rows back to features.
 
@@ -276,7 +279,7 @@ class LocalPrivatizer(
         """
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
-        return self.format_.invert(X.astype(np.float64))[0].astype(X.dtype, copy=False)
+        return cast_numbers(self.format_.invert(X.astype(np.float64))[0], X.dtype)
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._isolation import isolated
 from ..arrays.frequencies import cosine_matrices, find_shape
 from ..checks import shape_of_images, whole
 from ..params import Checked, DocumentedEstimator, parameters
@@ -56,6 +57,7 @@ class LowFrequencies(
 
     _checks = {"n_frequencies": whole(), "image_shape": shape_of_images("auto", None)}
 
+    @isolated()
     def fit(self, X, y=None) -> "LowFrequencies":
         """Learn the number of columns.
 
@@ -85,6 +87,7 @@ class LowFrequencies(
         self._n_features_out = self.image_shape_[0] * math.prod(map(len, self._bases()))
         return self
 
+    @isolated()
     def transform(self, X) -> np.ndarray:
         """Return the low-frequency coefficients of images.
 
@@ -103,6 +106,7 @@ class LowFrequencies(
         # The transform is separable: two small products in place of one by a matrix of all pixels.
         return (rows @ X.reshape(-1, *self.image_shape_) @ columns.T).reshape(len(X), -1)
 
+    @isolated()
     def inverse_transform(self, X) -> np.ndarray:
         """Return the images that have these coefficients, and no other frequencies.
 

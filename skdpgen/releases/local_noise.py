@@ -2,7 +2,6 @@
 """Local differential privacy: noise on each row, added by its client."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..arrays.ball import BallFormat
 from ..checks import budget_share, one_of, positive, shape_of_images
-from ..exceptions import FitQualityWarning
+from ..exceptions import FitQualityWarning, warn_caller
 from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
 from ..params import parameters
 from .release import Release
@@ -62,12 +61,11 @@ class LocalNoise(Release):
     ) -> BallFormat:
         """Return the `BallFormat` of rows, with a warning if their scale is not declared."""
         if bounds is None and radius is None:
-            warnings.warn(
+            warn_caller(
                 "Without bounds and clip_norm each client projects its row onto the unit ball, so "
                 "that rows in other units lose their norms. Declare bounds=(lower, upper) or "
                 "clip_norm.",
                 FitQualityWarning,
-                stacklevel=2,
             )
         return BallFormat(
             n_features,

@@ -11,12 +11,15 @@ import numpy as np
 from sklearn.base import clone
 
 from ..accounting.certificate import Certificate
-from ..accounting.composition import compose
+from ..accounting.composition import compose, join
 from ..accounting.plan import Plan
-from ..curator.curator import Digest
+from ..accounting.provenance import list_parameters, show_value
+from ..curator.curator import find_digest
+from ..encoders import split_encoder
 from ..exceptions import PlanError
 from ..mechanisms.tables import Tables
 from ..serialization import Saves, load
+from ..tables.schema import Schema
 from .release import Release
 from .tables import TwoWayTables
 
@@ -54,6 +57,8 @@ class PublishedRelease(Saves):
         The fitted attributes ``n_features_in_`` and ``feature_names_in_``, if there are names.
     certificate : Certificate
         The certificate of the releases.
+    digest : str or None
+        Digest of the values; None: that of the certificate or, for sums of releases, of `values`.
 
     Examples
     --------
@@ -79,6 +84,12 @@ class PublishedRelease(Saves):
     n_rows: float
     features: dict
     certificate: Certificate
+    digest: str | None = None
+
+    def __post_init__(self) -> None:
+        digest = self.digest or self.certificate.digest or find_digest(self.values)
+        # A frozen class sets its own fields by this call only.
+        object.__setattr__(self, "digest", digest)
 
     @property
     def main(self):
@@ -88,13 +99,16 @@ class PublishedRelease(Saves):
     def __repr__(self):
         return f"<PublishedRelease: {self.release!r} by {self.learner}, {self.certificate!r}>"
 
-    def _check_savable(self):
+    def check(self):
         """Raise a ValueError if the values are not those of the certificate."""
-        digest = Digest()
-        for value in self.values:
-            digest.add(value)
-        if self.certificate.digest not in (None, str(digest)):
+        certificate, found = self.certificate, find_digest(self.values)
+        if found != self.digest or certificate.digest not in (None, found):
             raise ValueError("The values of the release are not those of its certificate.")
+        stated = (certificate.relation, certificate.accountant, certificate.max_rows)
+        if stated != (self.plan.relation, self.plan.accountant, self.plan.max_rows):
+            raise ValueError("The plan of the release is not that of its certificate.")
+
+    _check_savable = check
 
 
 class ReplayedCurator:
@@ -135,7 +149,8 @@ def from_release(
     source : str, path, PublishedRelease or Release
         The file of a published release, the release itself, or a fitted attribute `release_`.
     estimator : estimator
-        An unfitted generator. Its ε, δ, relation and accountant are set to those of the release.
+        An unfitted generator. Its ε, δ, relation and accountant are set to those of the release;
+        other parameters that the release determines must be the same, or at their defaults.
         A slice sketch takes the class that released it, and its parameters of arrays; tables take
         `DPSWFlowSampler` and `DPSlicedWassersteinGenerator`.
     rules : sequence of rule, default=()
@@ -149,7 +164,7 @@ def from_release(
     Raises
     ------
     ValueError
-        If the estimator cannot learn from the release.
+        If the estimator cannot learn from the release, or declares something else.
     """
     published = _open(source)
     plan, format = published.plan, published.format
@@ -158,13 +173,73 @@ def from_release(
             raise ValueError("rules are for tables; the release is of an array.")
         schema = format.schema
         format = replace(format, schema=type(schema)(schema, (*schema.rules, *rules)))
-    fitted = clone(estimator).set_params(
-        epsilon=plan.epsilon, delta=plan.delta, relation=plan.relation, accountant=plan.accountant
-    )
+    known = estimator.get_params(deep=False)
+    terms = {name: getattr(plan, name) for name in ("epsilon", "delta", "relation", "accountant")}
+    # Local methods have no relation.
+    fitted = clone(estimator).set_params(**{n: v for n, v in terms.items() if n in known})
+    _check_declared(fitted, published)
     # The released sums are of so many rows per person, whatever the new estimator would take.
     if plan.max_rows is not None:
         fitted.set_params(max_rows_per_person=plan.max_rows)
     return fitted._fit_published(published, format)
+
+
+def _check_declared(estimator, published):
+    """Raise a ValueError for a parameter that is set, and that a release contradicts."""
+    estimator._check_params()
+    format, n_rows = published.format, published.plan.max_rows
+    differs = {"max_rows_per_person": lambda given: n_rows not in (None, given)}
+    if hasattr(format, "list_schemas"):
+        differs["schemas"] = lambda given: not _are_resolved(given, format.list_schemas())
+    elif format.has_blocks:
+        estimator._refuse_array_params()
+        differs["schema"] = lambda given: (
+            given is None or (isinstance(given, Schema) and not format.schema.resolves(given))
+        )
+    else:
+        encoders = (format.encoder, format.components)
+        differs |= {
+            "schema": lambda given: given is not None,
+            "bounds": lambda given: not _are_equal(given, format.bounds),
+            "y_bounds": lambda given: not _are_equal(given, format.y_bounds),
+            "classes": lambda given: not _are_equal(given, format.classes),
+            "clip_norm": lambda given: format.clip_norm not in (given, min(given, 1.0)),
+            "encoder": lambda given: show_value(split_encoder(given)) != show_value(encoders),
+        }
+    for name, _ in list_parameters(estimator):
+        if name in differs and differs[name](getattr(estimator, name)):
+            raise ValueError(
+                f"{name} of {type(estimator).__name__} is not that of the release, which "
+                "determines it: leave it at its default."
+            )
+    release = estimator._find_release(format)
+    for name, text in list_parameters(release) if type(release) is type(published.release) else ():
+        released = show_value(getattr(published.release, name))
+        if text != released:
+            raise ValueError(
+                f"{name} of {type(release).__name__} is {text}, and the release has {released}: "
+                "leave it at its default."
+            )
+
+
+def _are_resolved(schemas, released):
+    """Return whether the tables of histories have all declared columns; some are never missing."""
+    return all(
+        name in released.get(table, ())
+        and (own := released[table][name]).resolves(
+            replace(kind, missing=own.missing) if hasattr(own, "missing") else kind
+        )
+        for table, schema in schemas.items()
+        for name, kind in schema.columns
+    )
+
+
+def _are_equal(given, released):
+    """Return whether arrays, or numbers for all columns, are equal."""
+    if released is None:
+        return False
+    pairs = [(np.asarray(g), np.asarray(r)) for g, r in zip(given, released, strict=False)]
+    return len(given) == len(released) and all((g == r).all() for g, r in pairs)
 
 
 def merge(*sources, overlap: bool = False) -> PublishedRelease:
@@ -178,8 +253,8 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
         Two-way tables with declared schemas, which are the same; see `from_release`.
     overlap : bool, default=False
         Whether a record, or a person, may be in several of the data sets. The certificate then
-        composes those of the releases; otherwise it is that of any of them, which have the same
-        events.
+        composes those of the releases; otherwise all of them cost what one does, and must have the
+        same events.
 
     Returns
     -------
@@ -210,24 +285,29 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
                 "Releases with different schemas, targets or units cannot be merged. Declare the "
                 "same bounds, categories and knots for all; inferred ones differ."
             )
-    if len(set(map(_identify, parts))) < len(parts):
+    certificates = [_certify(part) for part in parts]
+    digests = [{digest for own in c.digests for digest in own} for c in certificates]
+    if len(set.union(*digests)) < sum(map(len, digests)):
         raise ValueError(
-            "The same release is given twice, or two of the same stream: its records and its noise "
-            "would count twice. Give each release once, and the last one of a stream."
+            "The same release is given twice, or two of the same stream, alone or in a sum: its "
+            "records and its noise would count twice. Give each release once, and the last one of "
+            "a stream."
         )
-    certificates = [part.certificate for part in parts]
     n_samples = sum(part.n_samples for part in parts)
     # Records that are in several data sets are in several releases: these compose.
     if overlap:
         certificate = replace(compose(*certificates), n_records=n_samples)
     # Parallel composition: each record is in one release, and all of them have the same price.
-    elif len({certificate.events for certificate in certificates}) > 1:
+    elif len({(certificate.releases, certificate.events) for certificate in certificates}) > 1:
         raise ValueError(
             "Releases with different events can be merged with overlap=True only, by composition."
         )
     else:
-        assumptions = (*certificates[0].assumptions, _DISJOINT)
-        certificate = replace(certificates[0], assumptions=assumptions, n_records=n_samples)
+        # One event of each in turn, which all of them have.
+        alike = zip(*(certificate.entries for certificate in certificates), strict=True)
+        releases = [(*group[0][:2], sum((own for *_, own in group), ())) for group in alike]
+        certificate = join(certificates, releases, n_records=n_samples)
+        certificate = replace(certificate, assumptions=(*certificate.assumptions, _DISJOINT))
     tables = [part.main for part in parts]
     return replace(
         first,
@@ -235,12 +315,13 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
             first.plan,
             releases=first.plan.releases[: first.n_inferred + 1],
             epsilon=max(first.plan.epsilon, certificate.epsilon),
+            delta=certificate.delta,
         ),
         values=(*first.values[: first.n_inferred], _add_tables(tables)),
         n_samples=n_samples,
         n_rows=sum(part.n_rows for part in parts),
-        # The sum is in no ledger: it has neither the digest nor the noise of one of the releases.
-        certificate=replace(certificate, digest=None, sigma=None),
+        certificate=certificate,
+        digest=None,
     )
 
 
@@ -250,15 +331,11 @@ def _describe_sums(part):
     return part.format.schema, label, part.plan.relation, part.plan.max_rows
 
 
-def _identify(part):
-    """Return what is equal for releases with the same noise only."""
-    # Those of a stream differ, but their noise is correlated.
-    if part.plan.stream is not None:
-        return part.plan.stream
-    # The values', since certificates of sums have no digest.
-    digest = Digest()
-    digest.add(part.main)
-    return str(digest)
+def _certify(part):
+    """Return the certificate of a part, which is known by its values if by nothing else."""
+    certificate = part.certificate
+    digests = certificate.digests or ((part.digest,),) * len(certificate.events)
+    return replace(certificate, digests=digests)
 
 
 def _add_tables(tables: Sequence[Tables]) -> Tables:
@@ -272,9 +349,11 @@ def _add_tables(tables: Sequence[Tables]) -> Tables:
 
 
 def _open(source) -> PublishedRelease:
-    if isinstance(source, Release):
-        return source.get_published()
-    published = source if isinstance(source, PublishedRelease) else load(source)
+    source = getattr(source, "release_", source)
+    published = source.get_published() if isinstance(source, Release) else source
+    # The digest of a file is checked by `load`.
+    published = published if isinstance(published, PublishedRelease) else load(published)
     if not isinstance(published, PublishedRelease):
         raise ValueError(f"{source} is a file of a fitted estimator, and not of a release.")
+    published.check()
     return published

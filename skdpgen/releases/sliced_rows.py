@@ -151,7 +151,8 @@ class SlicedRows(Release):
         if size is None and self.n_steps == 1:
             size = DEFAULTS.rows_at_once
         elif size is None:
-            multiplier = calibrate_gaussian(budget.epsilon, budget.delta, relation=budget.relation)
+            # Over the sensitivity, under either relation.
+            multiplier = calibrate_gaussian(budget.epsilon, budget.delta)
             # The clamp is for ε = inf, whose multiplier is 0.
             rate = DEFAULTS.rate / max(multiplier, 1e-9) / math.sqrt(self.count_steps(n_samples))
             size = round(within(rate * n_samples, DEFAULTS.rows))

@@ -290,7 +290,7 @@ class TableFormat(Format):
         of_objects = [n for n in inference.unknown if self.kind.dtypes.get(n) == np.dtype(object)]
         warn_of_columns("codes", [n for n in of_objects if _is_whole(schema[n])])
         # Warnings name what to declare: only what was inferred can be wrong.
-        inferred = {name: self.schema[name].open_parameters for name in self.schema.undeclared}
+        inferred = {n: found for n, kind in self.schema.items() if (found := kind.open_parameters)}
         resolved = TableFormat(
             schema,
             kind,

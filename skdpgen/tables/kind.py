@@ -3,9 +3,10 @@
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pandas as pd
 
-from ..arrays.kind import find_integer_range
+from ..arrays.kind import find_range
 from ..curator.cells import read_cell
 from ..curator.containers import PANDAS, Container
 from ..curator.dtypes import cast, hide_values
@@ -32,7 +33,8 @@ class TableKind:
     X, y : Container
         Containers of X and, if the target was passed as y, of this.
     listed : dict of str to dtype
-        Private dtypes that list the categories of columns, until these are inferred.
+        Dtypes that state an order or a type of categories, until these are inferred. Those that are
+        ordered list them, and are private.
     """
 
     names: tuple
@@ -71,14 +73,15 @@ class TableKind:
         dtypes, listed = {}, {}
         if dataset.has_fixed_dtypes:
             stated = dataset.stated_dtypes | ({} if y is None else {label: y.dtype})
-            _check_integers(schema, stated)
+            _check_dtypes(schema, stated)
             # Only dtypes that a source states: those that readers infer depend on private cells.
             dtypes = {name: hide_values(dtype) for name, dtype in stated.items()}
             dtypes = {name: dtype for name, dtype in dtypes.items() if dtype is not None}
             read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
-            # Parts list categories of their own.
+            # Parts list categories of their own. The list of a dtype that is not ordered follows
+            # from the rows, in any order.
             listed = {
-                n: dtype
+                n: dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])
                 for n, dtype in read.items()
                 if not dataset.is_in_parts and _takes_order(schema.get(n), dtype)
             }
@@ -115,13 +118,13 @@ class TableKind:
         return X if self.y is None else (X, self.y.give(frame[self.label]))
 
 
-def _check_integers(schema, dtypes):
+def _check_dtypes(schema, dtypes):
     """Raise an error for bounds, and rules on numbers, that the cast to a dtype would break."""
     for name, dtype in dtypes.items():
         kind = schema.get(name)
         if not isinstance(kind, Number) or kind.is_open:
             continue
-        lower, upper = _round_bounds(kind, _find_places(dtype))
+        lower, upper = find_range(dtype, *_round_bounds(kind, _find_places(dtype)))
         if lower > upper:
             raise ValueError(
                 f"Column {name!r} has dtype {dtype}, and no value of it lies between the bounds "
@@ -165,45 +168,72 @@ def _takes_order(kind, dtype):
 def _put_in_order(kind, dtype):
     """Return a column of released categories in the order, and of the type, of a dtype.
 
-    The dtype lists all categories, released or not. The result depends on the released ones alone,
-    given the order of each two of them; the certificate states that this is public.
+    An ordered dtype lists all categories, released or not. The result depends on the released ones
+    alone, given the order of each two of them; the certificate states that this is public. Other
+    categories are sorted, by value if they are numbers.
     """
     if kind.categories == (kind.other,):
         return kind
-    listed, positions = dtype.categories.tolist(), {}
-    for i, category in enumerate(listed):
-        for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
-            # Released names may be texts that were parsed, so that both spellings are known.
-            positions.setdefault(name, i)
-    found = sorted(kind.categories, key=lambda name: positions.get(name, len(listed)))
-    if dtype.categories.dtype.kind in "iuf":
-        found = [listed[positions[name]] for name in found]
+    found, number = kind.categories, dtype.categories.dtype.kind
+    if number in "iuf":
+        found = sorted(map(float, found))
+        found = found if number == "f" else list(map(int, found))
+    if dtype.ordered:
+        positions = {}
+        # Released names may be texts that were parsed, so that both spellings are known.
+        for category in dtype.categories.tolist():
+            for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
+                positions.setdefault(name, len(positions))
+        found = sorted(found, key=lambda c: positions.get(name_cell(c), len(positions)))
     # Neither an order nor a type of numbers has a place for "other".
     return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
 
 
 def _cast(column, dtype, kind):
-    """Cast a column to its dtype in the private table, if that can hold the values."""
+    """Cast a column to its dtype in the private table, if that holds what the schema lists.
+
+    Numbers within bounds that the dtype cannot hold are put at the end of its range.
+    """
+    if getattr(kind, "missing", False) and isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        # NumPy's dtype holds no missing cell, and a declared column may have some.
+        dtype = pd.Series([], dtype=dtype).convert_dtypes().dtype
+    if not _can_hold(dtype, kind):
+        return column
     places = _find_places(dtype)
-    if places is not None and column.dtype.kind == "f":
-        column = _round_within(column, places, kind)
-    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
-        least, most = find_integer_range(dtype)
-        if column.dtype.kind == "f":
-            # Clipped, since a cast out of range wraps around without an error.
-            column = column.clip(least, most)
-        elif not column.dropna().between(least, most).all():
+    if column.dtype.kind == "f" and (places is not None or dtype.kind == "f"):
+        column = _round_within(column, places, kind, dtype)
+    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "i":
+        least, most = map(float, find_range(dtype))
+        if not column.dropna().between(least, most).all():
             if kind.is_generated:  # clipping would make identifiers equal
                 return column
             column = column.clip(least, most)
     return cast(column, dtype)
 
 
-def _round_within(column, places, kind):
-    """Round numbers; those within the bounds of their column stay within them."""
-    rounded = column.round(places)
+def _can_hold(dtype, kind):
+    """Whether a dtype holds all that a schema lists: the dtype of a draw must not depend on it."""
+    if isinstance(dtype, pd.CategoricalDtype) or kind.is_open:
+        return True
+    listed = pd.Series([*getattr(kind, "levels", ())]).infer_objects()
+    if kind.has_knots:
+        number = kind.to_number()
+        numbers = np.array([number.lower, number.upper, *(number.atoms or ())])
+        if isinstance(kind, Number):
+            first, last = find_range(dtype)
+            return bool(((first <= numbers) & (numbers <= last))[2:].all())
+        listed = pd.Series(kind.make_cells(numbers, np.zeros(len(numbers), dtype=bool)))
+    return cast(listed, dtype).dtype == dtype
+
+
+def _round_within(column, places, kind, dtype):
+    """Round numbers to what a dtype holds; those within the bounds of their column stay there."""
+    rounded = column if places is None else column.round(places)
+    # Clipped, since a cast out of range wraps around, or gives infinities, without an error.
+    rounded = rounded.clip(*map(float, find_range(dtype)))
     if not isinstance(kind, Number) or kind.is_open:
         return rounded
     # Point masses may be beyond the bounds.
     is_within = column.between(kind.lower, kind.upper)
-    return rounded.mask(is_within, rounded.clip(*_round_bounds(kind, places)))
+    ends = find_range(dtype, *_round_bounds(kind, places))
+    return rounded.mask(is_within, rounded.clip(*map(float, ends)))

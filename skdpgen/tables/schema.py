@@ -180,6 +180,26 @@ class Schema(ConvertibleSchema):
         columns = {name: kind for name, kind in kinds.items() if name not in self.differences}
         return type(self)({**self, **columns}, rules)
 
+    def resolves(self, declared: "Schema") -> bool:
+        """Return whether another schema declares nothing else than this one, which may infer more.
+
+        Parameters
+        ----------
+        declared : Schema
+            Rules alone are those of any columns.
+
+        Returns
+        -------
+        bool
+        """
+        # The types of differences of dates may be inferred.
+        ours, theirs = (
+            {replace(r, difference=None) if hasattr(r, "difference") else r for r in schema.rules}
+            for schema in (self, declared)
+        )
+        has_all = not len(declared) or set(self.names) == set(declared.names)
+        return has_all and ours == theirs and all(self[n].resolves(k) for n, k in declared.columns)
+
     def with_even_knots(self) -> "Schema":
         """Return the schema with evenly spaced knots in place of knots that a generator infers.
 

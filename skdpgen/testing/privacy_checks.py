@@ -89,7 +89,7 @@ def check_ledger(estimator):
 
 
 def check_noise(estimator):
-    """Each released number has noise of the certified scale, noise multiplier × sensitivity."""
+    """Each released number has noise of the certified scale; see `step_std`."""
     X, y = make_data(n_features=12)
     for relation in choices_of(estimator, "relation", RELATIONS):
         with spying(repeat=20) as spies:
@@ -99,7 +99,7 @@ def check_noise(estimator):
             if isinstance(base, RandomizedResponseDpEvent):
                 _check_response(spy, base)
                 continue
-            stated = base.noise_multiplier * spy.mechanism.sensitivity(relation)
+            stated = step_std(base, spy.mechanism.sensitivity(relation), relation)
             # The standard deviation of Laplace noise is √2 times its scale, its kurtosis 6, not 3.
             is_laplace = isinstance(base, LaplaceDpEvent)
             stated, kurtosis = stated * math.sqrt(2 if is_laplace else 1), 6 if is_laplace else 3

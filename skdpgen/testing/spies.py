@@ -11,6 +11,7 @@ import torch
 
 from ..accounting.events import split_repetition
 from ..curator.curator import intercept_releases
+from ..exceptions import EndOfFit
 from ..mechanisms.noise import NoiseSource
 
 
@@ -179,8 +180,8 @@ def spying(
         yield spies
 
 
-class _StopFit(Exception):
-    """Raised after the last release, to end a fit."""
+class _StopFit(EndOfFit):
+    """Raised after the last release."""
 
 
 def _stop(curator):

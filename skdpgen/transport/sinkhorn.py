@@ -14,7 +14,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from ..checks import check_number
-from .slices import _as_float, _as_weights
+from .slices import _as_float, _as_weights, full_precision
 
 # Scalings stay within exp(± this) of 1: beyond it, kernel entries that underflow could matter.
 SAFE_LOG = {torch.float32: 30.0, torch.float64: 200.0}
@@ -158,15 +158,15 @@ def _solve(C, reg, a, b, n_iter, tol, init):
             f"Sinkhorn did not reach a marginal error of tol={tol} in n_iter={n_iter} iterations; "
             "raise reg, n_iter or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     # The last kernel becomes the plan in place: it is the largest array here.
     return reg * u.log() - top, g, K.mul_(a * u).mul_((b * w).mT)
 
 
-def as_pair(X, Y):
-    """Two samples, checked, of one dtype and device; and whether a tensor was among them."""
-    as_tensor = isinstance(X, torch.Tensor) or isinstance(Y, torch.Tensor)
+def as_pair(X, Y, *weights):
+    """Two samples, checked, of one dtype and device; and whether any argument was a tensor."""
+    as_tensor = any(isinstance(part, torch.Tensor) for part in (X, Y, *weights))
     device = next((Z.device for Z in (X, Y) if isinstance(Z, torch.Tensor)), "cpu")
     X, Y = _as_float(X, "X"), _as_float(Y, "Y")
     if min(X.ndim, Y.ndim) < 2 or X.shape[-1] != Y.shape[-1]:
@@ -201,7 +201,10 @@ def _shares(cost, a, b):
 
 
 def transport(cost, reg, a, b, n_iter, tol, init=None):
-    """Checked and solved: potentials (..., n) and (..., m), plan, and the dual objective."""
+    """Checked and solved: potentials (..., n) and (..., m), plan, and the dual objective.
+
+    The objective alone has a gradient, in the weights: the potentials, by the envelope theorem.
+    """
     if cost.ndim < 2:
         raise ValueError(f"cost must have at least 2 dimensions, got shape {tuple(cost.shape)}.")
     check_number("reg", reg, most=math.inf)
@@ -218,17 +221,19 @@ def transport(cost, reg, a, b, n_iter, tol, init=None):
         if init.shape[-1] != m:
             raise ValueError(f"init must be potentials (f, g), g of {m} columns.")
         init = init.expand(*batch, m).reshape(-1, m, 1)
-    problem = cost.reshape(-1, n, m), a.reshape(-1, n, 1), b.reshape(-1, m, 1), init
+    columns = (weights.detach().reshape(-1, weights.shape[-1], 1) for weights in (a, b))
+    problem = cost.reshape(-1, n, m), *columns, init
     device = "cpu" if cost.numel() <= SMALL else cost.device
     C, *columns, start = (None if part is None else part.to(device) for part in problem)
     f, g, plan = (part.to(cost.device) for part in _solve(C, reg, *columns, n_iter, tol, start))
     f, g, plan = f.view(*batch, n), g.view(*batch, m), plan.view(*batch, n, m)
     objective = ((a * f).sum(-1, keepdim=True) + (b * g).sum(-1, keepdim=True)) * total
     if isinstance(total, torch.Tensor):
-        plan = plan * total[..., None].to(plan)
+        plan = plan * total.detach()[..., None].to(plan)
     return f, g, plan, objective[..., 0].to(plan)
 
 
+@full_precision
 def sinkhorn_plan(cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: float = 1e-6):
     """Entropic optimal transport plan by Sinkhorn's algorithm [1]_, with Newton steps.
 
@@ -257,7 +262,7 @@ def sinkhorn_plan(cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: 
     Returns
     -------
     plan : tensor or array of shape (..., n, m)
-        An array for an array, a tensor without gradient for a tensor.
+        An array for an array of costs, a tensor for a tensor; without gradient.
 
     Raises
     ------
@@ -300,6 +305,7 @@ def sinkhorn_plan(cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: 
     return plan if isinstance(cost, torch.Tensor) else plan.numpy()
 
 
+@full_precision
 def sinkhorn_potentials(
     cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: float = 1e-6, init=None
 ):
@@ -317,7 +323,8 @@ def sinkhorn_potentials(
     -------
     f : tensor or array of shape (..., n)
     g : tensor or array of shape (..., m)
-        Both are determined up to a constant that moves from one to the other.
+        Both are determined up to a constant that moves from one to the other. They have no
+        gradient; they are that of the entropic objective in the weights.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._muting import muted
 from ..checks import check_number, flag
 from .sinkhorn import as_pair, sinkhorn_plan, transport
+from .slices import full_precision
 
 # Marginal error and iterations of the plans of gradients, whose clipping noise is far larger.
 _TOL = 1e-2
@@ -49,6 +50,7 @@ def _check_range(cost, A, B, origin):
         )
 
 
+@full_precision
 def pairwise_cost(X, Y, *, p: int = 2, l1_weight: float = 0.0):
     """Costs between rows: ‖x - y‖₁ for p=1, ‖x - y‖₂² + l1_weight ‖x - y‖₁ for p=2.
 
@@ -95,14 +97,16 @@ def _loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy):
     cost = _pairwise_cost(X, Y, p, l1_weight)
     _, _, plan, objective = transport(cost, reg, a, b, n_iter, tol)
     value = (plan * cost).sum((-2, -1))
-    # The entropy's value without a gradient: the plan is fixed (envelope theorem).
-    return value + (objective - value.detach()) if entropy else value
+    # The plan is fixed (envelope theorem): costs have the gradient of the value, weights that of
+    # the objective.
+    return value + (objective - (value if entropy else objective).detach())
 
 
 def _plain(value, as_tensor):
     return value if as_tensor else value.numpy() if value.ndim else value.item()
 
 
+@full_precision
 def entropic_wasserstein(
     X,
     Y,
@@ -118,10 +122,11 @@ def entropic_wasserstein(
 ):
     """Cost of the entropic optimal transport plan π between samples, ⟨π, C⟩.
 
-    Its gradient is that of ⟨π, C⟩ at the fixed plan. By the envelope theorem it is the exact
-    gradient of the entropic objective ``min ⟨π, C⟩ + reg · KL(π | a ⊗ b)``, the loss of entropic
-    Wasserstein GANs: with ``p`` and ``reg = p σ^p`` it removes in expectation the Laplace (p=1,
-    scale σ) or Gaussian (p=2) noise of privatised data [1]_ (Algorithm 1).
+    Its gradient in samples is that of ⟨π, C⟩ at the fixed plan, and in weights the potentials. By
+    the envelope theorem both are the exact gradient of the entropic objective
+    ``min ⟨π, C⟩ + reg · KL(π | a ⊗ b)``, the loss of entropic Wasserstein GANs: with ``p`` and
+    ``reg = p σ^p`` it removes in expectation the Laplace (p=1, scale σ) or Gaussian (p=2) noise of
+    privatised data [1]_ (Algorithm 1).
 
     Parameters
     ----------
@@ -139,7 +144,7 @@ def entropic_wasserstein(
 
     Returns
     -------
-    value : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
+    value : tensor of shape (...), differentiable in tensors; a float for arrays
 
     Raises
     ------
@@ -158,10 +163,11 @@ def entropic_wasserstein(
     1.0
     """
     flag("entropy", entropy)
-    X, Y, as_tensor = as_pair(X, Y)
+    X, Y, as_tensor = as_pair(X, Y, a, b)
     return _plain(_loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy), as_tensor)
 
 
+@full_precision
 def sinkhorn_divergence(
     X,
     Y,
@@ -185,7 +191,7 @@ def sinkhorn_divergence(
 
     Returns
     -------
-    value : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
+    value : tensor of shape (...), differentiable in tensors; a float for arrays
 
     Raises
     ------
@@ -203,7 +209,7 @@ def sinkhorn_divergence(
     >>> round(sinkhorn_divergence(X, Y, reg=0.5), 4)
     1.0
     """
-    X, Y, as_tensor = as_pair(X, Y)
+    X, Y, as_tensor = as_pair(X, Y, a, b)
 
     def objective(X, Y, a, b):
         return _loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy=True)
@@ -212,6 +218,7 @@ def sinkhorn_divergence(
     return _plain(objective(X, Y, a, b) - selves, as_tensor)
 
 
+@full_precision
 def semi_debiased_sinkhorn_loss(
     X,
     Y,

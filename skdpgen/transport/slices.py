@@ -6,6 +6,7 @@ distances average it over projections on random directions. Slices are laid out 
 row, which sorts along contiguous memory.
 """
 
+import functools
 import math
 from numbers import Integral
 
@@ -18,6 +19,17 @@ from .directions import random_directions
 
 # Projected values, k * (n + m), held at once; beyond it slices are taken in chunks.
 CHUNK_ELEMENTS = 2**24
+
+
+def full_precision(function):
+    """Make a function compute in the dtype of its arguments, under torch.autocast, too."""
+
+    @functools.wraps(function)
+    def wrapped(*args, **kwargs):
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return function(*args, **kwargs)
+
+    return wrapped
 
 
 def _as_float(values, name):
@@ -50,6 +62,8 @@ def _as_weights(weights, name, samples):
         raise ValueError(f"{name} holds negative weights; weights must be at least 0.")
     if (weights.sum(-1) == 0).any():
         raise ValueError(f"{name} sums to 0; at least one weight must be positive.")
+    if not weights.sum(-1).isfinite().all():
+        raise ValueError(f"{name} sums to more than float64 holds; divide it by one number.")
     return weights
 
 
@@ -127,6 +141,7 @@ def _transport_cost(gaps, widths, p):
     return costs.mean(-1) if widths is None else (widths * costs).sum(-1)
 
 
+@full_precision
 def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
     """Wasserstein cost between one-dimensional samples, **to the p-th power**.
 
@@ -191,7 +206,7 @@ def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
 
 def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
     _check_order(p)
-    as_tensor = isinstance(X, torch.Tensor) or isinstance(Y, torch.Tensor)
+    as_tensor = any(isinstance(part, torch.Tensor) for part in (X, Y, a, b))
     device = next((Z.device for Z in (X, Y) if isinstance(Z, torch.Tensor)), "cpu")
     X, Y = _as_float(X, "X"), _as_float(Y, "Y")
     if X.ndim != 2 or Y.ndim != 2 or X.shape[1] != Y.shape[1]:
@@ -268,6 +283,7 @@ def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
     return distance if as_tensor else distance.item()
 
 
+@full_precision
 def sliced_wasserstein_distance(
     X,
     Y,
@@ -305,8 +321,8 @@ def sliced_wasserstein_distance(
     Returns
     -------
     distance : 0-d tensor, or float
-        Differentiable tensor if ``X`` or ``Y`` is one, else a float. At distance 0 the gradient
-        is 0.
+        Differentiable tensor if samples or weights are one, else a float. At distance 0 the
+        gradient is 0.
 
     Raises
     ------
@@ -329,6 +345,7 @@ def sliced_wasserstein_distance(
     return _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma=0)
 
 
+@full_precision
 def smoothed_sliced_wasserstein_distance(
     X,
     Y,

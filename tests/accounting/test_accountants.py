@@ -407,7 +407,7 @@ def test_delta_of_one_sampled_gaussian_is_the_closed_form(q):
 def test_delta_of_one_fixed_size_sample_is_the_closed_form(q):
     epsilon, s = 0.3, 0.7
     exact = q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), 1 / s)
-    ledger = steps(GaussianDpEvent(s), q, sampling="fixed")
+    ledger = steps(GaussianDpEvent(2 * s), q, sampling="fixed")
     certified = ledger_delta(ledger, epsilon, relation="replace_one")
     assert exact * (1 - 1e-9) <= certified <= 1.001 * exact
 
@@ -418,15 +418,14 @@ def test_delta_of_one_fixed_size_sample_is_the_closed_form(q):
 @pytest.mark.default("0.1-30", "0.01-1")
 @pytest.mark.parametrize(("q", "T"), [(0.01, 1), (0.1, 30), (0.5, 3)])
 def test_replace_one_pair_matches_dp_accounting(q, T):
-    # Their sensitivity is the radius, ours the diameter.
-    radius, sigma = 1.0, 0.9
+    radius, sigma = 1.3, 1.2
     theirs = from_gaussian_mechanism(
         sigma,
         radius,
         sampling_prob=q,
         neighboring_relation=NeighboringRelation.REPLACE_ONE,
     ).self_compose(T)
-    ledger = steps(GaussianDpEvent(sigma / (2 * radius)), q, T)
+    ledger = steps(GaussianDpEvent(sigma / radius), q, T)
     ours = ledger_epsilon(ledger, 1e-5, relation="replace_one")
     assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=2e-3)
 
@@ -434,9 +433,7 @@ def test_replace_one_pair_matches_dp_accounting(q, T):
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
 def test_no_pair_of_rows_beats_opposite_ends_of_the_diameter(epsilon):
     q, radius = 0.3, 1.2  # noise 1
-    certified = ledger_delta(
-        steps(GaussianDpEvent(1 / (2 * radius)), q), epsilon, relation="replace_one"
-    )
+    certified = ledger_delta(steps(GaussianDpEvent(1 / radius), q), epsilon, relation="replace_one")
     rng = np.random.default_rng(0)
     grid = np.linspace(-8, 8, 321)
     x, y = np.meshgrid(grid, grid)
@@ -458,10 +455,10 @@ def test_no_pair_of_rows_beats_opposite_ends_of_the_diameter(epsilon):
 
 
 def test_replace_one_slices_bound_simulated_pairs():
-    # Two rows of norm r, at right angles or opposite, see the same directions.
+    # Two rows of norm 1/2, at right angles or opposite, see the same directions.
     q, sigma, epsilon, d, k, n = 0.3, 0.5, 0.2, 6, 3, 60_000
     certified = ledger_delta(
-        steps(SlicedGaussianDpEvent(sigma, d, k), q), epsilon, relation="replace_one"
+        steps(SlicedGaussianDpEvent(sigma / 0.5, d, k), q), epsilon, relation="replace_one"
     )
     rng = np.random.default_rng(0)
     U = rng.normal(size=(n, d, k))
@@ -484,7 +481,7 @@ def test_replace_one_slices_bound_simulated_pairs():
 @pytest.mark.parametrize("accountant", ["rdp", "autodp"])
 @pytest.mark.parametrize(("q", "T", "s"), [(0.1, 1, 1.0), (0.02, 200, 1.5), (0.5, 4, 3.0)])
 def test_moments_under_replace_one_cost_no_less_than_pld(q, T, s, accountant):
-    ledger, options = steps(SlicedGaussianDpEvent(s, 12, 8), q, T), {"relation": "replace_one"}
+    ledger, options = steps(SlicedGaussianDpEvent(2 * s, 12, 8), q, T), {"relation": "replace_one"}
     pld = ledger_epsilon(ledger, 1e-5, **options)
     moments = ledger_epsilon(ledger, 1e-5, accountant=accountant, **options)
     unsampled = ledger_epsilon(steps(SlicedGaussianDpEvent(s, 12, 8), T=T), 1e-5, accountant="rdp")
@@ -504,7 +501,8 @@ def test_moments_under_replace_one_cost_no_less_than_pld(q, T, s, accountant):
 )
 def test_classes_cost_under_replace_one_only(q, sampling, accountant):
     def epsilon(n_classes, relation):
-        event = SlicedGaussianDpEvent(0.05, 4, 1, True, n_classes)
+        noise = 0.1 if relation == "replace_one" else 0.05
+        event = SlicedGaussianDpEvent(noise, 4, 1, True, n_classes)
         ledger = steps(event, q, 2, sampling)
         return ledger_epsilon(ledger, 1e-5, accountant=accountant, relation=relation)
 
@@ -523,7 +521,7 @@ def test_records_of_two_classes_cost_at_most_what_is_certified(epsilon):
     U = rng.normal(size=(n, d, k))
     U /= np.linalg.norm(U, axis=1, keepdims=True)
     one, two = (
-        ledger_delta([SlicedGaussianDpEvent(s, d, k, True, c)], epsilon, relation="replace_one")
+        ledger_delta([SlicedGaussianDpEvent(2 * s, d, k, True, c)], epsilon, relation="replace_one")
         for c in (1, 2)
     )
     h = (U**2).sum(2)
@@ -534,17 +532,19 @@ def test_records_of_two_classes_cost_at_most_what_is_certified(epsilon):
 
 
 def test_replace_one_costs_less_than_a_doubled_radius():
-    delta, event = 1e-5, GaussianDpEvent(1.0)
+    delta, event = 1e-5, GaussianDpEvent(2.0)
     replace = ledger_epsilon(steps(event, 0.05, 50), delta, relation="replace_one")
-    doubled = ledger_epsilon(steps(event, 0.05, 50), delta)  # multiplier over the diameter
-    single = ledger_epsilon(steps(GaussianDpEvent(2.0), 0.05, 50), delta)
+    doubled = ledger_epsilon(steps(GaussianDpEvent(1.0), 0.05, 50), delta)
+    single = ledger_epsilon(steps(event, 0.05, 50), delta)
     assert single < replace < doubled
 
 
-def test_unsampled_replace_one_is_zero_out_at_the_same_multiplier():
-    ledger = steps(SlicedGaussianDpEvent(0.7, 9, 4), T=3)
+def test_unsampled_replace_one_is_zero_out_at_half_the_multiplier():
+    zeroed, replaced = (
+        ledger_epsilon(steps(SlicedGaussianDpEvent(s, 9, 4), T=3), 1e-5, relation=relation)
+        for s, relation in zip((0.7, 1.4), RELATIONS, strict=True)
+    )
     # But for the rounding of two rows.
-    replaced, zeroed = (ledger_epsilon(ledger, 1e-5, relation=r) for r in RELATIONS[::-1])
     assert zeroed < replaced < zeroed * (1 + 1e-6)
 
 
@@ -569,16 +569,18 @@ def test_three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified(
         if epsilon == 0:
             assert certified == pytest.approx(exact, rel=5e-3)
     # Two records of a sum, opposite to each other, would be no bound.
-    pair = ledger_delta(steps(GaussianDpEvent(1 / mu), q), 0.5, relation="replace_one")
+    pair = ledger_delta(steps(GaussianDpEvent(2 / mu), q), 0.5, relation="replace_one")
     assert pair < 0.997 * exact + 1e-14
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
 def test_price_of_the_diameter_of_a_release(accountant):
     options = {"delta": 1e-5, "accountant": accountant}
-    diameter, gaussian = DiameterGaussianDpEvent(1.5), GaussianDpEvent(1.5)
+    diameter, gaussian = DiameterGaussianDpEvent(1.5), GaussianDpEvent
 
     def epsilon(event, relation, q=0.1, sampling="poisson", T=20):
+        if event is gaussian:
+            event = event(3.0 if relation == "replace_one" else 1.5)
         return ledger_epsilon(steps(event, q, T, sampling), relation=relation, **options)
 
     # Two values are compared, ...
@@ -711,7 +713,8 @@ def test_large_losses_of_replaced_records(s, event, sampling):
         while high - low > 1e-6:
             middle = (low + high) / 2
             low, high = (middle, high) if delta(middle) > 1e-5 else (low, middle)
-    ledger = steps(event(s), q, sampling=sampling)
+    # Over the radius, or over the diameter.
+    ledger = steps(event(2 * s if event is GaussianDpEvent else s), q, sampling=sampling)
     found = ledger_epsilon(ledger, 1e-5, relation="replace_one")
     assert low <= found
     if (sampling, event) == ("poisson", GaussianDpEvent):

@@ -1,8 +1,10 @@
 """One budget for many fits: refused in time, never reset, never counted twice."""
 
+import contextlib
 import copy
 import pickle
 import threading
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -327,3 +329,21 @@ def test_reprs_say_what_is_spent_and_on_what():
     ElementTree.fromstring(page)
     assert page.count("GaussianDpEvent") == 1
     assert repr(budget)[16:-1] in page
+
+
+@pytest.mark.parametrize("first", [None, 1, 3])
+@pytest.mark.parametrize("second", [None, 1, 3])
+def test_records_and_persons_never_share_a_budget(first, second):
+    """A person of one row, too, is none: others may have several."""
+    budget, is_mixed = PrivacyBudget(9.0, 1e-5), (first is None) != (second is None)
+
+    def fit_to(max_rows):
+        plan = replace(gaussian_plan({"a": 1.0}, 1.0, 1e-5), max_rows=max_rows)
+        persons = None if max_rows is None else np.arange(len(ROWS))
+        Curator(ROWS, plan=plan, persons=persons, noise=NoiseSource()).close()
+
+    with budget:
+        fit_to(first)
+        refused = pytest.raises(BudgetExceededError, match="for records, or all for persons")
+        with refused if is_mixed else contextlib.nullcontext():
+            fit_to(second)

@@ -98,7 +98,7 @@ def test_rest_of_one_fit_is_taken_from_no_other(path):
     for budget in (PrivacyBudget(9.0, 1e-5, path=path), PrivacyBudget(9.0, 1e-5)):
         store, plans = budget._store, [gaussian_plan({"a": 1.0}, e, 1e-5) for e in (1.0, 2.0, 3.0)]
         tickets = [budget._reserve(plan, False) for plan in plans]
-        store.settle(tickets[1], ())
+        store.settle(*tickets[1])
         assert [charge.events for charge in store.read()] == [plans[0].events, (), plans[2].events]
 
 
@@ -154,6 +154,63 @@ def test_a_copy_warns(path):
     assert len(said) == 1
 
 
+def open_silently(path):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        budget = PrivacyBudget.from_file(path)
+    assert not said
+    return budget
+
+
+@pytest.mark.parametrize("n_kept", [0, 1, 2])
+@pytest.mark.parametrize("way", ["in place", "anew", "with its time", "by rename"])
+def test_a_restored_file_is_noticed(path, way, n_kept):
+    budget = PrivacyBudget(9.0, 1e-5, path=path)
+    kept = path.with_suffix(".kept")
+    for n in range(3):
+        if n == n_kept:
+            shutil.copy2(path, kept)
+        with open_silently(path):
+            fit(1.0)
+    if way == "anew":
+        path.unlink()
+    if way == "by rename":
+        kept.rename(path)
+    else:
+        (shutil.copy2 if way == "with its time" else shutil.copyfile)(kept, path)
+    # By whoever charges it, for as long as it is used.
+    for _ in range(3):
+        with pytest.warns(PrivacyLeakWarning, match="copied, restored or moved"):
+            PrivacyBudget.from_file(path)
+        with pytest.warns(PrivacyLeakWarning, match="copied, restored or moved"), budget:
+            fit(1.0)
+        budget._store._is_warned = False
+
+
+def test_ordinary_use_is_not_called_a_copy(path, tmp_path):
+    first, second = PrivacyBudget(9.0, 1e-5, path=path), open_silently(path)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for budget in (first, second, first):
+            with budget:
+                fit(0.5)
+        assert run(spend, path, 0.5) == 0
+        with first, second:
+            fit(0.5)
+        os.utime(path, (1e9, 1e9))
+        path.chmod(0o600)
+        shutil.copy(path, tmp_path / "backup")
+        with pytest.raises(BudgetExceededError), first:
+            fit(50.0)
+        first.close()
+        path.unlink()
+        # Another one of the same name begins, whatever the deleted one had counted.
+        with PrivacyBudget(2.0, 1e-5, path=path):
+            fit(0.5)
+    assert not said
+    assert open_silently(path).spent == pytest.approx(together(0.5))
+
+
 def test_a_budget_is_still_no_value_to_copy(path):
     with pytest.raises(TypeError, match="copied or pickled"):
         pickle.dumps(PrivacyBudget(2.0, 1e-5, path=path))
@@ -180,13 +237,13 @@ def test_nobody_decides_on_what_another_is_deciding_on(path, tmp_path, monkeypat
     def decide_meanwhile():
         def decide(charges):
             mark.touch()
-            return charge
+            return None, charge, charge
 
         store.add(decide)
 
     def decide(charges):
         assert run(decide_meanwhile) != 0
-        return charge
+        return None, charge, charge
 
     store.add(decide)
     assert not mark.exists()
@@ -314,7 +371,7 @@ def test_whatever_got_out_is_charged_wherever_it_is_killed(tmp_path, step):
         path, mark = tmp_path / f"{number}.sqlite", tmp_path / f"{number}.mark"
         PrivacyBudget(2.0, 1e-5, path=path)
         code = run(kill_at, path, mark, number)
-        spent = PrivacyBudget.from_file(path).spent
+        spent = open_silently(path).spent
         costs.add(round(spent, 6))
         if mark.exists():
             assert spent == pytest.approx(together(1.0))

@@ -150,7 +150,8 @@ def test_verify_warns_of_a_delta_that_could_cover_whole_records(
         warnings.simplefilter("always")
         verify(Certificate((GaussianDpEvent(4.0),), ("sum",), **terms).to_json())
         told = [str(warning.message) for warning in caught]
-        verify(Certificate((LaplaceDpEvent(4.0),), ("sum",), **terms).to_json())
+        pure = {"relation": "replace_one", "local": True, **terms, "max_rows": None}
+        verify(Certificate((LaplaceDpEvent(4.0),), ("rows",), **pure).to_json())
     assert len(caught) == len(told) == (largest is not None)
     assert all(f"is above {largest}: it allows" in message for message in told)
 

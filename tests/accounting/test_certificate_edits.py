@@ -5,6 +5,7 @@ import json
 import math
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 
 from skdpgen.accounting.provenance import Provenance
 from skdpgen.accounting.rounding import show
-from skdpgen.privacy import Certificate, ledger_epsilon, verify
+from skdpgen.privacy import Certificate, compose, ledger_epsilon, verify
 
 OLD = sorted(Path(__file__).with_name("certificates").glob("*.json"))
 # Fields recomputed from the rest: without them, or with other last digits, nothing changes.
@@ -119,11 +120,13 @@ _FULL = Certificate(
     n_records=1000,
     assumptions=("one person has one record", "bounds are public"),
     provenance=Provenance("DPSWFlowSampler", (("bounds", "[0, 8]"),), "1.0", "2026-01-31"),
-    digest="0123456789abcdef" * 4,
+    digests=[("0123456789abcdef" * 4,)] * 2,
     engine="dask",
 )
 CERTIFICATES = {path.stem: json.loads(path.read_text()) for path in OLD}
 CERTIFICATES["full"] = json.loads(_FULL.to_json())
+_OTHER = replace(_FULL, digests=[("89abcdef01234567" * 4,)] * 2)
+CERTIFICATES["composed"] = json.loads(compose(_FULL, _OTHER).to_json())
 
 
 def _check(name, edits):

@@ -1,6 +1,7 @@
 """Composition of unlike certificates: what it costs, and what the certificate of all says."""
 
 import itertools
+import json
 import math
 from dataclasses import fields, replace
 
@@ -38,34 +39,33 @@ def make(*events, **options):
     return Certificate(events, tuple(f"release {i}" for i in range(len(events))), **options)
 
 
-# Certificates that differ in each member, of events of each kind.
+# Certificates that differ in each member, of events of each kind; without a digest each counts.
+# Records are replaced, so that μ is 2 over a noise multiplier.
 PARTS = {
     "Gaussian": make(
-        GaussianDpEvent(4.0),
+        GaussianDpEvent(8.0),
         delta=1e-6,
         assumptions=("a", "b"),
         sigma=2.0,
         n_records=100,
         provenance=Provenance("First", (("epsilon", "2"),), "0.1.0", "2026-01-02"),
-        digest="aa",
         engine="dask",
     ),
-    "other": make(GaussianDpEvent(6.0), delta=1e-5, assumptions=("c",)),
+    "other": make(GaussianDpEvent(12.0), delta=1e-5, assumptions=("c",)),
     "seeded": make(
-        GaussianDpEvent(5.0),
-        GaussianDpEvent(7.0),
+        GaussianDpEvent(10.0),
+        GaussianDpEvent(14.0),
         assumptions=("b",),
         reproducible=True,
         n_records=100,
         provenance=Provenance("Second", (), "0.2.0", "2026-03-01"),
-        digest="bb",
         engine="spark",
     ),
-    "Laplace": make(LaplaceDpEvent(2.0), delta=1e-7, local=True, n_records=90, sigma=1.0),
-    "responses": make(SelfComposedDpEvent(RESPONSE, 2), reproducible=True, engine="dask"),
-    "threshold": make(ThresholdDpEvent(5.0, 1e-7), notes=("few rows",)),
-    "sliced": make(SlicedGaussianDpEvent(3.0, 20, 10, True), delta=1e-4),
-    "sampled": make(PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))),
+    "Laplace": make(LaplaceDpEvent(4.0), delta=1e-7, local=True, n_records=90, sigma=1.0),
+    "responses": make(SelfComposedDpEvent(RESPONSE, 2), reproducible=True),
+    "threshold": make(ThresholdDpEvent(10.0, 1e-7), notes=("few rows",)),
+    "sliced": make(SlicedGaussianDpEvent(6.0, 20, 10, True), delta=1e-4),
+    "sampled": make(PoissonSampledDpEvent(0.1, GaussianDpEvent(4.0))),
     "nothing": make(NoOpDpEvent()),
     "none": make(NonPrivateDpEvent()),
 }
@@ -114,12 +114,11 @@ def test_each_member_of_a_composition(first, second):
         "delta": max(one.delta, other.delta),
         "assumptions": (*assumptions, *[SEEDS] * (one.reproducible and other.reproducible)),
         "reproducible": one.reproducible or other.reproducible,
-        # There is no one level of noise, nor one release to look for, nor is each record noised
-        # once; notes are of fits that are planned.
+        # There is no one level of noise, nor is each record noised once.
         "sigma": None,
         "local": False,
-        "notes": (),
-        "digest": None,
+        "notes": tuple(dict.fromkeys(one.notes + other.notes)),
+        "digests": one.digests + other.digests,
         "n_records": n_records,
         "max_rows": None,
         "engine": " and ".join(engines) or None,
@@ -255,11 +254,11 @@ def test_no_part_is_for_free(first, second):
         assert both.epsilon_at(1e-6) > max(part.epsilon_at(1e-6) for part in (one, other))
 
 
-def test_a_fit_that_is_there_twice_is_paid_for_twice():
-    """Even where it is the same release: who composes says that there were two."""
+def test_a_fit_without_a_digest_is_paid_for_each_time():
+    """Such as a planned one: who composes says that there are two."""
     one = PARTS["Gaussian"]
     assert compose(one, one).mu == pytest.approx(math.sqrt(2) / 4)
-    twice = make(SelfComposedDpEvent(GaussianDpEvent(4.0), 2))
+    twice = make(SelfComposedDpEvent(GaussianDpEvent(8.0), 2))
     assert compose(one, one).epsilon_at(1e-5) == twice.epsilon_at(1e-5)
 
 
@@ -269,7 +268,7 @@ def test_persons_of_different_numbers_of_rows(max_rows):
     parts = [make(GaussianDpEvent(4.0), max_rows=m, n_records=50) for m in max_rows]
     together = compose(*parts)
     assert together.max_rows == max(max_rows)
-    assert together.mu == pytest.approx(math.sqrt(len(parts)) / 4)
+    assert together.mu == pytest.approx(math.sqrt(len(parts)) / 2)
     assert together.n_records == 50
     assert f"at most {max(max_rows)} of them are used" in str(together)
     assert verify(together.to_json()) == together.epsilon
@@ -316,3 +315,94 @@ def test_whose_engines_held_rows_is_said():
     text = " ".join(str(compose(*(PARTS[n] for n in ("Gaussian", "other", "seeded")))).split())
     assert "Rows were summed by dask and spark: its workers" in text
     assert "summed by" not in str(compose(PARTS["other"], PARTS["Laplace"]))
+
+
+A, B, C, D = (letter * 64 for letter in "abcd")
+EVENT = GaussianDpEvent(8.0)
+
+
+def release(*digests, events=(EVENT,), **options):
+    """The certificate of one release, of the sum of several, or of updates of a stream."""
+    return make(*events, digests=[digests] * len(events), **options)
+
+
+@pytest.mark.parametrize(
+    ("parts", "n_counted"),
+    [
+        ([(A,), (A,)], 1),
+        ([(A,), (B,), (A,), (B,), (A,)], 2),
+        # Updates of a stream, of which later ones cover earlier ones.
+        ([(A,), (A, B), (A, B, C)], 1),
+        ([(A, B, C), (A,)], 1),
+        # Two copies of a stream, and sums that share a part: what they share is in both.
+        ([(A, B), (A, C)], 2),
+        ([(A,), (A, B), (A, C), (A, B)], 2),
+        ([(A, B), (B, C), (C, A)], 3),
+        # A sum of all covers them.
+        ([(A, B), (B, C), (A, B, C, D)], 1),
+        ([(), ()], 2),
+        ([(A,), (), (A,), ()], 3),
+    ],
+)
+def test_a_release_counts_once_by_its_digest(parts, n_counted):
+    for order in itertools.permutations([release(*digests) for digests in parts]):
+        nested = order[0]
+        for part in order[1:]:
+            nested = compose(nested, part)
+        for together in (compose(*order), nested):
+            assert together.events == (EVENT,) * n_counted
+            assert together.mu == pytest.approx(math.sqrt(n_counted) / 4)
+            again = Certificate.from_json(together.to_json())
+            assert sorted(again.digests) == sorted(together.digests)
+            n_unknown = sum(not digests for digests in parts)
+            assert len(compose(again, *order).events) == n_counted + n_unknown
+
+
+def test_releases_of_one_fit_count_together():
+    events = (EVENT, GaussianDpEvent(6.0))
+    one, other = release(A, events=events), release(B, events=events)
+    both = compose(one, other, one)
+    assert both.events == events * 2
+    assert both.digests == ((A,), (A,), (B,), (B,))
+    assert (one.digest, both.digest) == (A, None)
+    assert f"GaussianDpEvent(noise_multiplier=6.0); digests: {B}" in " ".join(str(both).split())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        release(A, events=(GaussianDpEvent(5.0),)),
+        release(A, events=(EVENT, EVENT)),
+        replace(release(A), releases=("another name",)),
+        release(A, B, events=(LaplaceDpEvent(4.0),)),
+    ],
+)
+def test_one_digest_of_different_events_is_refused(other):
+    for parts in ((release(A), other), (other, release(A)), (release(C), other, release(A, C))):
+        with pytest.raises(ValueError, match="different events for the release with the digest aa"):
+            compose(*parts)
+
+
+def test_one_seeded_release_has_one_seed():
+    one, other = release(A, reproducible=True), release(B, reproducible=True)
+    assert SEEDS not in compose(one, one, release(C)).assumptions
+    assert SEEDS in compose(one, other).assumptions
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda data: data.update(digest=A),
+        lambda data: data["releases"][0].update(digests=[A, A]),
+        lambda data: data["releases"][0].update(digests=[A.upper()]),
+        lambda data: data["releases"][0].update(digests=A),
+        lambda data: data["releases"][0].update(digests=[A[:-1]]),
+        lambda data: data["releases"][0].update(digest=[A]),
+    ],
+)
+def test_edited_digests_are_refused(edit):
+    data = json.loads(compose(release(A), release(B)).to_json())
+    verify(json.dumps(data))
+    edit(data)
+    with pytest.raises(ValueError, match="Not a certificate"):
+        verify(json.dumps(data))

@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent, SelfComposedDpEvent
 from scipy import stats
 
 from skdpgen.accounting.shuffling import _clones, _divergence, shuffled_epsilon
+from skdpgen.privacy import Certificate
 
 
 def shuffled_delta(epsilon, local_epsilon, n_records, left_out=1e-12):
@@ -103,3 +105,26 @@ def test_limits():
     assert shuffled_epsilon(1.0, 1000, 1e-6) < shuffled_epsilon(2.0, 1000, 1e-6)
     assert shuffled_epsilon(0.0, 1000, 1e-6) == 0.0
     assert shuffled_delta(1.0, 1.0 - 1e-9, 50) == 0.0
+
+
+# With ε₀: two rows of a ball are twice its radius apart, and e^ε₀ is 1 + k(1 - p)/p for labels.
+RANDOMISERS = {
+    "Laplace": (LaplaceDpEvent(2 / 1.5), 1.5),
+    "twice": (SelfComposedDpEvent(LaplaceDpEvent(2 / 1.25), 2), 2.5),
+    "responses": (RandomizedResponseDpEvent(3 / (3 + math.expm1(2.0)), 3), 2.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("Laplace", "responses"), ("responses", "Laplace"), ("twice", "Laplace"), ("twice", "twice")],
+)
+def test_all_releases_of_a_record_are_one_randomiser(first, second):
+    """It has the sum of their ε₀, and costs more than either of them."""
+    n, delta = 10_000, 1e-6
+    (one, its_epsilon), (other, other_epsilon) = RANDOMISERS[first], RANDOMISERS[second]
+    terms = {"relation": "replace_one", "local": True}
+    both = Certificate((one, other), ("rows", "labels"), **terms).shuffled(n, delta)
+    assert both == pytest.approx(shuffled_epsilon(its_epsilon + other_epsilon, n, delta), rel=1e-9)
+    for event in (one, other):
+        assert both > 1.2 * Certificate((event,), ("rows",), **terms).shuffled(n, delta)

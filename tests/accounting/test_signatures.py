@@ -145,8 +145,8 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     ("events", "mu", "rho"),
     [
         ([GaussianDpEvent(2.0), SelfComposedDpEvent(GaussianDpEvent(4.0), 4)], 0.5**0.5, 0.25),
-        ([LaplaceDpEvent(2.0)], None, 0.125),
-        ([LaplaceDpEvent(2.0), GaussianDpEvent(2.0)], None, 0.25),
+        ([LaplaceDpEvent(4.0)], None, 0.125),
+        ([LaplaceDpEvent(4.0), GaussianDpEvent(4.0)], None, 0.25),
         ([PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))], None, None),
         ([NonPrivateDpEvent()], math.inf, math.inf),
         ([GaussianDpEvent(0.0)], math.inf, math.inf),

@@ -10,16 +10,19 @@ from skdpgen.privacy import Certificate, compose
 
 SPENT = Certificate((GaussianDpEvent(4.0),), ("slice sketch",))
 NOTHING = Certificate((), ())
+PRICE = f"Until then ε = {show(SPENT.epsilon)} at δ = 1e-05 was spent, on: slice sketch."
+LOST = "The released values are not kept: another fit is charged anew."
 
 
 @pytest.mark.parametrize(
     "kind",
     [
-        FloatingPointError,
+        AssertionError,
+        KeyError,
         MemoryError,
-        OverflowError,
-        RecursionError,
-        RuntimeError,
+        OSError,
+        StopIteration,
+        TypeError,
         UnicodeError,
         ValueError,
         ZeroDivisionError,
@@ -30,21 +33,62 @@ def test_errors_of_learning_say_what_was_spent(kind):
     with pytest.raises((SpentError, kind)) as raised, report_spent_on_error(lambda: SPENT):
         raise error
     assert type(raised.value) is SpentError
-    assert str(raised.value) == (
-        f"it failed Until then ε = {show(SPENT.epsilon)} at δ = 1e-05 was spent, on: slice sketch."
-    )
-    assert raised.value.__cause__ is error
+    said = str(error) if kind in (UnicodeError, ValueError) else f"{kind.__name__}: {error}"
+    assert str(raised.value) == f"{said}. {PRICE} {LOST}"
+    assert error in (raised.value.__cause__, raised.value.__context__)
+    assert raised.value.certificate is SPENT
+    assert raised.value.release is None
     with pytest.raises(kind) as raised, report_spent_on_error(lambda: NOTHING):
         raise error
     assert raised.value is error
 
 
-@pytest.mark.parametrize("kind", [BudgetExceededError, PlanError, SpentError, TableError])
-def test_errors_that_callers_tell_apart_stay_as_they_are(kind):
+# The others state the price of the whole plan, which is charged where rows cannot be read.
+@pytest.mark.parametrize(
+    ("kind", "states_price"),
+    [
+        (BudgetExceededError, False),
+        (KeyboardInterrupt, False),
+        (PlanError, False),
+        (SystemExit, False),
+        (SpentError, True),
+        (TableError, True),
+    ],
+)
+def test_errors_that_callers_tell_apart_keep_their_type_and_get_a_note(kind, states_price):
     error = kind("it was refused")
     with pytest.raises(kind) as raised, report_spent_on_error(lambda: SPENT):
         raise error
     assert raised.value is error
+    assert getattr(error, "__notes__", None) == [LOST if states_price else f"{PRICE} {LOST}"]
+    assert error.certificate is SPENT
+    # A fit of which this one is a part says how it goes on, and no other price.
+    with pytest.raises(kind), report_spent_on_error(lambda: None, lambda: (None, "Go on.")):
+        raise error
+    assert error.__notes__[1:] == ["Go on."]
+    free = kind("it was refused")
+    with pytest.raises(kind), report_spent_on_error(lambda: NOTHING):
+        raise free
+    assert vars(free) == {}
+
+
+def test_an_error_keeps_its_release():
+    with (
+        pytest.raises(SpentError, match=r"It is kept\.$") as raised,
+        report_spent_on_error(lambda: SPENT, lambda: ("released", "It is kept.")),
+    ):
+        raise MemoryError
+    assert str(raised.value).startswith("MemoryError. Until then")
+    assert raised.value.release == "released"
+
+
+def test_a_finished_fit_is_priced_where_the_next_is_interrupted():
+    with pytest.raises(KeyboardInterrupt) as raised, report_finished_fits_on_error([SPENT]):
+        raise KeyboardInterrupt
+    assert raised.value.__notes__ == [
+        f"The 1 fits that have finished spent ε = {show(SPENT.epsilon)} at δ = 1e-05 together, in "
+        "addition."
+    ]
 
 
 @pytest.mark.parametrize("kind", [BudgetExceededError, SpentError, TableError, ValueError])

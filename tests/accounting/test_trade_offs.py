@@ -8,8 +8,8 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEv
 from scipy.stats import norm
 
 from skdpgen.accounting.accountants import ledger_epsilon
-from skdpgen.accounting.events import SlicedGaussianDpEvent, repeat
-from skdpgen.accounting.trade_offs import TradeOff, scale_noise
+from skdpgen.accounting.events import SlicedGaussianDpEvent, repeat, scale_noise
+from skdpgen.accounting.trade_offs import TradeOff
 
 
 @pytest.mark.parametrize("mu", [0.3, 0.9, 2.0])
@@ -33,8 +33,8 @@ def test_releases_add_up_and_noise_is_scaled():
     assert two.advantage == pytest.approx(one.advantage)
     steps = repeat(PoissonSampledDpEvent(0.1, SlicedGaussianDpEvent(2.0, 3, 4)), 5)
     scaled = repeat(PoissonSampledDpEvent(0.1, SlicedGaussianDpEvent(6.0, 3, 4)), 5)
-    assert scale_noise(steps, 3.0) == scaled
-    assert scale_noise(NonPrivateDpEvent(), 3.0) == NonPrivateDpEvent()
+    assert scale_noise(steps, lambda _: 3.0) == scaled
+    assert scale_noise(NonPrivateDpEvent(), lambda _: 3.0) == NonPrivateDpEvent()
 
 
 def test_trade_off_of_samples():

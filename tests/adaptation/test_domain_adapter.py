@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 import torch
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -445,3 +446,16 @@ def test_bad_parameters_cost_nothing(params, message):
     with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=message):
         DPSWDDomainAdapter(**QUICK | {"random_state": None} | params).fit(X, y, X_target=X_target)
     assert budget.spent == 0
+
+
+def test_nested_seeds_are_those_of_the_adapter():
+    """Meta-estimators of scikit-learn give every nested estimator a seed of its own."""
+    X, y, X_target, _ = make_domains(60)
+    model = DPSWDDomainClassifier(**QUICK | {"sampler": DPSWFlowSampler(n_steps=2)})
+    with sklearn.config_context(enable_metadata_routing=True):
+        fitted = BaggingClassifier(model, n_estimators=2, random_state=0).fit(
+            X, y, X_target=Whole(X_target)
+        )
+    seeds = {(m.random_state, m.target_sampler_.random_state) for m in fitted.estimators_}
+    assert len(seeds) == 2
+    assert all(outer == inner for outer, inner in seeds)

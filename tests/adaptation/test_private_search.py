@@ -17,7 +17,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
+from skdpgen import (
+    DPSlicedWassersteinGenerator,
+    DPSWDDomainAdapter,
+    DPSWFlowSampler,
+    PrivacyBudget,
+    compose,
+)
 from skdpgen.accounting.moments import ORDERS
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
@@ -31,7 +37,7 @@ from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, SpentError
-from skdpgen.releases import SlicedRows
+from skdpgen.releases import SlicedRows, from_release
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 5, "n_projections": 5, "network": "mlp"}
 RADIUS = {"sampler__clip_norm": uniform(0.5, 1.0)}
@@ -102,6 +108,19 @@ def test_the_certificate_is_that_of_the_search(data):
     assert best.sigma_ == best.privacy_.sigma
 
 
+def test_published_values_of_the_best_fit_have_the_price_of_the_search(data, tmp_path):
+    found = search(data, RADIUS, Scoring())
+    published = found.best_estimator_.target_sampler_.release_.published
+    assert published.certificate == found.privacy_
+    assert found.privacy_.digest == published.digest
+    published.save(tmp_path / "release")
+    again = from_release(tmp_path / "release", DPSWFlowSampler(n_steps=2))
+    assert again.epsilon_ == found.epsilon_
+    assert "best of several fits" in again.privacy_.releases
+    # However it is handed on, it is one release.
+    assert compose(again.privacy_, found.privacy_).events == found.privacy_.events
+
+
 def test_shares_may_be_searched(data):
     """Fits with one and with two releases are covered by the same event."""
     params = {"sampler__encoder": [None, PrivatePCA(share=0.1), PrivatePCA(share=0.5)]}
@@ -163,8 +182,9 @@ def test_candidates_do_not_share_a_network(data, params):
     before = shared[0].weight.detach().clone()
     options = {"network": lambda n_inputs, n_components: shared, "random_state": 1}
     best = search(data, params, scoring, n_candidates=6, **options)
-    assert len(scored) > 1
-    np.testing.assert_array_equal(best.predict_proba(data[0]), scored[0])
+    assert len(scored) > 2
+    # The first call tries the function, on a model that no private row has changed.
+    np.testing.assert_array_equal(best.predict_proba(data[0]), scored[1])
     assert torch.equal(shared[0].weight, before)
 
 
@@ -243,7 +263,41 @@ def test_bad_candidates_cost_nothing(data, params):
 
 
 def _fail(model, X, y):
-    raise KeyError("No score.")
+    if model.n_iter_ > 1:  # no rehearsal
+        raise KeyError("No score.")
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("scoring", "match"),
+    [
+        (lambda model, X, y: None, "not 'NoneType'"),
+        (lambda model: 1.0, "takes 1 positional argument"),
+        (lambda model, X, y: model.no_method(X), "no_method"),
+    ],
+)
+@pytest.mark.parametrize("params", [WEIGHT, RADIUS])
+def test_scoring_that_fails_is_refused_before_a_release(data, params, scoring, match):
+    with PrivacyBudget(5.0, 1e-4) as budget:
+        with pytest.raises((TypeError, ValueError), match=match) as caught:
+            search(data, params, scoring)
+    assert budget.spent == 0
+    assert str(caught.value).startswith("scoring fails on made-up rows")
+
+
+def test_scoring_is_tried_with_any_sampler_and_costs_nothing(data):
+    for sampler in (
+        DPSWFlowSampler(release=SlicedRows(batch_size=6, n_steps=2)),
+        DPSlicedWassersteinGenerator(),
+    ):
+        with PrivacyBudget(5.0, 1e-4) as budget:
+            estimator = DPSWDDomainClassifier(**QUICK, sampler=sampler)
+            searching = PrivateSearch(estimator, WEIGHT, scoring=Scoring())
+            try:
+                searching._try_scoring(*data[:2])
+            except BudgetExceededError as error:
+                raise AssertionError(str(error)) from None
+        assert budget.spent == 0
 
 
 # How a run fails: its parameters, and which error then tells the price.
@@ -316,7 +370,8 @@ def test_parameters_that_act_on_a_sketch_are_searched_for_free(data, monkeypatch
     with PrivacyBudget(5.0, 1e-4) as budget:
         searched = search(data, WEIGHT, scoring, n_candidates=5)
         best = searched.best_estimator_
-        assert fits == [60]
+        # The source, for a rehearsal of the scoring function, and the target.
+        assert fits == [100, 60]
         assert budget.spent == searched.epsilon_ == best.epsilon_ <= 5.0
     assert searched.privacy_.releases == best.privacy_.releases == ("slice sketch",)
     assert best.accountant == best.privacy_.accountant == "pld"

@@ -1,13 +1,16 @@
 """The maps between arrays and rows in a ball."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
+from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.arrays.ball import BallFormat
 from skdpgen.arrays.box import BoxFormat
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 
 
 @pytest.fixture
@@ -135,3 +138,51 @@ def test_an_encoder_that_works_in_place_leaves_the_rows_alone():
     kept = X.copy()
     BoxFormat(2, encoder=scaler).encode(X)
     assert_array_equal(X, kept)
+
+
+def give(X, y=None, **params):
+    """Return a sample of a fit in which every value is learnt."""
+    sampler = DPSWFlowSampler(10.0, n_steps=5, **{"random_state": 0} | params)
+    return sampler.fit(X, y).sample(500)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_samples_stay_within_the_range_of_the_dtype(dtype):
+    largest = float(np.finfo(dtype).max)
+    X = (np.random.default_rng(0).uniform(0.8, 1, (1000, 2)) * largest).astype(dtype)
+    found, y = give(X, X[:, 0], bounds=(0, 2 * largest), y_bounds=(0, 2 * largest))
+    assert found.dtype == y.dtype == dtype
+    assert np.isfinite(found).all()
+    assert np.isfinite(y).all()
+    assert found.max() == y.max() == np.finfo(dtype).max
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.Series])
+@pytest.mark.parametrize(("dtype", "label"), [("int8", 300), ("uint8", -1), ("bool", 2)])
+def test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw(container, dtype, label):
+    X, y = np.random.default_rng(0).random((200, 2)), container(np.arange(200) % 2).astype(dtype)
+    sampler = DPSWFlowSampler(
+        10.0, bounds=(0, 1), classes=[0, 1, label], n_steps=5, random_state=0
+    ).fit(X, y)
+    assert set(sampler.sample(y=[label, 1])[1]) == {label, 1}
+    assert sampler.sample(y=[0])[1].dtype == sampler.sample(y=[label])[1].dtype
+
+
+def test_bounds_beyond_the_dtype_are_refused_for_nothing():
+    X = np.random.default_rng(0).integers(0, 9, (50, 2)).astype(np.int8)
+    with PrivacyBudget(10.0, 1e-4) as budget:
+        with pytest.raises(ValueError, match="bounds have no value of dtype int8"):
+            give(X, bounds=(200, 300), random_state=None)
+        with pytest.raises(ValueError, match="bounds have no value of dtype int8"):
+            give(pd.DataFrame(X), bounds=([0, 0.2], [9, 0.8]))
+        with pytest.raises(ValueError, match="y_bounds have no value of dtype float16"):
+            give(X, X[:, 0].astype(np.float16), bounds=(0, 9), y_bounds=(1e5, 1e6))
+    assert budget.spent == 0
+
+
+def test_transformers_give_no_infinities_in_the_dtype_of_rows():
+    X = np.random.default_rng(0).uniform(1e38, 3e38, (50, 2)).astype(np.float32)
+    pca = DPPCA(10.0, bounds=(0, 3e39), n_components=2, random_state=0).fit(X)
+    assert np.isfinite(pca.inverse_transform(np.full((3, 2), 5, dtype=np.float32))).all()
+    noised = LocalPrivatizer(0.1, bounds=(0, 3e39)).fit(X)
+    assert np.isfinite(noised.inverse_transform(noised.transform(X) * 100)).all()

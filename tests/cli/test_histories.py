@@ -1,6 +1,7 @@
 """Two tables in files: what is written, what is spent, and what is refused for nothing."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from skdpgen import Category, Date, Number, Schema
 from skdpgen.__main__ import main
-from skdpgen.privacy import PrivacyBudget, verify
+from skdpgen.learners.training import Adam
+from skdpgen.privacy import Certificate, PrivacyBudget, verify
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -59,9 +61,11 @@ def test_both_tables_are_written_in_their_form(folder, capsys):
         "certificate.json",
         "datapackage.json",
         "patients.csv",
+        "release.skdpgen",
         "schemas.json",
         "visits.csv",
     ]
+    assert written["files"]["release"] == "out/release.skdpgen"
     patients, visits = pd.read_csv(out / "patients.csv"), pd.read_csv(out / "visits.csv", sep=";")
     assert (list(patients), list(visits)) == (["id", "sex"], ["id", "day", "cost"])
     assert len(patients) == 50
@@ -85,6 +89,28 @@ def test_both_tables_are_written_in_their_form(folder, capsys):
         assert list(again) == list(Schema(schema))
     # The folder holds a certificate, and a second one would count as well.
     assert main([*RUN, *DECLARED]) == 1
+
+
+def test_histories_go_on_from_the_release_of_a_run_that_failed(folder, monkeypatch, capsys):
+    def fail(*args):
+        raise MemoryError
+
+    options = [*DECLARED, "--order", "day", "--quiet"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Adam, "step", fail)
+        assert main([*RUN, *options]) == 1
+    assert "the same command with --release out/release.skdpgen" in capsys.readouterr().err
+    assert sorted(os.listdir("out")) == ["certificate.json", "release.skdpgen"]
+    again = [*RUN[:-1], "again", *options, "--release", "out/release.skdpgen"]
+    assert main([*again, "--n-persons", "50"]) == 0
+    visits = pd.read_csv("again/visits.csv", sep=";")
+    assert visits.groupby("id")["day"].is_monotonic_increasing.all()
+    assert len(pd.read_csv("again/patients.csv")) == 50
+    made, first = (
+        Certificate.from_json((folder / name / "certificate.json").read_text())
+        for name in ("again", "out")
+    )
+    assert made.digest == first.digest is not None
 
 
 def test_undeclared_columns_are_inferred_and_a_budget_is_charged(folder):

@@ -3,25 +3,30 @@
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.__main__ import main
 from skdpgen._cli import outputs as module
 from skdpgen._cli.forms import Form, escape_formulas
-from skdpgen._cli.outputs import Interrupted, interruptible, new_folder, replaced
+from skdpgen._cli.outputs import Interrupted, filled_folder, interruptible, replaced
 from skdpgen.accounting.rounding import show
+from skdpgen.learners.training import Adam
 from skdpgen.privacy import Certificate
-from skdpgen.tables import Category, Schema
+from skdpgen.tables import Boolean, Category, Identifier, Number, Schema
 
 
 @pytest.fixture
@@ -124,7 +129,7 @@ def test_the_folder_is_as_one_that_is_made(folder):
     finally:
         os.umask(umask)
     assert os.path.islink("made")
-    names = ["certificate.json", "report.html", "schema.json", "synthetic.csv"]
+    names = ["certificate.json", "release.skdpgen", "report.html", "schema.json", "synthetic.csv"]
     assert sorted(os.listdir("far")) == names
     assert stat.S_IMODE(os.stat("far").st_mode) == 0o750
     assert stat.S_IMODE(os.stat("far/synthetic.csv").st_mode) == 0o640
@@ -142,48 +147,111 @@ def test_links_are_followed_and_modes_kept(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link.csv", "old.csv"]
 
 
-def test_a_folder_is_there_with_all_files_or_not_at_all(tmp_path, monkeypatch):
-    """Also where the process is killed between any two steps."""
+def test_files_are_there_in_full_or_not_at_all(tmp_path, monkeypatch):
+    """Also where the process is killed between any two steps, and a release is there already."""
     states, path = [], tmp_path / "made"
 
     def watch(function):
         def watched(*args, **kwargs):
             function(*args, **kwargs)
-            states.append(sorted(os.listdir(path)) if path.exists() else [])
+            states.append([file.read_text() for file in path.iterdir()] if path.exists() else [])
 
         return watched
 
-    for name in ("rename", "rmdir", "chmod"):
+    for name in ("fsync", "replace"):
         monkeypatch.setattr(module.os, name, watch(getattr(os, name)))
     path.mkdir()
-    with new_folder(str(path)) as folder:
+    (path / "release.skdpgen").write_text("in full")
+    with filled_folder(str(path)) as folder:
         for name in ("certificate.json", "synthetic.csv"):
-            (folder / name).write_text("new")
-    assert states[-1] == ["certificate.json", "synthetic.csv"]
-    assert {len(found) for found in states} == {0, 2}
-    with pytest.raises(OSError, match="full"), new_folder(str(tmp_path / "other")):
+            (folder / name).write_text("in full")
+    assert [len(state) for state in states] == [1, 1, 2, 3]
+    assert {text for state in states for text in state} == {"in full"}
+    with pytest.raises(OSError, match="full"), filled_folder(str(tmp_path / "other")):
         raise OSError("The disk is full.")
     assert os.listdir(tmp_path) == ["made"]
 
 
-def test_a_fit_that_fails_leaves_no_file(folder, synthesize, monkeypatch, capsys):
-    def fail(*args, **kwargs):
-        raise ValueError("no")
+def is_trial(*args):
+    """Return whether a form tries made-up rows, before anything is spent."""
+    return getattr(args[-1], "name", None) == "tried"
 
-    monkeypatch.setattr(DPSWFlowSampler, "sample_batches", fail)
+
+def fail(*args, **kwargs):
+    if not is_trial(*args):
+        raise TypeError("Dates with zones cannot be written")
+
+
+def stop(*args, **kwargs):
+    if not is_trial(*args):
+        signal.raise_signal(signal.SIGTERM)
+
+
+# Within training, from draws, and where rows are written.
+@pytest.mark.parametrize("failure", [fail, stop])
+@pytest.mark.parametrize(
+    "place",
+    [(Adam, "step"), (DPSWFlowSampler, "sample_batches"), (Form, "write")],
+    ids=["learning", "drawing", "writing"],
+)
+def test_a_run_that_fails_after_its_release_goes_on_from_it_at_no_cost(
+    folder, synthesize, monkeypatch, capsys, place, failure
+):
+    main(["budget", "init", "all.json", "--epsilon", "8", "--delta", "1e-4"])
+    monkeypatch.setattr(*place, failure)
+    assert synthesize("--budget", "all.json") == {fail: 1, stop: 143}[failure]
+    printed = capsys.readouterr().err
+    assert printed.count("ε = 5 ") == 1
+    assert printed.endswith(
+        "The release is kept: the same command with --release made/release.skdpgen and another "
+        "--output goes on from it, at no cost.\n"
+    )
+    assert "error.release" not in printed
+    assert sorted(os.listdir("made")) == ["certificate.json", "release.skdpgen"]
+    assert main(["verify", "made/certificate.json"]) == 0
+    os.rename("made", "first")
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    spent = PrivacyBudget.from_file("all.json").spent
+    options = ["--release", "first/release.skdpgen", "--budget", "all.json", "--n-rows", "7"]
+    assert synthesize(*options) == 0
+    assert len(pd.read_csv("made/synthetic.csv")) == 7
+    assert PrivacyBudget.from_file("all.json").spent == spent > 3
+    made, first = (
+        Certificate.from_json(Path(name, "certificate.json").read_text())
+        for name in ("made", "first")
+    )
+    assert made.digest == first.digest is not None
+
+
+def test_a_release_that_the_disk_cannot_hold_is_kept_elsewhere(
+    folder, synthesize, monkeypatch, capsys, tmp_path_factory
+):
+    other = tmp_path_factory.mktemp("other")
+    monkeypatch.setattr(tempfile, "tempdir", str(other))
+    write = os.fsync
+
+    def is_full(handle):
+        if str(folder) in os.readlink(f"/proc/self/fd/{handle}"):
+            raise OSError("No space left on device")
+        write(handle)
+
+    monkeypatch.setattr(module.os, "fsync", is_full)
     assert synthesize() == 1
-    assert "no No file was written. Until then ε = 5 was spent" in capsys.readouterr().err
-    assert sorted(os.listdir()) == ["private.csv", "schema.json"]
+    (place,) = other.iterdir()
+    assert sorted(file.name for file in place.iterdir()) == ["certificate.json", "release.skdpgen"]
+    assert f"--release {place}/release.skdpgen" in capsys.readouterr().err
 
 
 def test_a_report_that_fails_leaves_the_rows(folder, synthesize, capsys):
     assert synthesize("--n-rows", "1") == 0
     assert "There is no report: synthetic needs at least 2 rows" in capsys.readouterr().err
-    assert sorted(os.listdir("made")) == ["certificate.json", "schema.json", "synthetic.csv"]
+    names = ["certificate.json", "release.skdpgen", "schema.json", "synthetic.csv"]
+    assert sorted(os.listdir("made")) == names
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_signals_leave_no_file_and_say_what_was_spent(
+def test_signals_leave_the_release_and_say_what_was_spent(
     folder, synthesize, capsys, monkeypatch, number
 ):
     # Processes in the background, and those of nohup, ignore some of them.
@@ -195,9 +263,8 @@ def test_signals_leave_no_file_and_say_what_was_spent(
 
     monkeypatch.setattr(DPSWFlowSampler, "sample_batches", stop)
     assert synthesize() == 128 + number
-    printed = capsys.readouterr().err
-    assert "no file was written. Until then ε = 5 was spent" in printed
-    assert sorted(os.listdir()) == ["private.csv", "schema.json"]
+    assert "interrupted. Until then ε = 5 was spent. The release" in capsys.readouterr().err
+    assert sorted(os.listdir("made")) == ["certificate.json", "release.skdpgen"]
     assert signal.signal(number, before) is ours
 
 
@@ -267,6 +334,65 @@ def test_forms_that_cannot_hold_the_rows():
     ):
         with pytest.raises(ValueError, match=match):
             form.check(schema, n_rows)
+
+
+@pytest.mark.parametrize(
+    ("level", "match"),
+    [("\x01", "'ward' as it is declared: .* cannot be used"), ("b" * 32768, "at most 32,767 char")],
+)
+def test_a_sheet_is_tried_with_all_levels(capfd, level, match):
+    pytest.importorskip("openpyxl")
+    schema = Schema({"age": Number(0, 9), "ward": Category(["a", level]), "id": Identifier()})
+    with pytest.raises(ValueError, match=match):
+        Form(".xlsx").check(schema, 9)
+    Form(".csv").check(schema, 9)
+    Form(".parquet").check(schema, 9)
+    # openpyxl would print an error of its own.
+    assert capfd.readouterr().err == ""
+
+
+def test_a_sheet_has_so_many_columns():
+    schema = Schema(dict.fromkeys(map(str, range(2**14 + 1)), Boolean()))
+    with pytest.raises(ValueError, match="16,385 columns are more than a sheet holds"):
+        Form(".xlsx").check(schema, 9)
+
+
+def test_a_sheet_gets_texts_for_what_it_cannot_hold(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    table = pd.DataFrame(
+        {
+            "zoned": pd.to_datetime(["2022-01-01 08:00", None]).tz_localize("Europe/Berlin"),
+            "old": np.array(["1850-01-02", "2022-01-02"], dtype="M8[s]"),
+            "long": [2**53 + 1, 7],
+        }
+    )
+    Form(".xlsx").write([table], tmp_path / "x.xlsx")
+    rows = list(openpyxl.load_workbook(tmp_path / "x.xlsx").active.values)
+    assert rows[1] == ("2022-01-01 08:00:00+01:00", "1850-01-02 00:00:00", "9007199254740993")
+    assert rows[2] == (None, datetime(2022, 1, 2), 7)
+
+
+def test_a_full_disk_stops_a_command_before_anything_is_spent(
+    folder, synthesize, capsys, monkeypatch
+):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
+    assert synthesize() == 1
+    printed = capsys.readouterr().err
+    assert "its disk has 0 MB left" in printed
+    assert "was spent" not in printed
+    assert not (folder / "made").exists()
+
+
+def test_a_key_of_too_few_values_stops_a_command_before_anything_is_spent(
+    folder, synthesize, capsys
+):
+    schema = json.loads((folder / "schema.json").read_text())
+    document = {"columns": schema, "rules": [{"type": "unique", "columns": ["ward"]}]}
+    (folder / "schema.json").write_text(json.dumps(document))
+    assert synthesize() == 1
+    printed = capsys.readouterr().err
+    assert "cannot be obeyed by" in printed
+    assert "was spent" not in printed
 
 
 def test_a_text_is_no_formula_of_a_workbook(tmp_path):

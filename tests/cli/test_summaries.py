@@ -71,7 +71,7 @@ def test_one_object_for_machines(folder, capsys):
     assert result["spent"]["epsilon"] == certificate["epsilon"]
     assert result["read"] == {"files": "private.csv", "rows": 300, "columns": 2}
     assert [column["column"] for column in result["columns"]] == ["age", "ward"]
-    assert {*result["files"]} == {"rows", "certificate", "schema", "report"}
+    assert {*result["files"]} == {"rows", "certificate", "release", "schema", "report"}
     assert main([*COMMAND, "--json"]) == 1
     failed = json.loads(capsys.readouterr().out)
     assert failed["exit_code"] == 1

@@ -301,6 +301,10 @@ def test_columns_of_chunks_may_be_in_any_order():
     fit(lambda _: [visits[:100], visits[100:].iloc[:, ::-1]])
 
 
+class Panic(BaseException):
+    """As panics of Rust libraries, which are no `Exception`."""
+
+
 @pytest.mark.parametrize("when", ["called", "first", "later", "warned"])
 @pytest.mark.parametrize("persons", [None, "patient"])
 def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
@@ -314,7 +318,7 @@ def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
         if when == "warned":
             warnings.warn(SECRET, stacklevel=1)
         if when == "later":
-            raise KeyError(SECRET)
+            raise Panic(SECRET)
         yield table[100:]
 
     def called():
@@ -326,8 +330,10 @@ def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
         if when == "warned":
             sampler.fit(chunks, persons=persons)
         else:
-            with pytest.raises(TableError, match="withheld, as it may quote rows") as raised:
+            with pytest.raises((TableError, Panic)) as raised:
                 sampler.fit(called if when == "called" else chunks, persons=persons)
+            assert type(raised.value) is TableError
+            assert "withheld, as it may quote rows" in str(raised.value)
             assert_not_quoted(raised.value, SECRET)
             shown = "".join(traceback.format_exception(raised.value))
             assert shown.count(SECRET) == 0

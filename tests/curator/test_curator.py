@@ -4,10 +4,12 @@ import copy
 import gc
 import math
 import pickle
+import re
 import traceback
 import warnings
 import weakref
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 
+from skdpgen.curator.batches import RecordSource
 from skdpgen.curator.curator import Digest
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -35,6 +38,7 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     SliceSketchMechanism,
     SpentError,
+    compose,
     gaussian_plan,
     ledger_epsilon,
 )
@@ -132,7 +136,11 @@ def test_a_failed_release_is_charged_and_cannot_be_repeated():
     assert budget.spent == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", [KeyError, MemoryError, OverflowError, RuntimeError, ValueError])
+class Panic(BaseException):
+    """As panics of Rust libraries, which are no `Exception`."""
+
+
+@pytest.mark.parametrize("kind", [KeyError, MemoryError, OverflowError, Panic, ValueError])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_errors_while_rows_are_read_are_withheld_and_charge_all(kind, is_first):
     """They may follow from a single cell, and quote it; so may what they come from."""
@@ -154,8 +162,10 @@ def test_errors_while_rows_are_read_are_withheld_and_charge_all(kind, is_first):
         with curator(rows(), plan=plan("a", "b"), noise=NoiseSource(), refuse=refuse) as held:
             held.release(Failing(RecordFunction(lambda rows: rows), 1.0, name="a"))
 
-    with budget, pytest.raises(SpentError, match=said) as caught:
+    with budget, pytest.raises((SpentError, Panic)) as caught:
         fit()
+    assert type(caught.value) is SpentError
+    assert re.search(said, str(caught.value))
     assert budget.spent == pytest.approx(1.0, rel=1e-3)
     assert caught.value.__context__ is None
     assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
@@ -205,6 +215,21 @@ def test_the_digest_is_of_all_releases_in_their_order():
         assert digests[-1] == str(expected)
     assert digests[0] is None
     assert len(set(digests)) == 4
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupted_release_has_no_digest(error, monkeypatch):
+    """Releases of which nothing is known must not be taken for one."""
+    budget = PrivacyBudget(5.0, 1e-5)
+    with budget, curator(rows(), plan=plan("a", "b"), noise=NoiseSource()) as held:
+        held.release(total())
+        monkeypatch.setattr(RecordSource, "blocks", mock.Mock(side_effect=error))
+        with pytest.raises((error, SpentError)):
+            held.release(total("b"))
+    certificate = held.certificate()
+    assert (len(certificate.events), certificate.digest) == (2, None)
+    assert len(compose(certificate, certificate).events) == 4
+    assert [charge.digest for charge in budget._store.read()] == [None]
 
 
 def test_the_noise_is_that_of_the_plan():

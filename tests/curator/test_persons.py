@@ -122,7 +122,8 @@ def choose(persons, max_rows, key=KEY, rows=None):
 
 
 def measure(mechanism, curator, relation):
-    event = GaussianDpEvent(MULTIPLIER)
+    # Over the sensitivity: if persons are replaced, a multiplier is relative to half of that.
+    event = GaussianDpEvent(MULTIPLIER * {"zero_out": 1, "replace_one": 2}[relation])
     if isinstance(mechanism, TablesMechanism | MultiWayMechanism):
         curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
     return mechanism._measure(curator._source, event, relation, NoiseSource(0))
@@ -305,7 +306,7 @@ def test_cells_of_one_person_alone_pass_as_rarely_as_stated(max_rows, columns, r
     least = next(given for given in range(1000) if passes(given))
     std = noise.std.ravel()[0]
     change = max_rows * math.sqrt(len(columns) * (1 + (relation == "replace_one")))
-    assert std == pytest.approx(2.0 * change)
+    assert std == pytest.approx(2.0 * change / {"zero_out": 1, "replace_one": 2}[relation])
     # As many categories as a person has rows, in each column.
     share = DELTA / (max_rows * len(columns))
     assert norm.sf((least - 0.5) / std) <= share

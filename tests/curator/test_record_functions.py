@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from skdpgen.curator.record_functions import clears_frames
+from skdpgen.curator.record_functions import call_quietly, clears_frames
 from skdpgen.privacy import (
     BatchFunction,
     ClippedGradientMechanism,
@@ -157,3 +157,12 @@ def test_whole_numbers_become_nan_where_the_function_fails():
     rows = RecordFunction(signs).on(np.array([[1.0, 2.0], [9.0, 9.0]]))
     assert rows[0].tolist() == [1, 1]
     assert rows[1].isnan().all()
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_interrupts_are_not_dropped(kind):
+    def end():
+        raise kind
+
+    with pytest.raises(kind):
+        call_quietly(end)

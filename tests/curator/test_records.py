@@ -1,6 +1,7 @@
 """Validation of private rows and labels: clear errors that quote nothing."""
 
 import decimal
+import enum
 import re
 import warnings
 import weakref
@@ -8,6 +9,7 @@ import weakref
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
@@ -303,6 +305,50 @@ def test_cells_of_a_list_do_not_change_its_shape(cell):
     assert check_rows(BaseEstimator(), [[cell, 1.0], [cell, 2.0]]).shape == (2, 2)
     read, _, _ = check_labels([cell, cell], 2, ["a", "b"])
     assert read.shape == (2,)
+
+
+IMAGES = np.arange(24.0).reshape(3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        list(IMAGES),
+        tuple(IMAGES),
+        IMAGES.tolist(),
+        list(torch.as_tensor(IMAGES)),
+        [list(image) for image in IMAGES],
+        [(row,) for row in IMAGES[0]],
+        IMAGES,
+    ],
+)
+def test_rows_of_several_dimensions_are_refused_by_their_shape(X):
+    with pytest.raises(ValueError, match=r"np\.reshape\(X, \(len\(X\), -1\)\)"):
+        check_rows(BaseEstimator(), X)
+
+
+def test_rows_that_are_arrays_are_rows():
+    rows = np.empty(2, dtype=object)
+    rows[:] = list(IMAGES[0])
+    for X in (
+        rows,
+        list(IMAGES[0]),
+        list(torch.as_tensor(IMAGES[0])),
+        [*map(pd.Series, IMAGES[0])],
+    ):
+        np.testing.assert_array_equal(parse_rows(check_rows(BaseEstimator(), X)), IMAGES[0])
+
+
+class _Ward(enum.Enum):
+    A = 1
+
+
+@pytest.mark.parametrize("label", [("a", 1), [1], {1}, {"a": 1}, np.ones(2), _Ward.A])
+def test_inferred_labels_that_are_no_scalars_are_refused(label):
+    y = np.empty(2, dtype=object)
+    y[:] = [label, label]
+    with pytest.raises(ValueError, match="labels that are no scalars"):
+        check_labels(y, 2)
 
 
 def test_numbers_that_do_not_fit_the_dtype_are_infinite_without_a_word():

@@ -53,6 +53,32 @@ def test_partitions_give_what_the_table_gives(cls, release):
     pd.testing.assert_frame_equal(parts.sample(50), rows)
 
 
+class Changing(Parts):
+    """Partitions whose source has other rows from the second reading on."""
+
+    n_read, later = 0, None
+
+    def _call_for(self, function, frames):
+        self.n_read += 1
+        (parts,) = frames
+        changed = [*parts, *self.later] if self.later else parts[:-1]
+        return super()._call_for(function, frames if self.n_read == 1 else [changed])
+
+
+@pytest.mark.parametrize("later", [1, 400, None], ids=["one", "many", "fewer"])
+@pytest.mark.parametrize("persons", [None, "patient"])
+def test_rows_of_a_later_reading_are_counted(flow, later, persons, monkeypatch):
+    """They would be in sums of which the certificate states another number of records."""
+    table = make_table().assign(is_ill=False)
+    more = [] if later is None else [table[:later].assign(patient="new")]
+    names = [f"p{i}" for i in range(len(table))]
+    X = Changing([table[:200].assign(patient=names[:200]), table[200:].assign(patient=names[200:])])
+    monkeypatch.setattr(Changing, "later", more)
+    schema = flow.schema if persons else Schema({**flow.schema, "patient": Category(["p0"])})
+    with pytest.raises(SpentError, match="another number of rows, or of persons, than before"):
+        flow.set_params(schema=schema).fit(X, persons=persons)
+
+
 def test_target_and_dtypes_are_kept():
     table = make_table().astype({"age": np.int16, "income": np.float32})
     sampler = DPSWFlowSampler(3.0, schema="private", n_steps=3, random_state=0)

@@ -312,9 +312,8 @@ def test_two_sums_of_a_step_stack_to_its_event(relation, seen):
     assert len(seen) == event.count == 4
     for mechanism, released in seen:
         assert mechanism.share == pytest.approx(0.7)
-        reach = mechanism.sensitivity(relation)
-        features = released.features_std * math.sqrt(1 - mechanism.count_weight**2) / reach
-        products = released.products_std / mechanism.grad_clip / reach
+        features = released.features_std * math.sqrt(1 - mechanism.count_weight**2)
+        products = released.products_std / mechanism.grad_clip
         assert (features**-2 + products**-2) ** -0.5 == pytest.approx(multiplier)
 
 

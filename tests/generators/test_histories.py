@@ -9,7 +9,7 @@ import pytest
 
 import skdpgen
 from skdpgen import Category, Date, DPSWFlowSampler, Identifier, Number, Schema
-from skdpgen.accounting.events import plain_multiplier
+from skdpgen.accounting.events import over_sensitivity, plain_multiplier
 from skdpgen.generators import DPHistorySampler
 from skdpgen.learners.histories import HistoryTarget, list_stds, make_tables
 from skdpgen.privacy import (
@@ -99,7 +99,7 @@ HISTORIES = {
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("schemas", ["declared", "open", "rules"])
 def test_a_person_moves_no_release_by_more_than_is_accounted_for(relation, schemas):
-    """With all their rows: in standard deviations of the noise, 1 / multiplier at most."""
+    """With all their rows: by the sensitivity at most, as it follows from the noise."""
     given = dict(SCHEMAS)
     if schemas == "open":
         visits = dict(given["visits"]) | {"cost": Number(), "day": Date()}
@@ -141,7 +141,7 @@ def test_a_person_moves_no_release_by_more_than_is_accounted_for(relation, schem
     for i, spy in enumerate(spies):
         if spy.name == "frequent values":
             continue  # its counts are of other values for each person
-        multiplier = plain_multiplier(spy.event)
+        multiplier = plain_multiplier(over_sensitivity(spy.event, relation))
         largest = max(np.linalg.norm((a[i] - b[i]) / spy.std) for a, b in pairs) * multiplier
         # Not all releases of inference have anything to look at here.
         assert (0.6 if spy.name in names else 0) <= largest <= 1, spy.name
@@ -431,6 +431,11 @@ def test_saved_and_published_fits_are_the_same(tmp_path):
     assert again.privacy_ == sampler.privacy_
     for name, table in sampler.sample(20, random_state=1).items():
         assert again.sample(20, random_state=1)[name].equals(table)
+    from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=SCHEMAS))
+    (name, schema), *_ = SCHEMAS.items()
+    others = {name: Schema({next(iter(schema)): Category(["other"])})}
+    with pytest.raises(ValueError, match="schemas of DPHistorySampler is not that"):
+        from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=others))
     with pytest.raises(ValueError, match="cannot be fitted to the HistoryTables"):
         from_release(tmp_path / "release", DPSWFlowSampler())
     with pytest.warns(PrivacyLeakWarning):

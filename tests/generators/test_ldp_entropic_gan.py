@@ -12,7 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import LDPEntropicGAN
+from skdpgen import LDPEntropicGAN, compose
 from skdpgen.arrays.ball import BallFormat
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.learners.entropic import (
@@ -23,6 +23,7 @@ from skdpgen.learners.entropic import (
     fit_to_noised_rows,
 )
 from skdpgen.losses import EntropicWasserstein
+from skdpgen.mechanisms.local import LocalRowsMechanism
 from skdpgen.networks import GENERATORS
 from skdpgen.preprocessing import LocalPrivatizer
 from skdpgen.privacy import Curator, PrivacyLeakWarning, preview, verify
@@ -268,6 +269,58 @@ def test_rows_of_a_single_owner():
     gan = make().fit_privatized(np.concatenate(sent), privatizer=privatizer)
     assert gan.n_samples_ == 40
     assert gan.sample(3).shape == (3, 2)
+
+
+RAW = {
+    "numbers": lambda rng: rng.random((300, 3)),
+    "single": lambda rng: rng.random((300, 3)).astype(np.float32),
+    "cents": lambda rng: rng.random((300, 3)).round(2),
+    # Whole numbers and multiples of 1/256 lie on grids of powers of 2.
+    "whole": lambda rng: rng.integers(0, 9, (300, 3)).astype(float),
+    "flags": lambda rng: rng.integers(0, 2, (300, 3)).astype(float),
+    "bytes": lambda rng: rng.integers(0, 256, (300, 3)) / 256,
+    "zeros": lambda rng: np.zeros((300, 3)),
+}
+
+
+@pytest.mark.parametrize("raw", RAW)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("params", [{"bounds": (0, 1)}, {"clip_norm": 4.0}, {"basis": "dct"}])
+@pytest.mark.filterwarnings("ignore:Without bounds")
+def test_rows_without_noise_are_refused(params, mechanism, raw):
+    X = RAW[raw](np.random.default_rng(0))
+    for epsilon in (0.05, 0.5, 2.0, 20.0):
+        privatizer = LocalPrivatizer(epsilon, mechanism=mechanism, **params).fit(X)
+        noised = privatizer.transform(X)
+        mixed = np.concatenate([X[:100], noised[100:]])
+        rounded = noised.round(2)
+        checked = LocalRowsMechanism(privatizer.format_.p)
+        given = (privatizer.format_.radius, privatizer.plan_.events[0])
+        for rows in (noised, noised.astype(np.float32), noised.astype(np.float32).astype(float)):
+            assert checked.are_noised(rows, *given)
+        assert not any(checked.are_noised(rows, *given) for rows in (X, mixed, rounded))
+    for rows in (X, mixed, rounded):
+        with pytest.raises(ValueError, match="does not have the noise of this privatizer"):
+            make().fit_privatized(rows, privatizer=privatizer)
+
+
+@pytest.mark.filterwarnings("ignore:Without bounds")
+def test_rows_of_which_no_noise_is_promised_are_taken():
+    X = np.eye(4)
+    privatizer = LocalPrivatizer(math.inf).fit(X)
+    assert make().fit_privatized(X, privatizer=privatizer).epsilon_ == math.inf
+
+
+@pytest.mark.filterwarnings("ignore:Without bounds")
+def test_fits_to_the_same_noised_rows_cost_what_one_does(X, y):
+    privatizer = LocalPrivatizer(classes=[0, 1]).fit(X)
+    noised, labels = privatizer.privatize(X, y)
+    one, same = (
+        make().fit_privatized(noised, labels, privatizer=privatizer).privacy_ for _ in range(2)
+    )
+    other = make().fit_privatized(privatizer.transform(X), labels, privatizer=privatizer).privacy_
+    assert compose(one, same).events == one.events
+    assert len(compose(one, same, other).events) == 2 * len(one.events)
 
 
 def test_fit_privatized_refuses(X, y):

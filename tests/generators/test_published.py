@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Published releases: fitted again to the bit, merged, and refused after edits."""
 
-from dataclasses import replace
+import itertools
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from dp_accounting import GaussianDpEvent
 
 import skdpgen
-from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
+from skdpgen import (
+    Category,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    Number,
+    Schema,
+    compose,
+)
+from skdpgen.accounting.provenance import Provenance
+from skdpgen.inference import estimate
 from skdpgen.mechanisms.noise import NoiseSource, PublicSource
-from skdpgen.releases import SliceSketch, from_release, merge
+from skdpgen.privacy import Certificate
+from skdpgen.releases import SliceSketch, TwoWayTables, from_release, merge
 from skdpgen.streams import ReleaseStream
-from skdpgen.tables import Implies
+from skdpgen.tables import Implies, Unknown
 
 BOTH = [DPSWFlowSampler, DPSlicedWassersteinGenerator]
 SCHEMA = Schema(
@@ -114,6 +126,51 @@ def test_values_must_be_those_of_the_certificate(tmp_path, monkeypatch):
         skdpgen.load(tmp_path / "edited")
 
 
+def make_releases():
+    one, other = (fit_table(seed).release_.published for seed in (0, 1))
+    rows = make_table().assign(period="a")
+    return {
+        "release": one,
+        "sum": merge(one, other),
+        "overlap": merge(one, other, overlap=True),
+        "stream": ReleaseStream(8.0, ["a", "b"], SCHEMA).update(rows).release_,
+    }
+
+
+@pytest.mark.parametrize("kind", ["release", "sum", "overlap", "stream"])
+@pytest.mark.parametrize("way", ["replaced", "made", "in place", "other noise", "certificate"])
+def test_whoever_takes_a_release_compares_its_values(kind, way):
+    published = make_releases()[kind]
+    tables, *others = published.values
+    if way == "certificate":
+        edited = replace(
+            published, certificate=replace(published.certificate, relation="replace_one")
+        )
+    elif way == "other noise":
+        edited = replace(published, values=(replace(tables, pairs_std=tables.pairs_std / 2),))
+    elif way == "in place":
+        edited = published
+        tables.columns[0] += 1
+    else:
+        values = (replace(tables, columns=tables.columns + 1), *others)
+        edited = replace(published, values=values)
+        # Without the digest that was written down, one of a sum cannot be told from another.
+        if way == "made" and kind == "release":
+            edited = replace(edited, digest=None)
+    fitted = from_release(make_releases()[kind], DPSWFlowSampler(n_steps=2))
+    fitted.release_.published = edited
+    takers = {
+        "from_release": lambda: from_release(edited, DPSWFlowSampler(n_steps=2)),
+        "merge": lambda: merge(edited, fit_table(seed=2).release_),
+        "merge second": lambda: merge(fit_table(seed=2).release_, edited, overlap=True),
+        "estimate": lambda: estimate(fitted, lambda X: X.age.mean()),
+        "file": lambda: edited.save("never"),
+    }
+    for take in takers.values():
+        with pytest.raises(ValueError, match=r"not th(at|ose) of its certificate"):
+            take()
+
+
 def test_file_holds_what_the_ledger_lists():
     published = fit_table(schema="auto").release_.published
     names = [name for name, _ in published.plan.releases]
@@ -169,6 +226,100 @@ def test_a_release_is_merged_once(kind, overlap, tmp_path):
         merge(*twice, overlap=overlap)
 
 
+def test_parts_of_sums_are_merged_once(tmp_path):
+    a, b, c = (fit_table(seed).release_.published for seed in range(3))
+    ab, bc = merge(a, b), merge(b, c, overlap=True)
+    assert "each record, or person, is in the data of one" in " ".join(ab.certificate.assumptions)
+    assert bc.certificate.assumptions == b.certificate.assumptions
+    ab.save(tmp_path / "sum")
+    for parts in ((ab, a), (b, ab), (ab, merge(c, a)), (tmp_path / "sum", b), (bc, c), (a, bc, b)):
+        for overlap in (False, True):
+            with pytest.raises(ValueError, match="same release is given twice"):
+                merge(*parts, overlap=overlap)
+    everything = merge(ab, c)
+    assert everything.n_samples == 1200
+    np.testing.assert_allclose(everything.main.cells, sum(part.main.cells for part in (a, b, c)))
+    # Each record is in one of them, and all of them cost what one does.
+    certificates = [part.certificate for part in (a, b, c, ab, everything)]
+    assert compose(*certificates).events == a.certificate.events
+    # Each of overlapping ones counts, and none twice.
+    assert len(compose(bc.certificate, b.certificate).events) == 2 * len(a.certificate.events)
+
+
+# Another value of each member of a certificate, and what is said of a merged one; or the error.
+MEMBERS = {
+    "events": ((GaussianDpEvent(9.0),), "overlap=True"),
+    "releases": (("another",), "overlap=True"),
+    "relation": ("replace_one", "not that of its certificate"),
+    "accountant": ("rdp", "not that of its certificate"),
+    "delta": (1e-4, 1e-4),
+    "assumptions": (("the moon is full",), ("the moon is full",)),
+    "reproducible": (True, True),
+    "sigma": (9.0, None),
+    "local": (True, False),
+    "n_records": (7, 800),
+    "notes": (("see there",), ("see there",)),
+    "max_rows": (3, "not that of its certificate"),
+    "provenance": (Provenance("Other", (), "9", "2026-01-01"), None),
+    "digests": ((), None),
+    "engine": ("spark", "spark"),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_sum_says_what_any_of_its_parts_does(name, is_first):
+    assert {field.name for field in fields(Certificate)} == set(MEMBERS), "A member is not tried."
+    value, said = MEMBERS[name]
+    one, other = (
+        fit_table(seed, schema=SCHEMA, release=TwoWayTables(max_order=2)).release_.published
+        for seed in (0, 1)
+    )
+    options = {name: value} | ({"relation": "replace_one"} if name == "local" else {})
+    odd = replace(other, certificate=replace(other.certificate, **options))
+    parts = (odd, one) if is_first else (one, odd)
+    if name == "local":
+        # Tables are none: each record would be noised on its own.
+        with pytest.raises(ValueError, match="not that of its certificate"):
+            merge(*parts)
+        return
+    if isinstance(said, str) and name != "engine":
+        with pytest.raises(ValueError, match=said):
+            merge(*parts)
+        return
+    merged = merge(*parts)
+    found = getattr(merged.certificate, name)
+    if name == "digests":
+        # The digest of its values is that of a part whose certificate has none.
+        digests = [part.certificate.digest for part in (one, other)]
+        assert found == (tuple(digests[::-1] if is_first else digests),)
+    elif name in ("assumptions", "notes"):
+        assert {*said, *getattr(one.certificate, name)} <= set(found)
+    else:
+        assert found == said
+    fitted = from_release(merged, DPSWFlowSampler(n_steps=2))
+    assert getattr(fitted.privacy_, name) == found or name in ("provenance", "assumptions")
+    fitted.check_certified()
+
+
+def test_sums_of_persons_need_the_same_number_of_rows():
+    persons = np.arange(400) // 2
+
+    def fit_to(max_rows, seed):
+        sampler = DPSWFlowSampler(
+            8.0, schema=SCHEMA, n_steps=2, max_rows_per_person=max_rows, release="pairs"
+        )
+        return sampler.fit(
+            make_table(seed=seed), persons=persons if max_rows > 1 else None
+        ).release_
+
+    for other in (1, 3):
+        for parts in itertools.permutations([fit_to(2, 0), fit_to(other, 1)]):
+            for overlap in (False, True):
+                with pytest.raises(ValueError, match="schemas, targets or units cannot be merged"):
+                    merge(*parts, overlap=overlap)
+
+
 def test_tables_that_cannot_be_merged_are_refused():
     one = fit_table().release_
     wider = SCHEMA.replace({"city": Category(["x", "y", "z", "w"])})
@@ -182,6 +333,75 @@ def test_tables_that_cannot_be_merged_are_refused():
     sketch = DPSWFlowSampler(epsilon=8.0, bounds=(0, 1), n_steps=2).fit(X).release_
     with pytest.raises(ValueError, match="Only tables"):
         merge(sketch, sketch)
+
+
+ARRAY = {
+    "bounds": ((0, 1), (0, 2)),
+    "y_bounds": ((0, 5), (0, 4)),
+    "clip_norm": (0.9, 0.5),
+    "encoder": (None, "dp-pca"),
+    "release": ("sketch", SliceSketch(n_projections=7)),
+}
+OPEN = Schema({"age": Number(), "smokes": Category(), "city": Category(["x", "y", "z"])})
+TABLE = {
+    "schema": (OPEN, OPEN.replace({"city": Category(["x", "y"])})),
+    "release": ("pairs", TwoWayTables(max_order=3)),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [*ARRAY, *TABLE, "classes", "schema of an array", "bounds of a table"]
+)
+def test_parameters_that_the_release_determines_must_be_the_same(name):
+    """At their defaults they are not read, and what was declared can be declared again."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 1, (300, 3)), rng.uniform(0, 5, 300)
+    declared = {key: own for key, (own, _) in ARRAY.items()}
+    refused = {name: ARRAY[name][1]} if name in ARRAY else {}
+    if name in ("classes", "schema of an array"):
+        declared, y = {"bounds": (0, 1), "classes": ["b", "a"]}, rng.choice(["a", "b"], 300)
+        refused = {"classes": ["a", "b"]} if name == "classes" else {"schema": SCHEMA}
+    data = X, y
+    if name in TABLE or name == "bounds of a table":
+        declared, data = {key: own for key, (own, _) in TABLE.items()}, (make_table(),)
+        refused = {name: TABLE[name][1]} if name in TABLE else {"bounds": (0, 1)}
+    fitted = DPSWFlowSampler(epsilon=8.0, n_steps=2, **declared).fit(*data)
+    for same in ({}, declared, {"epsilon": 0.5}):
+        from_release(fitted.release_, DPSWFlowSampler(**{"n_steps": 2} | same))
+    with pytest.raises(ValueError, match=f"^{next(iter(refused))}|^n_projections|^max_order"):
+        from_release(fitted.release_, DPSWFlowSampler(n_steps=2, **refused))
+
+
+@pytest.mark.parametrize(
+    ("column", "declared", "other"),
+    [
+        ("age", Number(0, 80), Number(0, 90)),
+        ("age", Number(decimals=0), Number(decimals=1)),
+        ("age", Number(0, 80, decimals=0, knots=[0, 40, 80]), Number(0, 80, knots=[0, 20, 80])),
+        ("age", Number(0, 80, n_knots=4), Number(0, 80, n_knots=5)),
+        ("city", Category(["x", "y", "z"]), Category(["x", "z", "y"])),
+        ("city", Category(["x", "y", "z"]), Category()),
+        ("city", Unknown(), Number()),
+    ],
+)
+def test_a_schema_resolves_what_it_infers(column, declared, other):
+    given = SCHEMA.replace({column: declared})
+    fitted = fit_table(schema=given).release_.published.format.schema
+    assert fitted.resolves(given)
+    assert fitted.resolves(SCHEMA.replace({column: Unknown()}))
+    assert not fitted.resolves(SCHEMA.replace({column: other}))
+    assert not fitted.resolves(given.drop(column))
+    assert not fitted.resolves(Schema(dict(SCHEMA), [RULE]))
+    assert fitted.resolves(fitted)
+
+
+def test_an_estimator_assumes_that_its_start_is_public():
+    X = np.random.default_rng(0).uniform(0, 1, (200, 3))
+    fitted = DPSWFlowSampler(epsilon=8.0, bounds=(0, 1), n_steps=3).fit(X)
+    again = from_release(fitted.release_, DPSWFlowSampler(n_steps=3, init=X[:20]))
+    own = ("the rows in init are public",)
+    assert again.privacy_.assumptions == fitted.privacy_.assumptions + own
+    assert compose(fitted.privacy_, again.privacy_).epsilon == fitted.privacy_.epsilon
 
 
 def test_public_source_repeats_draws_and_goes_on():

@@ -159,7 +159,7 @@ def test_events(iris):
     release = SlicedRows(**given, batch_size=30, sampling="fixed")
     fixed = make(**options, release=release, relation="replace_one").fit(X, y)
     (event,) = fixed.privacy_.events
-    base = SlicedGaussianDpEvent(fixed.sigma_ / 2, 7, 5, True, 3)
+    base = SlicedGaussianDpEvent(fixed.sigma_, 7, 5, True, 3)
     assert event == SelfComposedDpEvent(SampledWithoutReplacementDpEvent(150, 30, base), 4)
 
     whole = make(epsilon=3.0, release=SlicedRows(**given, batch_size=1000)).fit(X)

@@ -1,13 +1,26 @@
 """Streams of releases: periods, budgets, files, learners and refusals."""
 
+import copy
+import itertools
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import warnings
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import skdpgen
-from skdpgen import Category, DPSWFlowSampler, Number, PrivacyBudget, Schema
-from skdpgen.privacy import BudgetExceededError, FitQualityWarning, TableError
-from skdpgen.releases import from_release
+from skdpgen import Category, DPSWFlowSampler, Number, PrivacyBudget, Schema, compose, streams
+from skdpgen.accounting import budget as budget_module
+from skdpgen.accounting import budget_stores
+from skdpgen.curator import curator as curator_module
+from skdpgen.privacy import BudgetExceededError, Curator, FitQualityWarning, TableError
+from skdpgen.releases import from_release, merge
 from skdpgen.streams import ReleaseStream
 from skdpgen.tables import Implies
 
@@ -95,7 +108,7 @@ def test_each_stream_pays_for_itself(stored, tmp_path):
 
 
 def test_an_update_that_failed_has_paid_for_nothing(monkeypatch):
-    budget, stream = PrivacyBudget(8.0, 1e-5), make_stream()
+    budget, stream = PrivacyBudget(30.0, 1e-5), make_stream()
 
     def fail(*args, **params):
         raise RuntimeError
@@ -112,7 +125,154 @@ def test_an_update_that_failed_has_paid_for_nothing(monkeypatch):
         stream.update(ROWS)
         assert budget.spent == pytest.approx(8.0, rel=1e-6)
         fail_to_update()
+        # Nothing was released, so that the update can still be made.
+        stream.update(ROWS)
     assert budget.spent == pytest.approx(8.0, rel=1e-6)
+
+
+def test_an_update_that_was_refused_by_one_budget_can_be_made_in_another():
+    first, small = PrivacyBudget(30.0, 1e-5), PrivacyBudget(7.0, 1e-5)
+    with first:
+        stream = make_stream().update(ROWS)
+        with small, pytest.raises(BudgetExceededError):
+            stream.update(ROWS)
+        stream.update(ROWS)
+    assert (len(stream.released), len(first._store.read()), small.spent) == (2, 1, 0)
+    assert first.spent == pytest.approx(8.0, rel=1e-6)
+
+
+def copy_by_file(stream, folder):
+    stream.save(folder / "copied")
+    return skdpgen.load(folder / "copied")
+
+
+COPIES = {
+    "file": copy_by_file,
+    "pickle": lambda stream, folder: pickle.loads(pickle.dumps(stream)),
+    "copy": lambda stream, folder: copy.copy(stream),
+}
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("way", COPIES)
+def test_only_one_copy_of_a_stream_is_paid_for(way, stored, tmp_path):
+    """The price of two copies is that of two streams, in budgets and of their certificates."""
+    budget = PrivacyBudget(30.0, 1e-5, path=tmp_path / "budget" if stored else None)
+    with budget:
+        stream = make_stream().update(ROWS)
+        other = COPIES[way](stream, tmp_path)
+        stream.update(ROWS)
+        assert budget.spent == pytest.approx(8.0, rel=1e-6)
+        other.update(ROWS)
+        both = compose(stream.release_.certificate, other.release_.certificate)
+        assert budget.spent == pytest.approx(both.epsilon, rel=1e-6)
+        # Either goes on for what it has paid.
+        stream.update(ROWS)
+        other.update(ROWS)
+    both = compose(stream.release_.certificate, other.release_.certificate)
+    assert len(both.events) == 2
+    assert budget.spent == pytest.approx(both.epsilon, rel=1e-6)
+    with pytest.raises(ValueError, match="two of the same stream"):
+        merge(stream.release_, other.release_)
+
+
+def test_certificates_of_one_stream_cost_one_event():
+    stream, certificates = make_stream(), []
+    for n in (200, 300, 400):
+        certificates.append(stream.update(ROWS[:n]).release_.certificate)
+    for order in itertools.permutations(certificates):
+        assert compose(*order).events == certificates[0].events
+    assert [certificate.n_records for certificate in certificates] == [200, 300, 400]
+    # That of no update may be taken for one of another stream, or for one without a past.
+    assert len({certificate.digests for certificate in certificates}) == 3
+    assert len(compose(*certificates, make_stream().update(ROWS).release_.certificate).events) == 2
+
+
+def test_a_stream_assumes_what_any_of_its_updates_does():
+    stream, later = make_stream().update(lambda: iter([ROWS])), make_stream().update(ROWS)
+    (of_chunks,) = {*stream.release_.certificate.assumptions} - {
+        *later.release_.certificate.assumptions
+    }
+    assert "chunk" in of_chunks
+    assumed = stream.update(ROWS).release_.certificate.assumptions
+    assert of_chunks in assumed
+    text = " ".join(assumed)
+    for what in ("no record changes its period", "each made once", "periods were fixed beforehand"):
+        assert what in text
+    assert len(set(assumed)) == len(assumed)
+
+
+def test_a_stream_keeps_what_it_paid_for_whatever_comes_after(monkeypatch):
+    """An update is made once its values are there: the next one follows it."""
+    budget, stream = PrivacyBudget(8.0, 1e-5), make_stream()
+    with budget, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FitQualityWarning, match="spelled otherwise"):
+            stream.update(ROWS.assign(month="JAN"))
+        with monkeypatch.context() as patched:
+            patched.setattr(ReleaseStream, "_warn", mock.Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                stream.update(ROWS)
+        stream.update(pd.concat([ROWS, ROWS]))
+    assert len(stream.released) == 3
+    assert budget.spent == pytest.approx(8.0, rel=1e-6)
+
+
+WATCHED = {module.__file__ for module in (budget_module, budget_stores, curator_module, streams)}
+
+
+def attack(folder, number):
+    """Update a stream from its file, killed at a line of what keeps account of it."""
+    left = number
+
+    def trace(frame, event, arg):
+        nonlocal left
+        if frame.f_code.co_filename not in WATCHED:
+            return None
+        if event == "line":
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    stream, release = skdpgen.load(folder / "stream"), Curator.release
+
+    def leak(curator, mechanism):
+        released = release(curator, mechanism)
+        # As soon as there is something to see.
+        folder.joinpath(f"seen {number}").touch()
+        return released
+
+    Curator.release = leak
+    with PrivacyBudget.from_file(folder / "budget"):
+        sys.settrace(trace)
+        stream.update(ROWS)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[100, 350, 400, 9999], pytest.param([*range(0, 950, 50), 9999], marks=pytest.mark.slow)],
+)
+def test_an_update_that_is_repeated_is_paid_for_each_time_it_is_seen(numbers, tmp_path):
+    """By processes that start from the same file, and are killed somewhere."""
+    budget = PrivacyBudget(100.0, 1e-5, path=tmp_path / "budget")
+    with budget:
+        make_stream(2.0).update(ROWS).save(tmp_path / "stream")
+    codes = set()
+    for number in numbers:
+        process = multiprocessing.get_context("fork").Process(
+            target=attack, args=(tmp_path, number)
+        )
+        process.start()
+        process.join(60)
+        codes.add(process.exitcode)
+    # Not by their values: in tests, all children draw noise from the key of their parent.
+    seen = [*tmp_path.glob("seen *")]
+    charges = [charge for charge in budget._store.read() if charge.events]
+    assert codes == {0, -signal.SIGKILL}
+    assert 2 <= len(seen) <= len(charges)
+    alone = [make_stream(2.0).update(ROWS).release_.certificate for _ in charges]
+    assert budget.spent == pytest.approx(compose(*alone).epsilon, rel=1e-6)
 
 
 def test_all_updates_share_the_first_plan():
@@ -164,6 +324,33 @@ def test_rows_of_all_periods_are_not_missed(recwarn):
         for t in (1, 2, 3):
             stream.update(ROWS[ROWS.month.isin(MONTHS[:t])])
     assert not [w for w in recwarn if "are missing" in str(w.message)]
+
+
+@pytest.mark.parametrize("spelled", ["Feb", " feb.", "mar", None])
+def test_a_period_of_which_no_row_is_is_named(spelled):
+    january, february = (make_rows(month, 0.2) for month in ("jan", "feb"))
+    absent = february.assign(month=pd.Series([spelled] * len(february), dtype=object))
+    for rows, first, period in (
+        (absent, None, "'jan'"),
+        (pd.concat([january, absent]), january, "'feb'"),
+    ):
+        stream = make_stream() if first is None else make_stream().update(first)
+        with pytest.warns(FitQualityWarning, match=f"of 400 new rows are of the period {period}"):
+            stream.update(rows)
+
+
+def test_a_period_is_not_missed_where_it_has_rows(recwarn):
+    for n_rows in (20, 400):
+        for _ in range(3):
+            stream, so_far = make_stream(), []
+            for month in MONTHS:
+                so_far.append(make_rows(month, 0.2, n_rows))
+                stream.update(pd.concat(so_far))
+            # Nor where nothing is new.
+            stream = make_stream()
+            for _month in MONTHS:
+                stream.update(make_rows("jan", 0.2, n_rows))
+    assert not [w for w in recwarn if "spelled" in str(w.message)]
 
 
 def test_public_facts_are_refused_before_anything_is_spent():

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.inference import estimate, estimate_quantiles
@@ -168,6 +169,21 @@ def test_estimates_of_streams():
     assert (errors.abs() < 5).all()
 
 
+def test_the_bound_of_a_bias_grows_with_the_misfit():
+    """A threshold between knots; the same seed gives the same rows."""
+    sampler = fit(n_steps=1)
+    share = lambda frame: (frame["x"] > 20).mean()  # noqa: E731
+    found = [estimate(sampler, share, misfit=m, random_state=0).iloc[0] for m in (0, 0.1, 0.2)]
+    bias = [row.not_released for row in found]
+    assert bias[0] == 0
+    assert bias[2] == pytest.approx(2 * bias[1])
+    assert bias[1] > 0
+    assert len({row.estimate for row in found}) == 1
+    other = estimate(sampler, share, misfit=0, level=0.5, random_state=0).iloc[0]
+    half = stats.norm.ppf([0.975, 0.75]) * found[0].std_error
+    assert [found[0].upper, other.upper] == pytest.approx(found[0].estimate + half)
+
+
 def test_unreleased_statistics_get_no_interval():
     sampler = fit(epsilon=50.0, n_steps=10)
 
@@ -232,14 +248,10 @@ def test_inferred_numbers_are_known_by_their_histograms():
     """Means of numbers do not follow from codes between inferred breakpoints."""
     frame = draw(4000, 11)
     sampler = DPSWFlowSampler(20.0, n_steps=50, n_particles=200).fit(frame)
-    found = estimate(sampler, lambda frame: frame["x"].mean()).iloc[0]
+    with pytest.warns(match="beyond their inferred bounds"):
+        found = estimate(sampler, lambda frame: frame["x"].mean()).iloc[0]
     assert found.not_released < 0.3 * found.std_error
     assert abs(found.estimate - frame["x"].mean()) < 5 * found.noise
-    report = sampler.schema_report_
-    report["finding"] = report["finding"].astype(object)
-    report.loc["x", "finding"] = "cut: near 9"
-    with pytest.warns(match="beyond their inferred bounds"):
-        estimate(sampler, lambda frame: frame["x"].mean())
 
 
 def test_interactions_are_measured():
@@ -275,7 +287,8 @@ def test_absent_records_do_not_count():
     frame.loc[::3, "group"] = "undeclared"
     with pytest.warns(match="absent"):
         sampler = fit(frame, epsilon=20.0)
-    found = estimate(sampler, lambda frame: (frame["group"] == "a").mean()).iloc[0]
+    with pytest.warns(match="About 33% of the records count as absent"):
+        found = estimate(sampler, lambda frame: (frame["group"] == "a").mean()).iloc[0]
     present = frame[frame["group"] != "undeclared"]
     assert abs(found.estimate - (present["group"] == "a").mean()) < 5 * found.noise
 
@@ -291,7 +304,7 @@ def test_bounds_of_distribution_functions_hold_for_each_value():
         frame = pd.DataFrame({"x": values, "group": "a", "flag": "no"})
         features.sums, features.std = features.evaluate(frame).sum(0), np.zeros(5)
         for quantile in (0.1, 0.5, 0.9):
-            lower, upper = _bound_quantile(block, features, quantile, 0.95)
+            lower, upper = _bound_quantile(block, features, (), quantile, 0.95)
             assert lower <= np.quantile(values, quantile, method="inverted_cdf") <= upper
 
 
@@ -308,10 +321,6 @@ def test_quantiles():
 
 
 def test_statistics_that_cannot_be_estimated_are_refused():
-    X = np.random.default_rng(0).uniform(0, 1, (100, 2))
-    array = DPSWFlowSampler(8.0, bounds=(0, 1), n_steps=2).fit(X)
-    with pytest.raises(ValueError, match="need the released tables"):
-        estimate(array, np.mean)
     frame = draw(300, 0)
     persons = DPSWFlowSampler(8.0, schema=SCHEMA, n_steps=2, max_rows_per_person=2)
     persons.fit(frame, persons=np.arange(300) // 2)
@@ -325,3 +334,21 @@ def test_statistics_that_cannot_be_estimated_are_refused():
     derived = fit(frame.assign(twice=2 * frame["x"]), schema=schema, n_steps=2)
     with pytest.raises(ValueError, match="derived or generated"):
         estimate(derived, lambda frame: frame["twice"].mean())
+
+
+def test_statistics_are_real_numbers_or_missing():
+    found = estimate(fit(), lambda rows: {"mean": rows["x"].mean(), "none": pd.NA})
+    assert np.isfinite(found.loc["mean", "estimate"])
+    assert np.isnan(found.loc["none", "estimate"])
+    for wrong in (1j, "text", [1]):
+        with pytest.raises(ValueError, match="must return a real number"):
+            estimate(fit(), lambda rows, wrong=wrong: {"a": wrong})
+
+
+def test_quantiles_are_numbers_between_0_and_1():
+    sampler = fit()
+    one = estimate_quantiles(sampler, "x", 0.5, random_state=0)
+    pd.testing.assert_frame_equal(one, estimate_quantiles(sampler, "x", [0.5], random_state=0))
+    for wrong in ([], [1.5], -0.1, np.nan, "half", [[0.5]], None):
+        with pytest.raises(ValueError, match=r"quantiles must be numbers in \[0, 1\]"):
+            estimate_quantiles(sampler, "x", wrong)

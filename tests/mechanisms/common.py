@@ -4,6 +4,10 @@ import numpy as np
 import torch
 from scipy import stats
 
+# A noise multiplier is relative to this, in sensitivities: a record that is replaced moves a sum by
+# twice its norm.
+UNIT = {"zero_out": 1.0, "replace_one": 0.5}
+
 
 class Rows:
     """A source of rows in memory; label -1 is a null record."""

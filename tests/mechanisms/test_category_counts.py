@@ -35,6 +35,8 @@ from skdpgen.privacy import (
     verify,
 )
 
+from .common import UNIT
+
 DELTA = 1e-5
 
 
@@ -160,7 +162,8 @@ def test_noise_that_passes_the_threshold_alone_is_as_rare_as_stated(multiplier, 
             return any(curator.release(mechanism).values())
 
     least = bisect.bisect(range(1000), False, key=passes)
-    std, share = multiplier * mechanism.sensitivity(relation), slack / len(columns)
+    std = multiplier * UNIT[relation] * mechanism.sensitivity(relation)
+    share = slack / len(columns)
     # Whole numbers from `least` on are what the noise is rounded to beyond the half before it.
     assert norm.sf((least - 0.5) / std) <= share
     # Nor is the threshold much higher than need be.
@@ -177,7 +180,7 @@ def test_noise_is_that_of_the_event():
         mechanism = CategoryCountsMechanism(columns)
         assert mechanism.sensitivity(relation) == pytest.approx(sensitivity)
         cells = [["x", "y"]] * 200
-        event = ThresholdDpEvent(5.0, 1e-3)
+        event = ThresholdDpEvent(5.0 / UNIT[relation], 1e-3)
         noisy = [
             counts["a"]["x"]
             for counts in release(cells, event, columns=columns, relation=relation, repeats=800)
@@ -193,7 +196,7 @@ def test_weights_share_the_noise(relation):
     mechanism = CategoryCountsMechanism(columns, weights)
     sensitivity = math.sqrt({"zero_out": 10, "replace_one": 20}[relation])
     assert mechanism.sensitivity(relation) == pytest.approx(sensitivity)
-    cells, event = [["x", "y"]] * 200, ThresholdDpEvent(5.0, 1e-3)
+    cells, event = [["x", "y"]] * 200, ThresholdDpEvent(5.0 / UNIT[relation], 1e-3)
     options = {"columns": columns, "weights": weights, "relation": relation, "repeats": 800}
     released = list(release(cells, event, **options))
     for name, cell, weight in (("a", "x", 3), ("b", "y", 1)):

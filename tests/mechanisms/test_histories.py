@@ -158,7 +158,7 @@ def test_cells_of_all_tables_have_the_noise_of_the_budget_split_by_their_number(
     (person,), total = make_persons([M], np.random.default_rng(0)), 5.0
     shares = count_tables(2, 3)
     n_tables = sum(shares.values())
-    unit = {"zero_out": 1, "replace_one": math.sqrt(2)}[relation]
+    unit = {"zero_out": 1, "replace_one": math.sqrt(2) / 2}[relation]
     for cls in MECHANISMS:
         multiplier = total / math.sqrt(shares[cls.name] / n_tables)
         exact = release(cls(SIZES), Blocks(person[None])).cells

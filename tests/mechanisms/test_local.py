@@ -39,7 +39,7 @@ from skdpgen.privacy import (
 )
 
 DELTA = 1e-5
-LAPLACE, RESPONSE = LaplaceDpEvent(0.5), RandomizedResponseDpEvent(0.3, 4)
+LAPLACE, RESPONSE = LaplaceDpEvent(1.0), RandomizedResponseDpEvent(0.3, 4)
 
 
 def release(X, plan, y=None, seed=0):
@@ -73,7 +73,7 @@ def test_noise_is_calibrated_to_the_diameter(p, name):
     else:
         ratio = noise.std() / 2 / plan.multiplier("noised rows")
         assert abs(ratio - 1) < 6 / math.sqrt(2 * noise.size)
-        cost = ledger_epsilon([GaussianDpEvent(noise.std() / 2)], DELTA, relation="replace_one")
+        cost = ledger_epsilon([GaussianDpEvent(noise.std())], DELTA, relation="replace_one")
         assert cost == pytest.approx(epsilon, rel=0.03)
 
 
@@ -191,7 +191,7 @@ def test_pure_price_is_not_below_that_of_dp_accounting():
     )
 
     for pld, event in [
-        (from_laplace_mechanism(0.5), LAPLACE),
+        (from_laplace_mechanism(1.0), LAPLACE),
         (from_randomized_response(0.3, 4), RESPONSE),
     ]:
         tight = pld.get_epsilon_for_delta(1e-9)
@@ -263,15 +263,15 @@ def test_certificates_survive_json():
 
 
 def test_shuffling():
-    rows = certify(LaplaceDpEvent(1 / 5))
+    rows = certify(LaplaceDpEvent(2 / 5))
     assert rows.shuffled(400_000, 1e-6) == shuffled_epsilon(5.0, 400_000, 1e-6)
     # Rows and labels: one randomiser, of their sum.
-    both = certify(LaplaceDpEvent(1 / 4), RandomizedResponseDpEvent(2 / (math.e + 1), 2))
+    both = certify(LaplaceDpEvent(2 / 4), RandomizedResponseDpEvent(2 / (math.e + 1), 2))
     assert both.shuffled(400_000, 1e-6) == pytest.approx(0.14143, abs=1e-5)
     # More records hide better, and never worse than the local guarantee.
-    few, many = (certify(LaplaceDpEvent(1.0)).shuffled(n, 1e-6) for n in (1000, 10**6))
+    few, many = (certify(LaplaceDpEvent(2.0)).shuffled(n, 1e-6) for n in (1000, 10**6))
     assert many < few <= 1
-    assert certify(LaplaceDpEvent(100.0)).shuffled(1000, 1e-6) <= 0.01
+    assert certify(LaplaceDpEvent(200.0)).shuffled(1000, 1e-6) <= 0.01
     assert certify(NonPrivateDpEvent()).shuffled(10**6, 1e-6) == math.inf
 
 

@@ -105,7 +105,7 @@ def test_noise_is_that_of_all_tables_together():
     rows = encoded_places(SIZES, np.random.default_rng(0), 50)
     mechanism = make_mechanism("levels", subsets=SUBSETS[1:4])
     exact = np.concatenate([cells.ravel() for cells in release(mechanism, Blocks(rows)).cells])
-    for relation, apart in (("zero_out", 1), ("replace_one", math.sqrt(2))):
+    for relation, apart in (("zero_out", 1), ("replace_one", math.sqrt(2) / 2)):
         noisy = [release(mechanism, Blocks(rows), 5.0, relation, seed) for seed in range(20)]
         found = [np.concatenate([cells.ravel() for cells in tables.cells]) for tables in noisy]
         assert noisy[0].std == pytest.approx(5 * math.sqrt(3) * apart)

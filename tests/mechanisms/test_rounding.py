@@ -237,7 +237,7 @@ def of_products_beside_slices(width, bits):
 def of_local_rows(width, bits, p=2):
     row = 5 * make_row(width, 2.0**bits, p)
     event = LaplaceDpEvent if p == 1 else GaussianDpEvent
-    event = event(noise_of(bits, _local.NOISE_BITS) / 2)
+    event = event(noise_of(bits, _local.NOISE_BITS))
     measured = LocalRowsMechanism(p)._measure(OneRecord(row), event, "replace_one", NoiseSource(0))
     return measured.exact, measured.scale, p
 

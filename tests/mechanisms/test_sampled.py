@@ -35,7 +35,7 @@ from skdpgen.privacy import (
     repeated_plan,
 )
 
-from .common import Rows
+from .common import UNIT, Rows
 
 P = 1e-4
 
@@ -200,7 +200,8 @@ def test_noise_follows_the_relation():
         noisy[relation] = run(
             SlicedRowsMechanism(2), circle(9, range(9)), event, NoiseSource(0), relation
         )
-    assert (noisy["zero_out"].std, noisy["replace_one"].std) == (2.0, 4.0)
+    # Both have the noise of a row of norm 1, whose event has another price.
+    assert noisy["zero_out"].std == noisy["replace_one"].std == 2.0
     for released in noisy.values():
         assert_variance(released.values, released.std)
 
@@ -497,7 +498,8 @@ def assert_certified(
     mechanism, event, relation, source, neighbour, *, epsilons=(0.3,), least=0.0, n_runs=600
 ):
     """δ is at most what is certified in both directions, and at least `least` times that."""
-    std = split_sampling(event)[0].noise_multiplier * mechanism.sensitivity(relation)
+    multiplier = split_sampling(event)[0].noise_multiplier
+    std = multiplier * UNIT[relation] * mechanism.sensitivity(relation)
     certified = {e: ledger_delta([event], e, relation=relation) for e in epsilons}
     estimates = []
     for seed, (one, other) in enumerate([(source, neighbour), (neighbour, source)]):
@@ -536,19 +538,19 @@ def test_a_sampled_step_among_other_records_costs_no_more(monkeypatch):
 
 
 def test_replacing_a_record_in_a_poisson_sample_costs_what_is_certified():
-    event = PoissonSampledDpEvent(0.3, sliced(0.3, 3, 2))
+    event = PoissonSampledDpEvent(0.3, sliced(0.6, 3, 2))
     # The bound is for the larger of two rows, which depend on each other in any way.
     assert_certified(ONE, event, "replace_one", Rows(AXIS), Rows(-AXIS), epsilons=(0.0,), least=0.8)
 
 
 def test_a_record_of_another_class_in_a_poisson_sample_costs_no_more():
-    event = PoissonSampledDpEvent(0.3, sliced(0.2, 3, 1, n_classes=2))
+    event = PoissonSampledDpEvent(0.3, sliced(0.4, 3, 1, n_classes=2))
     source, neighbour = (Rows([[1.0]], [label], 2) for label in (0, 1))
     assert_certified(TWO, event, "replace_one", source, neighbour)
 
 
 def test_replacing_a_record_in_a_fixed_sample_costs_what_is_certified():
-    event = SampledWithoutReplacementDpEvent(2, 1, sliced(0.3, 3, 2))
+    event = SampledWithoutReplacementDpEvent(2, 1, sliced(0.6, 3, 2))
     source, neighbour = Rows(np.r_[AXIS, -AXIS]), Rows(np.r_[-AXIS, -AXIS])
     assert_certified(ONE, event, "replace_one", source, neighbour, epsilons=(0.0, 0.3), least=0.95)
 
@@ -593,12 +595,12 @@ def test_rounding_moves_two_rows_apart_by_at_most_what_is_paid_for(d, k, apart):
 
 def test_a_record_of_another_class_costs_more_than_one_of_its_own():
     # With little noise: two independent projections are seldom both small.
-    mechanism, event = SlicedRowsMechanism(2, 2), sliced(0.05, 4, 1, n_classes=2)
+    mechanism, event = SlicedRowsMechanism(2, 2), sliced(0.1, 4, 1, n_classes=2)
     source, neighbour = Rows([[1.0, 0.0]], [0], 2), Rows([[0.0, 1.0]], [1], 2)
     options = {"epsilons": (0.0,), "least": 0.95, "n_runs": 400}
     estimates = assert_certified(mechanism, event, "replace_one", source, neighbour, **options)
     delta, error = estimates[0]
-    one_class = ledger_delta([sliced(0.05, 4, 1)], 0.0, relation="replace_one")
+    one_class = ledger_delta([sliced(0.1, 4, 1)], 0.0, relation="replace_one")
     assert delta - 4 * error > one_class
 
 
@@ -770,7 +772,8 @@ def test_a_repeated_plan_spends_its_budget(sampling, relation, accountant, share
     assert 0.99 * epsilon < cost <= epsilon
     names = [name for name, _ in plan.releases]
     assert names == [*(shares or {}), "rows"]
-    assert plan.events[-1] == SelfComposedDpEvent(STEPS[sampling](plan.sigma), 20)
+    multiplier = plan.sigma / UNIT[relation]
+    assert plan.events[-1] == SelfComposedDpEvent(STEPS[sampling](multiplier), 20)
     # A share is that of the Gaussian releases that could be made instead.
     if shares:
         alone = gaussian_plan(

@@ -84,7 +84,7 @@ def test_both_parts_have_the_noise_of_the_event(relation):
         noise.append(noisy.products - exact.products)
         # The cotangent is found at the released values, noise included.
         np.testing.assert_array_equal(seen[-1], noisy.values)
-        assert noisy.std == multiplier * (2 if relation == "replace_one" else 1)
+        assert noisy.std == multiplier
     expected = noisy.std * 3 / math.sqrt(BESIDE)
     assert np.std(noise) == pytest.approx(expected, rel=0.08)
     # Eight unit rows on a basis, and noise.
@@ -133,12 +133,14 @@ def test_products_that_fail_are_zero(pull):
 def test_both_together_cost_one_gaussian_release(accountant, relation, rate):
     """With as many orthonormal directions as columns H is 1, and μ² = (1 + beside) / s²."""
 
+    unit = {"zero_out": 1.0, "replace_one": 0.5}[relation]
+
     def price(base):
         event = base if rate == 1 else PoissonSampledDpEvent(rate, base)
         events = [SelfComposedDpEvent(event, 20)]
         return ledger_epsilon(events, 1e-5, accountant=accountant, relation=relation)
 
-    both = price(SlicedGaussianDpEvent(4.0, D, D, orthogonal=True, beside=3.0))
+    both = price(SlicedGaussianDpEvent(4.0 / unit, D, D, orthogonal=True, beside=3.0))
     # autodp prices what is known to be Gaussian more tightly than moments.
     # And samples of two records, of which moments of slices are bounded without an integral.
     is_bounded = accountant == "autodp" or (accountant, relation, rate) == (
@@ -146,9 +148,9 @@ def test_both_together_cost_one_gaussian_release(accountant, relation, rate):
         "replace_one",
         0.1,
     )
-    gaussian = price(GaussianDpEvent(2.0))
+    gaussian = price(GaussianDpEvent(2.0 / unit))
     assert gaussian * (1 - 1e-3) <= both <= gaussian * (1.15 if is_bounded else 1 + 1e-3)
-    assert both > 1.3 * price(SlicedGaussianDpEvent(4.0, D, D, orthogonal=True))
+    assert both > 1.3 * price(SlicedGaussianDpEvent(4.0 / unit, D, D, orthogonal=True))
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])

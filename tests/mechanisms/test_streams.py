@@ -15,7 +15,7 @@ from skdpgen.mechanisms.streams import (
 )
 from skdpgen.privacy import NoiseSource, TablesMechanism
 
-from .common import assert_variance
+from .common import UNIT, assert_variance
 from .test_tables import Blocks, any_places
 
 HORIZON, SIZES = 5, [4, 5, 3]
@@ -118,7 +118,7 @@ def test_noise_is_as_stated(relation):
         noise = NoiseSource(t)
         released.append(mechanism.run(source, event, relation=relation, noise=noise))
         # Both tables have the noise of a sum of v/√2.
-        std = 3.0 * mechanism.sensitivity(relation) * mechanism.records
+        std = 3.0 * UNIT[relation] * mechanism.sensitivity(relation) * mechanism.records
         assert released[-1].columns_std == pytest.approx(std)
         assert_variance(released[-1].cells, released[-1].pairs_std)
         estimate = estimate_tables(released, horizon)

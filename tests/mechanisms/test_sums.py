@@ -20,7 +20,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.transport import SliceBasis, random_directions, slice_diameter
 
-from .common import assert_variance
+from .common import UNIT, assert_variance
 
 D = 5
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -287,7 +287,7 @@ def noise_of(mechanism, multiplier, relation, n_seeds):
 def test_noise_of_a_sketch(multiplier, relation):
     mechanism = SliceSketchMechanism(basis(), 3)
     releases = noise_of(mechanism, multiplier, relation, 200)
-    std = multiplier * mechanism.sensitivity(relation)
+    std = multiplier * UNIT[relation] * mechanism.sensitivity(relation)
     count_weight = math.sqrt(0.02 * 7)
     assert_variance([r.sums for r in releases], std)
     assert_variance([r.counts for r in releases], std / count_weight)
@@ -301,7 +301,7 @@ def test_noise_of_a_sketch(multiplier, relation):
 def test_noise_of_a_sum(multiplier, relation):
     mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows), 0.3)
     releases = noise_of(mechanism, multiplier, relation, 200)
-    std = multiplier * mechanism.sensitivity(relation)
+    std = multiplier * UNIT[relation] * mechanism.sensitivity(relation)
     assert_variance([r.value for r in releases], std)
     assert releases[0].std == pytest.approx(std)
 
@@ -322,7 +322,7 @@ def test_noise_of_a_covariance_is_symmetric_with_half_the_variance_off_the_diago
 ):
     mechanism = CovarianceMechanism()
     values = np.stack([r.value for r in noise_of(mechanism, multiplier, relation, 200)])
-    std = multiplier * mechanism.sensitivity(relation)
+    std = multiplier * UNIT[relation] * mechanism.sensitivity(relation)
     above, below = np.triu_indices(D, 1), np.tril_indices(D, -1)
     assert (values == values.transpose(0, 2, 1)).all()
     assert_variance(values[:, range(D), range(D)], std)

@@ -22,7 +22,7 @@ from skdpgen.privacy import (
     TablesMechanism,
 )
 
-from .common import assert_variance
+from .common import UNIT, assert_variance
 
 # Columns, and that by which records are told apart.
 TABLES = {
@@ -185,7 +185,7 @@ def test_noise(name, records, multiplier, relation):
     sizes, by = TABLES[name]
     mechanism, empty = TablesMechanism(sizes, by), Blocks(np.zeros((1, len(sizes))), absent=True)
     releases = [release(mechanism, empty, multiplier, relation, seed) for seed in range(200)]
-    std = multiplier * records * mechanism.sensitivity(relation)
+    std = multiplier * UNIT[relation] * records * mechanism.sensitivity(relation)
     if releases[0].cells.size:
         assert_variance([released.cells for released in releases], std / math.sqrt(2))
     assert_variance([released.columns for released in releases], std)

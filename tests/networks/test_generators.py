@@ -64,3 +64,15 @@ def test_factories():
     assert build(nn.Linear, 5, 3, seed=0).weight.shape == (3, 5)
     with pytest.raises(TypeError, match="must return a torch module"):
         build(lambda n_inputs, n_outputs: "network", 5, 3, seed=0)
+
+
+def test_modules_in_place_of_factories_and_outputs_that_are_no_tensor_are_named():
+    with pytest.raises(TypeError, match="network must be a factory"):
+        build(nn.Linear(20, 3), 20, 3, seed=0)
+
+    class Two(nn.Linear):
+        def forward(self, codes):
+            return super().forward(codes), 1
+
+    with pytest.raises(TypeError, match="must return one tensor; got tuple"):
+        build(Two, 20, 3, seed=0)

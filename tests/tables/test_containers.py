@@ -281,6 +281,19 @@ def test_categories_of_numbers_come_back_as_numbers():
     assert made["number"].cat.categories.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("is_arrow", [False, True])
+def test_categories_of_numbers_are_sorted_unless_their_dtype_is_ordered(is_arrow):
+    """Others come in the order in which rows show them."""
+    codes = np.resize([10, 2, 33, 4], 120)
+    cells = pd.Categorical(codes, pd.unique(codes))
+    table = pd.DataFrame({"code": cells, "half": pd.Categorical(codes / 4, pd.unique(codes / 4))})
+    table = pa.table({name: pa.array(table[name]) for name in table}) if is_arrow else table
+    fitted = make(epsilon=50.0).fit(table)
+    assert fitted.schema_["code"].categories == (2, 4, 10, 33)
+    assert fitted.schema_["half"].categories == (0.5, 1.0, 2.5, 8.25)
+    assert not any("order of categories" in text for text in fitted.privacy_.assumptions)
+
+
 SPARSE = {
     "float, nan": (lambda v: v / 8, np.nan),
     "float, 0": (lambda v: v / 8, 0.0),
@@ -584,6 +597,32 @@ def test_repeated_names_are_refused_for_nothing(container):
     assert budget.spent == 0
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind", "dtype"),
+    [
+        (np.int8, Number(0, 1000, decimals=0), "int8"),
+        (np.float16, Number(0, 1e6), "float16"),
+        ("Int8", Number(0, 9, decimals=0, atoms=[999]), "int64"),
+        (np.int64, Number(0, 9, decimals=0, missing=True), "Int64"),
+        (np.bool_, Boolean(missing=True), "boolean"),
+        (np.int8, Category([0, 1, 300]), "category"),
+        ("datetime64[ns]", Date("1500-01-01", "2500-01-01"), "datetime64[s]"),
+        ("datetime64[us]", Date("1500-01-01", "2500-01-01"), "datetime64[us]"),
+    ],
+)
+def test_the_dtype_of_a_draw_follows_from_the_schema(cells, kind, dtype):
+    """Whatever is drawn: values that the private dtype lacks are among them or not."""
+    frame = pd.DataFrame({"a": pd.Series(np.arange(300) % 2).astype("Int64").astype(cells)})
+    sampler = DPSWFlowSampler(0.05, schema=Schema({"a": kind}), n_steps=2, random_state=0)
+    sampler.fit(frame)
+    draws = [sampler.sample(n, random_state=n)["a"] for n in (1, 2, 3, 500)]
+    assert {str(draw.dtype) for draw in draws} == {dtype}
+    if isinstance(kind, Number):
+        numbers = draws[-1].dropna().astype(float)
+        assert np.isfinite(numbers).all()
+        assert numbers.isin(kind.atoms or ()).mask(numbers.between(0, kind.upper), True).all()
+
+
 def test_names_of_several_levels_come_back():
     names = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")], names=["first", "second"])
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=names)
@@ -609,6 +648,8 @@ def test_dictionaries_of_arrow_keep_the_type_of_their_cells(name, is_frame):
     cells = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), pa.array(values, held))
     table = pa.table({"x": cells, "y": codes / 2})
     table = table.to_pandas(types_mapper=pd.ArrowDtype) if is_frame else table
+    is_category = name in ("integers", "floats", "texts")
+    assert isinstance(adapt(table).data["x"].dtype, pd.CategoricalDtype) == is_category
     made = make(epsilon=10.0).fit(table).sample(50)
     made = pa.Table.from_pandas(made, preserve_index=False) if is_frame else made
     assert made.schema.field("x").type == cells.type
@@ -711,6 +752,24 @@ def test_labels_beside_a_table_come_back_as_they_were(schema):
     assert (labels.dtype, labels.name) == (pl.Int8, "y")
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.filterwarnings("ignore:.*classes were inferred")
+def test_categories_of_y_that_no_label_has_do_not_get_out(ordered):
+    """They may be labels of rows that were dropped."""
+    y = pd.Series(pd.Categorical(NAMES, ["b", SECRET, "a"], ordered=ordered))
+    fitted = make(bounds=(0, 1)).fit(np.random.default_rng(0).random((80, 2)), y)
+    assert SECRET.encode() not in pickle.dumps(fitted)
+    assert fitted.sample(9)[1].cat.categories.tolist() == (["b", "a"] if ordered else ["a", "b"])
+
+
+def test_the_dtype_of_an_array_of_arrow_follows_from_its_type():
+    """NumPy's would follow from whether one of its cells is missing."""
+    for first, last in ((1, 2), (True, False), ("a", "b")):
+        full, other = adapt(pa.array([first, last])), adapt(pa.array([first, None]))
+        assert full.dtypes == other.dtypes
+        assert other.data[0] == first
+
+
 def test_labels_that_are_no_labels_are_refused_by_their_dtype():
     y = pd.Series(pd.period_range("2020", periods=80))
     with pytest.raises(ValueError, match=r"^y has dtype period.*y\.dt\.to_timestamp"):
@@ -774,6 +833,7 @@ def test_masked_cells_are_missing():
     with pytest.raises(ValueError, match="strict=False they count as absent"):
         make(bounds=(0, 1), strict=True).fit(masked)
     labels = np.ma.masked_array(CODES, CODES == 1)
+    assert set(adapt(labels).data.tolist()) == {0, None}
     _, made = make(bounds=(0, 1), classes=[0, 1]).fit(X, labels).sample(40)
     assert set(made) == {0}
     assert made.dtype == CODES.dtype

@@ -1,5 +1,6 @@
 """Rules of a schema: what they say, what they refuse, and rows that obey them."""
 
+import contextlib
 import datetime
 import itertools
 import json
@@ -30,8 +31,8 @@ from skdpgen.tables import (
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.kind import TableKind
-from skdpgen.tables.rules.draws import RuleDraws
-from skdpgen.tables.rules.feasibility import find_impossible
+from skdpgen.tables.rules.draws import RuleDraws, check_enough
+from skdpgen.tables.rules.feasibility import _check_group, connect, find_impossible
 from skdpgen.tables.rules.formulas import Formula
 
 CITIES = [["Wien", "AT"], ["Graz", "AT"], ["Bonn", "DE"]]
@@ -403,6 +404,84 @@ def test_small_schemas_are_refused_just_where_brute_force_finds_a_contradiction(
         else:
             assert not lost, pair
     assert 20 < n_refused < 180
+
+
+def _random_rules(rng, kinds, n_rules):
+    rules = []
+    for _ in range(n_rules):
+        first, second = rng.permutation(list(kinds))[:2]
+        numbers = [n for n in (first, second) if n in "abc"]
+        if len(numbers) == 2 and rng.rand() < 0.5:
+            # In alphabetical order, so that there are no cycles.
+            rules.append(Ordered(*sorted(numbers), strict=bool(rng.rand() < 0.5)))
+            continue
+        sides = [
+            {
+                n: tuple(sorted(int(v) for v in rng.randint(0, 4, 2)))
+                if n in "abc"
+                else [str(rng.randint(3))]
+            }
+            for n in (first, second)
+        ]
+        rules.append(Implies(*sides))
+    return list(dict.fromkeys(rules))
+
+
+def _is_refused(rules, kinds):
+    with contextlib.suppress(ValueError):
+        return _check_group(rules, kinds) is not None
+    return True
+
+
+def test_connected_rules_are_refused_just_where_brute_force_finds_no_row():
+    number, levels = Number(0, 3, decimals=0), Category(["0", "1", "2"])
+    kinds = {"a": number, "b": number, "c": number, "u": levels, "v": levels}
+    grid = np.array(list(itertools.product(*[range(4)] * 3, *[range(3)] * 2)), dtype=float)
+    rows = dict(zip(kinds, grid.T, strict=True))
+    rng, n_refused = np.random.RandomState(0), 0
+    for _ in range(6):
+        for group in connect(_random_rules(rng, kinds, 14)):
+            can = np.all([rule.bind(kinds)(rows) for rule in group], axis=0).any()
+            assert _is_refused(group, kinds) != can
+            n_refused += not can
+    assert 0 < n_refused < 6
+
+
+def test_rules_of_which_all_but_one_can_be_obeyed_are_refused():
+    number = Number(0, 9, decimals=0)
+    kinds = {"a": Boolean(), "b": Category(["x", "y"]), "c": number, "d": number}
+    rules = [
+        Implies({"a": True}, {"c": (0, 4)}),
+        Implies({"a": False}, {"c": (0, 4)}),
+        Implies({"c": (0, 4)}, {"b": "x"}),
+        Implies({"b": "x"}, {"d": (0, 4)}),
+        Implies({"d": (0, 4)}, {"c": (5, 9)}),
+    ]
+    for left in itertools.combinations(rules, 4):
+        Schema(kinds, left)
+    with pytest.raises(ValueError, match=r"contradict each other: no row obeys all of them"):
+        Schema(kinds, rules)
+
+
+@pytest.mark.parametrize(("highest", "can"), [(8, True), (7, False)])
+def test_chains_of_strict_orders_are_not_refused_where_they_fit(highest, can):
+    names = list("abcdefghi")
+    rules = [Ordered(*pair, strict=True) for pair in itertools.pairwise(names)]
+    kinds = dict.fromkeys(names, Number(0, highest, decimals=0))
+    assert _is_refused(rules, kinds) != can
+
+
+def test_keys_are_held_against_the_number_of_rows():
+    kinds = {"town": Category(), "month": Number(1, 12, decimals=0), "x": Number(0, 1)}
+    key, month = Unique(["town", "month"]), Unique("month")
+    check_enough([key], kinds, 10_000)  # the number of towns is not known
+    check_enough([key], kinds, 120, most_levels=10)
+    check_enough([Unique(["town", "x"])], kinds, 10_000, most_levels=1)
+    check_enough([key], {**kinds, "town": Category(missing=True)}, 10_000, most_levels=1)
+    with pytest.raises(ValueError, match=r"121 rows: there are 120 .*\['town'\] as one. Declare"):
+        check_enough([key], kinds, 121, most_levels=10)
+    with pytest.raises(ValueError, match=r"13 rows: there are 12 different values. Ask for fewer"):
+        check_enough([month], kinds, 13)
 
 
 # Rows that obey.

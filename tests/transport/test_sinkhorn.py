@@ -19,6 +19,7 @@ from skdpgen.transport import (
     sinkhorn_divergence,
     sinkhorn_plan,
     sinkhorn_potentials,
+    sliced_wasserstein_distance,
 )
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -577,3 +578,62 @@ def test_cuda_equals_cpu(ratio):
     plan = sinkhorn_plan(pairwise_cost(X.cuda(), Y.numpy()), reg)
     assert plan.is_cuda
     assert marginal_error(plan.cpu()) <= 2e-6
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("name", ["entropic", "value", "divergence"])
+def test_gradients_in_weights_are_those_of_the_entropic_objective(name, both):
+    generator = torch.Generator().manual_seed(0)
+    X, Y = (torch.randn(n, 2, generator=generator, dtype=torch.float64) for n in (5, 4))
+    a, b = (torch.rand(n, generator=generator, dtype=torch.float64) for n in (5, 4))
+    options = {"reg": 0.5, "tol": 1e-13, "n_iter": 10_000}
+
+    def loss(a, b, entropy=True):
+        weights = {"a": a, "b": b} if both else {"a": a}
+        if name == "divergence":
+            return sinkhorn_divergence(X, Y, **weights, **options)
+        return entropic_wasserstein(X, Y, **weights, entropy=entropy, **options)
+
+    a, b = (2 * a / a.sum()).requires_grad_(), (2 * b / b.sum()).requires_grad_()
+    found = torch.autograd.grad(loss(a, b, entropy=name != "value"), [a, b][: 1 + both])
+    for i, gradient in enumerate(found):
+        steps = 1e-6 * torch.eye(len(gradient), dtype=torch.float64)
+        for step, slope in zip(steps, gradient, strict=True):
+            moved = [[a.detach(), b.detach()] for _ in range(2)]
+            moved[0][i], moved[1][i] = moved[0][i] + step, moved[1][i] - step
+            difference = loss(*moved[0]) - loss(*moved[1])
+            assert float(difference / 2e-6) == pytest.approx(float(slope), abs=1e-6)
+
+
+def test_plans_and_potentials_of_weights_with_a_gradient_are_those_without():
+    a, cost = torch.tensor([0.2, 0.3, 0.5], requires_grad=True), torch.rand(3, 3)
+    for function in (sinkhorn_plan, sinkhorn_potentials):
+        with_gradient, without = (function(cost, 0.1, a=w) for w in (a, a.detach()))
+        for found, expected in zip(with_gradient, without, strict=True):
+            assert not found.requires_grad
+            assert torch.equal(found, expected)
+    # A loss of arrays has the gradient of its weights, too.
+    loss = sinkhorn_divergence(np.eye(3), np.ones((2, 3)), reg=0.5, a=a)
+    assert torch.autograd.grad(loss, a)[0].abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda X, Y: sinkhorn_divergence(X, Y, reg=0.5),
+        lambda X, Y: sinkhorn_plan(pairwise_cost(X, Y), 0.5).sum(0),
+        lambda X, Y: sliced_wasserstein_distance(X, Y, random_state=0),
+    ],
+)
+def test_autocast_changes_nothing(function):
+    X, Y = torch.rand(9, 2, generator=torch.Generator().manual_seed(0)).split([4, 5])
+    expected = function(X, Y)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(function(X, Y), expected)
+
+
+def test_weights_whose_sum_is_no_float_are_refused_by_name():
+    with pytest.raises(ValueError, match="b sums to more than float64 holds"):
+        sliced_wasserstein_distance(np.eye(2), np.eye(2), b=[1e308, 1e308])
+    with pytest.raises(ValueError, match="a sums to more than float64 holds"):
+        sinkhorn_plan(np.eye(2), 0.5, a=[1e308, 1e308])

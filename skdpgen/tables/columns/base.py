@@ -50,7 +50,15 @@ class Column:
     def open_parameters(self):
         """Names of the parameters that a generator infers."""
         names = ("lower", "upper", "categories")
+        names += ("atoms",) * (self.is_open or self.takes_knots)
         return tuple(n for n in names if self.is_unknown or getattr(self, n, ()) is None)
+
+    def resolves(self, declared):
+        """Return whether another type declares nothing else than this one, which may infer more."""
+        if declared.is_unknown or not (declared.is_open or declared.takes_knots):
+            return declared.is_unknown or self == declared
+        is_same = (getattr(self, name) == value for name, value in declared._given().items())
+        return type(self) is type(declared) and all(is_same)
 
     def accepts(self, dtype):
         """Whether a column of a dtype may hold values of this type."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reading of numeric and date cells, each on its own, for any dtype."""
 
-import contextlib
 import datetime
 import decimal
 import numbers
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from ...curator.record_functions import call_quietly
+from ...curator.record_functions import call_quietly, drops_errors
 
 # Names that pandas gives to cells which are all numbers.
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
@@ -51,7 +50,7 @@ def _read_numbers(column):
     # A fast path for columns of one type, with the result of reading each cell on its own.
     if _infer(values) in _NUMBERS or not len(values):
         # Some Python numbers are too large for a float.
-        with contextlib.suppress(Exception):
+        with drops_errors():
             return present, values.astype(np.float64)
     return present, np.array([read_number(value) for value in values], dtype=np.float64)
 
@@ -65,7 +64,7 @@ def read_number(value):
     """Return a cell as a float; NaN if it is no number."""
     is_number = isinstance(value, numbers.Real | decimal.Decimal)
     if is_number and not isinstance(value, bool | np.bool_ | np.timedelta64):
-        with contextlib.suppress(Exception):
+        with drops_errors():
             return float(value)
     return np.nan
 
@@ -99,7 +98,7 @@ def read_dates(column, zone=None, unit="ms"):
     # Dates with and without a zone do not compare: a zone must be declared.
     has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
     if _infer(values) in ("date", "datetime") and not has_zones:
-        with contextlib.suppress(Exception):
+        with drops_errors():
             return present, values.astype("M8[us]").astype(f"M8[{unit}]")
     dates = [read_date(value) for value in values]
     return present, np.array(dates, dtype="M8[us]").astype(f"M8[{unit}]")
@@ -107,7 +106,7 @@ def read_dates(column, zone=None, unit="ms"):
 
 def _read_in_zone(value, zone):
     # One by one: of several, pandas chooses a unit by all of them.
-    with contextlib.suppress(Exception):
+    with drops_errors():
         if value.tzinfo is not None:
             date = pd.Timestamp(value).tz_convert(zone).tz_localize(None)
             return date.to_datetime64().astype("M8[us]")
@@ -118,6 +117,6 @@ def read_date(value):
     """Return a cell as datetime64[us]; NaT if it is no date without time zone."""
     is_date = isinstance(value, datetime.date | np.datetime64)
     if is_date and getattr(value, "tzinfo", None) is None:
-        with contextlib.suppress(Exception):
+        with drops_errors():
             return np.datetime64(value, "us")
     return np.datetime64("NaT", "us")

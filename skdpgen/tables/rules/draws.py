@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sampling of rows that obey the rules of a schema."""
 
+import math
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pandas as pd
 from ..blocks import to_probabilities
 from ..columns import Date
 from .conditions import make_condition
-from .feasibility import sort_derived
+from .feasibility import connect, sort_derived
 from .predicates import all_hold, find_bounds
 from .rules import Combinations, Implies, Ordered, Unique
 
@@ -60,7 +62,7 @@ class RuleDraws:
         self.conditions = conditions | {block.name: block for block in given}
         self.differences = {n: r for n, r in schema.differences.items() if n in self.blocks}
         self._rules = schema.rules
-        self._groups = [_Group(self, rules) for rules in _connect(schema.rules)]
+        self._groups = [_Group(self, rules) for rules in connect(schema.rules)]
         ruled = {name for rule in schema.rules for name in rule.names} | set(self.differences)
         # Columns without rules are drawn once a round, whatever the groups reject.
         self._free = [name for name in self.blocks if name not in ruled]
@@ -86,7 +88,7 @@ class RuleDraws:
         ValueError
             If not enough rows obey a rule, which the message names.
         """
-        self._check_enough(n_rows)
+        check_enough(self._rules, self.kinds, n_rows, self.used)
         columns, left = {}, np.arange(n_rows)
         for i in range(CONSTANTS.n_rounds):
             weights, obey = make_rows(left), np.ones(len(left), dtype=bool)
@@ -114,20 +116,6 @@ class RuleDraws:
         source = condition or self.conditions.get(name, block)
         return make_settable(source.draw(weights[:, block.where], random_state))
 
-    def _check_enough(self, n_rows):
-        """Raise an error if a `Unique` has fewer values than rows."""
-        for rule in self._rules:
-            kinds = [self.kinds[name] for name in rule.names]
-            if not isinstance(rule, Unique) or any(kind.missing for kind in kinds):
-                continue
-            min_samples = n_rows + len(self.used.get(rule, ()))
-            n_values = np.prod([_count_values(kind) for kind in kinds])
-            if min_samples > n_values:
-                raise ValueError(
-                    f"{rule!r} cannot be obeyed by {min_samples} rows: there are {n_values:.0f} "
-                    "different values. Ask for fewer rows."
-                )
-
     def _make_error(self, columns, left):
         """Return an error about the rule that most of the left rows break."""
         values = {name: self.kinds[name].to_values(column) for name, column in columns.items()}
@@ -139,6 +127,35 @@ class RuleDraws:
             f"Too few rows obey {worst!r}: they are too rare in the fitted distribution{given}. "
             "Draw fewer rows, relax conditions, or drop the rule from the schema."
         )
+
+
+def check_enough(rules, kinds, n_rows, used=MappingProxyType({}), most_levels=math.inf):
+    """Raise an error if a `Unique` has fewer values than rows.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+    kinds : dict of str to Column
+    n_rows : int
+    used : dict, default={}
+        For each `Unique`, the keys of earlier rows.
+    most_levels : float, default=inf
+        Number of levels that an undeclared category can get at most.
+    """
+    for rule in rules:
+        its_kinds = {name: kinds[name] for name in rule.names}
+        # Rows with a missing value are exempt.
+        if not isinstance(rule, Unique) or any(kind.missing for kind in its_kinds.values()):
+            continue
+        n_needed = n_rows + len(used.get(rule, ()))
+        n_values = np.prod([_count_values(kind, most_levels) for kind in its_kinds.values()])
+        if n_needed > n_values:
+            opened = [name for name, kind in its_kinds.items() if kind.is_open]
+            advice = f", with rare levels of {opened} as one. Declare these, or a" * bool(opened)
+            raise ValueError(
+                f"{rule!r} cannot be obeyed by {n_needed} rows: there are {n_values:.0f} "
+                f"different values{advice or '. A'}sk for fewer rows."
+            )
 
 
 class GivenBlock:
@@ -399,21 +416,10 @@ def _repair_order(rule, draws, values, weights, broken, random_state):
             broken = broken[~can]
 
 
-def _connect(rules):
-    """Return the connected components of rules, which share columns."""
-    groups = []
-    for rule in rules:
-        names = set(rule.names)
-        joined = [group for group in groups if any(names & set(other.names) for other in group)]
-        groups = [group for group in groups if group not in joined]
-        groups.append([other for group in joined for other in group] + [rule])
-    return groups
-
-
-def _count_values(kind):
+def _count_values(kind, most_levels):
     """Return the number of different values of a column, without missing values."""
     if hasattr(kind, "levels"):
-        return len(kind.levels)
+        return most_levels if kind.is_open else len(kind.levels)
     decimals = getattr(kind, "decimals", 0)
     lower, upper = find_bounds(kind)
     return np.inf if decimals is None else 1 + np.round((upper - lower) * 10.0**decimals)

@@ -18,9 +18,10 @@ def check_together(rules, kinds):
     """Raise an error if rules contradict each other.
 
     Bounds are propagated along orders and formulas. Other rules are compared in pairs: the two
-    together must allow each level that either allows alone, and the `when` of each `Implies`.
-    Only sampling detects contradictions of three or more rules, of pairs with more than a million
-    cases, and of rules about undeclared columns.
+    together must allow each level that either allows alone, and the `when` of each `Implies`. All
+    rules that are connected by columns must allow a row. Only sampling detects contradictions of
+    rules with more than a million cases, of formulas beside other rules, and of rules about
+    undeclared columns.
     """
     _check_derived(rules, kinds)
     _check_orders([rule for rule in rules if isinstance(rule, Ordered)], kinds)
@@ -33,6 +34,20 @@ def check_together(rules, kinds):
     for first, second in itertools.combinations(compared, 2):
         if set(first.names) & set(second.names):
             _check_pair(first, second, kinds)
+    for group in connect(compared):
+        if len(group) > 2:  # others were compared above
+            _check_group(group, kinds)
+
+
+def connect(rules):
+    """Return the connected components of rules, which share columns."""
+    groups = []
+    for rule in rules:
+        names = set(rule.names)
+        joined = [group for group in groups if any(names & set(other.names) for other in group)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([other for group in joined for other in group] + [rule])
+    return groups
 
 
 def sort_derived(rules):
@@ -125,6 +140,38 @@ def _check_pair(first, second, kinds):
         )
 
 
+def _check_group(rules, kinds):
+    """Raise an error if no row obeys connected rules, by a join of the cases of each."""
+    kinds = {name: kinds[name] for rule in rules for name in rule.names}
+    ordered = {name for rule in rules if isinstance(rule, Ordered) for name in rule.names}
+    # Cases beside those of another step could be missed: then orders are left out.
+    if len({(kinds[n].units_per_day, getattr(kinds[n], "decimals", 0)) for n in ordered}) > 1:
+        rules = [rule for rule in rules if not isinstance(rule, Ordered)]
+    cases = [_list_cases(rule, rules, kinds) for rule in rules]
+    left = sorted((case for case in cases if case is not None), key=len)
+    joined = left.pop(0) if left else None
+    while left:
+        # The one that shares most columns, so that few rows are added.
+        case = max(left, key=lambda case: len(set(case) & set(joined)))
+        left = [other for other in left if other is not case]
+        shared = [name for name in joined if name in case]
+        if not shared or _count_joined(joined, case, shared) > _MOST_CASES:
+            return
+        joined = joined.merge(case, on=shared)
+        if not len(joined):
+            raise ValueError(
+                f"{' and '.join(map(repr, rules))} contradict each other: no row obeys all of them."
+            )
+        # Columns of no other rule are satisfied.
+        needed = [name for name in joined if any(name in other for other in left)]
+        joined = joined[needed].drop_duplicates() if needed else joined
+
+
+def _count_joined(first, second, shared):
+    sizes = [table.groupby(shared).size() for table in (first, second)]
+    return (sizes[0] * sizes[1]).sum()
+
+
 def _codes_in_all(name, tables):
     return set.intersection(*(set(table[name]) for table in tables if name in table))
 
@@ -180,7 +227,9 @@ def _list_values(name, rules, kinds):
     lower, upper = find_bounds(kind)
     decimals = getattr(kind, "decimals", 0)
     step = 1e-9 * (upper - lower) if decimals is None else 10.0**-decimals
-    values = np.add.outer(np.unique(ends), step * np.arange(-2, 3)).ravel()
+    # As many as rows of a chain of orders need.
+    reach = max(2, sum(isinstance(rule, Ordered) for rule in rules))
+    values = np.add.outer(np.unique(ends), step * np.arange(-reach, reach + 1)).ravel()
     if decimals is not None:
         values = np.round(values, decimals) + 0.0
     return [*np.unique(values[(lower <= values) & (values <= upper)]), *missing]

@@ -3,15 +3,19 @@
 from ..fault import Fault
 from ..ids import (
     accounting,
+    audit,
     budget,
     budget_files,
     budget_processes,
+    calibration,
     certificate,
     certificate_edits,
     command_line,
+    compatibility,
     composition,
     counts,
     curator,
+    dp_accounting,
     of_persons,
     persons,
     release_rounding,
@@ -23,10 +27,89 @@ from ..ids import (
     signatures,
     sliced_products,
     spending,
+    streams,
     strict_json,
 )
 
 PRIVACY = {
+    "a stated multiplier is priced as one over the sensitivity": Fault(
+        "accounting.accountants:_LedgerAccountant._maybe_compose",
+        "over_sensitivity(leaf, self.relation)",
+        "leaf",
+        dp_accounting("dp_accounting_recomputes_the_certificate_of[aggregates-replace_one-None]"),
+    ),
+    "noise is drawn as if multipliers were over the sensitivity": Fault(
+        "accounting.events:step_std",
+        "over_sensitivity(event, relation)",
+        "event",
+        dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
+    ),
+    "μ is that of multipliers over the sensitivity": Fault(
+        "accounting.certificate:Certificate._over_sensitivity",
+        "over_sensitivity(event, self.relation)",
+        "event",
+        dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
+    ),
+    "a diameter is taken for the norm of one record": Fault(
+        "accounting.events:noise_unit",
+        'relation == "zero_out" or isinstance(base, DiameterGaussianDpEvent)',
+        'relation == "zero_out"',
+        dp_accounting("dp_accounting_recomputes_the_certificate_of[gradients-replace_one-None]"),
+    ),
+    "a planned multiplier is one over the sensitivity": Fault(
+        "accounting.plan:Plan.multiplier",
+        "over_sensitivity(dict(self.releases)[name], self.relation)",
+        "dict(self.releases)[name]",
+        dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
+    ),
+    "an audit claims what multipliers over the sensitivity would": Fault(
+        "auditing.base:MechanismAudit._report",
+        "over_sensitivity(self._base, self._relation)",
+        "self._base",
+        audit("persons[slice sketch-replace_one]"),
+    ),
+    "verify passes what no fit makes": Fault(
+        "accounting.certificate:Certificate.__post_init__",
+        "find_conflict(self.events, *terms)",
+        "None",
+        compatibility("verify_passes_what_a_fit_can_make[steps-replace_one-False-None-5]"),
+    ),
+    "plans go with anything": Fault(
+        "accounting.plan:Plan.check_place",
+        "find_conflict(self.events, *terms)",
+        "None",
+        compatibility("verify_passes_what_a_fit_can_make[threshold-replace_one-True-None-None]"),
+    ),
+    "a curator takes anything from an engine": Fault(
+        "curator.curator:Curator.__init__",
+        "plan.check_place(self._engine)",
+        "plan.check_place(None)",
+        compatibility("verify_passes_what_a_fit_can_make[rows-zero_out-False-dask-None]"),
+    ),
+    "samples are for persons": Fault(
+        "accounting.compatibility",
+        '_SAMPLE = Release("a release of samples or of single rows")',
+        '_SAMPLE = Release("a release of samples or of single rows", for_persons=True)',
+        compatibility("verify_passes_what_a_fit_can_make[sampled gradient-zero_out-False-None-5]"),
+    ),
+    "compositions hide what they compose": Fault(
+        "accounting.compatibility:_list_leaves",
+        "yield from _list_leaves(event.events)",
+        "continue",
+        compatibility("verify_passes_what_a_fit_can_make[fixed-zero_out-False-None-None]"),
+    ),
+    "shuffling counts the larger of two randomisers": Fault(
+        "accounting.certificate:Certificate.shuffled",
+        "sum(count * losses[leaf] for leaf, count in leaves.items())",
+        "max(count * losses[leaf] for leaf, count in leaves.items())",
+        shuffling("all_releases_of_a_record_are_one_randomiser[Laplace-responses]"),
+    ),
+    "shuffling counts a randomiser once": Fault(
+        "accounting.certificate:Certificate.shuffled",
+        "count * losses[leaf]",
+        "losses[leaf]",
+        shuffling("all_releases_of_a_record_are_one_randomiser[twice-Laplace]"),
+    ),
     "a threshold costs nothing": Fault(
         "accounting.accountants:_LedgerAccountant._maybe_compose",
         "times * count * leaf.delta",
@@ -86,7 +169,7 @@ PRIVACY = {
         budget("a_threshold_that_overruns_by_a_millionth_is_refused"),
     ),
     "fits may cost more than their budget": Fault(
-        "accounting.budget:PrivacyBudget._allow",
+        "accounting.budget:PrivacyBudget._check",
         "1 + 1e-9",
         "1 + 1e-2",
         budget("a_fit_that_overruns_by_a_millionth_is_refused"),
@@ -127,11 +210,56 @@ PRIVACY = {
         "False",
         selection("a_run_releases_no_more_than_was_paid_for"),
     ),
+    "persons and records share a budget": Fault(
+        "accounting.budget:PrivacyBudget._check",
+        "any(charge.is_for_persons != other.is_for_persons for other in charges)",
+        "charge.is_for_persons and not all(other.is_for_persons for other in charges)",
+        budget("records_and_persons_never_share_a_budget[None-3]"),
+    ),
+    "what a budget paid for may be followed any number of times": Fault(
+        "accounting.budget:PrivacyBudget._reserve",
+        "return ticket, charge, paid",
+        "return ticket, paid, paid",
+        streams("an_update_that_is_repeated_is_paid_for_each_time_it_is_seen[numbers0]"),
+    ),
     "a copy of a budget says nothing": Fault(
-        "accounting.budget_stores:FileStore.__init__",
-        "inode != _find_inode(self.path)",
-        "False",
+        "accounting.budget_stores:FileStore._warn_of_copies",
+        "self._inode == _find_inode(self.path)",
+        "True",
         budget_files("a_copy_warns"),
+    ),
+    "a budget that was restored in place says nothing": Fault(
+        "accounting.budget_stores:FileStore._warn_of_copies",
+        "not _is_restored(database, self.path)",
+        "True",
+        budget_files("a_restored_file_is_noticed[in place-1]"),
+    ),
+    "a restored budget is said to be so until it has as many changes": Fault(
+        "accounting.budget_stores:_transaction",
+        "database.total_changes and not _is_restored(database, path)",
+        "database.total_changes",
+        budget_files("a_restored_file_is_noticed[in place-1]"),
+    ),
+    "changes of a budget are counted before they are made": Fault(
+        "accounting.budget_stores:_transaction",
+        """
+        if is_counted:
+            database.execute("UPDATE budget SET n_changes = n_changes + 1")
+        database.execute("COMMIT")
+        """,
+        """
+        if is_counted:
+            database.execute("UPDATE budget SET n_changes = n_changes + 1")
+            _write_count(path, _count_changes(database))
+        database.execute("COMMIT")
+        """,
+        budget_files("whatever_got_out_is_charged_wherever_it_is_killed[1]"),
+    ),
+    "a new budget counts from the start again": Fault(
+        "accounting.budget_stores:FileStore._create",
+        "_read_count(self.path) + 1",
+        "0",
+        budget_files("ordinary_use_is_not_called_a_copy"),
     ),
     "another budget takes over a file": Fault(
         "accounting.budget_stores:FileStore.__init__",
@@ -147,8 +275,8 @@ PRIVACY = {
     ),
     "a fit that ends takes from those that began later": Fault(
         "accounting.budget_stores:FileStore.settle",
-        '"UPDATE charges SET events = ? WHERE ticket = ?"',
-        '"UPDATE charges SET events = ? WHERE ticket >= ?"',
+        "_write_charge(database, ticket, charge)",
+        "_write_charge(database, max(_read_charges(database)), charge)",
         budget_files("rest_of_one_fit_is_taken_from_no_other"),
     ),
     "a folder is not synced": Fault(
@@ -171,8 +299,14 @@ PRIVACY = {
     ),
     "processes read a budget before they lock it": Fault(
         "accounting.budget_stores:_transaction",
-        '"BEGIN IMMEDIATE"',
-        '"BEGIN"',
+        """
+        database.execute("BEGIN IMMEDIATE")
+        yield database
+        """,
+        """
+        database.execute("BEGIN")
+        yield database
+        """,
         budget_files("nobody_decides_on_what_another_is_deciding_on"),
     ),
     "charges are not synced": Fault(
@@ -233,62 +367,104 @@ PRIVACY = {
         "False",
         certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
-    "of persons the least number of rows is said": Fault(
+    "a release counts each time": Fault(
         "accounting.composition:compose",
+        "any(set(digests) <= set(group[0]) for group in alike)",
+        "False",
+        composition("a_release_counts_once_by_its_digest[parts3-1]"),
+    ),
+    "releases that share a digest count once": Fault(
+        "accounting.composition:compose",
+        "any(set(digests) <= set(group[0]) for group in alike)",
+        "alike",
+        composition("a_release_counts_once_by_its_digest[parts4-2]"),
+    ),
+    "releases without a digest count once": Fault(
+        "accounting.composition:compose",
+        "any(set(digests) <= set(group[0]) for group in alike)",
+        "any(set(digests) <= set(group[0]) for group in groups)",
+        composition("a_release_counts_once_by_its_digest[parts8-2]"),
+    ),
+    "a digest may be given to cheaper events": Fault(
+        "accounting.composition:compose",
+        "group[1] != releases",
+        "len(group[1]) != len(releases)",
+        composition("one_digest_of_different_events_is_refused[other0]"),
+    ),
+    "digests of composed releases are forgotten": Fault(
+        "accounting.composition:compose",
+        "(*one, digests)",
+        "(*one, ())",
+        composition("a_release_counts_once_by_its_digest[parts1-2]"),
+    ),
+    "digests of parts are not saved": Fault(
+        "accounting.certificate_form:read_digests",
+        'release.get("digests", shared)',
+        "shared",
+        composition("a_release_counts_once_by_its_digest[parts1-2]"),
+    ),
+    "a digest may be edited": Fault(
+        "accounting.certificate_form:read_digests",
+        'own and "digest" in data',
+        "False",
+        composition("edited_digests_are_refused[<lambda>0]"),
+    ),
+    "of persons the least number of rows is said": Fault(
+        "accounting.composition:join",
         "max(max_rows, default=None)",
         "min(max_rows, default=None)",
         composition("persons_of_different_numbers_of_rows[max_rows0]"),
     ),
     "of persons the first number of rows is said": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "max(max_rows, default=None)",
         "max_rows[0] if max_rows else None",
         composition("persons_of_different_numbers_of_rows[max_rows0]"),
     ),
     "one seed among several fits is not said": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "any(certificate.reproducible for certificate in certificates)",
         "all(certificate.reproducible for certificate in certificates)",
         composition("each_member_of_a_composition[Gaussian-seeded]"),
     ),
     "several seeds are not said to be different": Fault(
-        "accounting.composition:compose",
-        "sum(certificate.reproducible for certificate in certificates) > 1",
-        "sum(certificate.reproducible for certificate in certificates) > 2",
+        "accounting.composition:join",
+        "len({c.digest or i for i, c in enumerate(certificates) if c.reproducible}) > 1",
+        "len({c.digest or i for i, c in enumerate(certificates) if c.reproducible}) > 2",
         composition("each_member_of_a_composition[seeded-responses]"),
     ),
     "any number of records is that of all fits": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "n_records.pop() if len(n_records) == 1 else None",
         "certificates[0].n_records",
         composition("numbers_of_records_are_said_where_all_are_the_same[n_records1-None]"),
     ),
     "δ of several fits is the least": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "max(certificate.delta for certificate in certificates)",
         "min(certificate.delta for certificate in certificates)",
         composition("each_member_of_a_composition[Gaussian-Laplace]"),
     ),
     "accountants are mixed": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         '("relation", "accountant")',
         '("relation",)',
         composition("unlike_terms_are_refused_in_any_order[option1]"),
     ),
     "relations are mixed": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         '("relation", "accountant")',
         '("accountant",)',
         composition("unlike_terms_are_refused_in_any_order[option0]"),
     ),
     "assumptions are those of the first fit": Fault(
-        "accounting.composition:compose",
-        "(a for c in certificates for a in c.assumptions)",
-        "certificates[0].assumptions",
-        composition("each_member_of_a_composition[Gaussian-shared]"),
+        "accounting.composition:join",
+        "[assumption for c in certificates for assumption in c.assumptions]",
+        "list(certificates[0].assumptions)",
+        composition("each_member_of_a_composition[Gaussian-other]"),
     ),
     "engines of several fits are not said": Fault(
-        "accounting.composition:compose",
+        "accounting.composition:join",
         "_join_names(c.engine for c in certificates if c.engine is not None) or None",
         "None",
         composition("whose_engines_held_rows_is_said"),
@@ -437,11 +613,25 @@ PRIVACY = {
         "edges[1:] - 1",
         shuffling("groups_of_clones_are_counted_as_the_smallest_of_each"),
     ),
-    "errors of arithmetic do not say what was spent": Fault(
+    "errors of some types do not say what was spent": Fault(
         "accounting.spending:report_spent_on_error",
-        "(ArithmeticError, MemoryError, RuntimeError, ValueError)",
-        "(MemoryError, RuntimeError, ValueError)",
+        "BaseException",
+        "(RuntimeError, ValueError, KeyboardInterrupt)",
         spending("errors_of_learning_say_what_was_spent[ZeroDivisionError]"),
+    ),
+    "an interrupt does not say what was spent": Fault(
+        "accounting.spending:report_spent_on_error",
+        "BaseException",
+        "Exception",
+        spending(
+            "errors_that_callers_tell_apart_keep_their_type_and_get_a_note[KeyboardInterrupt-False]"
+        ),
+    ),
+    "an error does not hold its release": Fault(
+        "accounting.spending:report_spent_on_error",
+        """kept = {"certificate": spent, "release": release}""",
+        """kept = {"certificate": spent, "release": None}""",
+        spending("an_error_keeps_its_release"),
     ),
     "errors while rows are read are quoted": Fault(
         "accounting.spending:read_at_full_price",
@@ -463,8 +653,8 @@ PRIVACY = {
     ),
     "a run that has failed states its own price": Fault(
         "accounting.spending:report_spent_on_error",
-        "price * (not is_search_run())",
-        "price",
+        "not is_search_run()",
+        "True",
         search("an_error_states_the_price_of_the_search_and_no_other"),
     ),
     "an error states the price of the last of the fits before": Fault(
@@ -560,10 +750,16 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "small budgets are refused for samples": Fault(
+        "accounting.calibration:calibrate_under",
+        "contextlib.suppress(ValueError)",
+        "contextlib.nullcontext()",
+        calibration("sampled_releases_are_planned_at_small_budgets[0.01]"),
+    ),
     "a certificate tells a seed": Fault(
         "accounting.provenance",
         '("random_state", "device", "verbose")',
         '("device", "verbose")',
         certificate("the_origin_says_who_made_it_when_and_with_what"),
-    )
+    ),
 }

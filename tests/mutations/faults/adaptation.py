@@ -31,6 +31,12 @@ PRIVACY = {
         "best.privacy_",
         search("the_certificate_is_that_of_the_search"),
     ),
+    "values of the best of a search have the price of one fit": Fault(
+        "adaptation._private_search:_certify",
+        "published is not None",
+        "False",
+        search("published_values_of_the_best_fit_have_the_price_of_the_search"),
+    ),
     "a saved search states another certificate": Fault(
         "adaptation._private_search:PrivateSearch._list_certified",
         'yield "privacy_ of best_estimator_", best.privacy_, self.privacy_',
@@ -42,5 +48,17 @@ PRIVACY = {
         "noise.seed() if noise.reproducible else None",
         "estimator.random_state",
         search("candidates_have_noise_of_their_own"),
+    ),
+    "a scoring function is tried by the private rows": Fault(
+        "adaptation._private_search:PrivateSearch._fit",
+        "self._try_scoring(X, y)",
+        "None",
+        search("scoring_that_fails_is_refused_before_a_release"),
+    ),
+    "a rehearsal of a score is charged": Fault(
+        "adaptation._private_search:PrivateSearch._try_scoring",
+        "PublicRun()",
+        "muted()",
+        search("scoring_is_tried_with_any_sampler_and_costs_nothing"),
     ),
 }

@@ -1,9 +1,21 @@
 """Faults in arrays."""
 
 from ..fault import Fault
-from ..ids import arrays, arrays_inference, components, few_rows
+from ..ids import arrays, arrays_inference, components, few_rows, rehearsal
 
 PRIVACY = {
+    "an encoder may mix rows": Fault(
+        "encoders:try_encoder",
+        "codes.shape != expected.shape or not _are_close(codes, expected)",
+        "False",
+        rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-mixes rows]"),
+    ),
+    "an encoder may be random": Fault(
+        "encoders:_are_close",
+        "1e-4 * max(1e-300, np.abs(expected).max())",
+        "1e4 * max(1e-300, np.abs(expected).max())",
+        rehearsal("an_encoder_that_fails_is_refused_before_a_release[sketch-is random]"),
+    ),
     "windows are as wide as images": Fault(
         "arrays.windows:_draw_block",
         "side * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes",
@@ -61,6 +73,32 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "encoders are tried by the private rows": Fault(
+        "planning:Planning._make_format",
+        "public_encoder is not None",
+        "False",
+        rehearsal(
+            "an_encoder_that_fails_is_refused_before_a_release[gradients-fails for all rows]"
+        ),
+    ),
+    "an inverse is not tried": Fault(
+        "encoders:try_encoder",
+        "(codes[:1], codes)",
+        "()",
+        rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-an inverse of NaN]"),
+    ),
+    "an encoder must map all that is made up": Fault(
+        "encoders:try_encoder",
+        "not any(are_good)",
+        "not all(are_good)",
+        rehearsal("an_encoder_may_fail_for_some_rows"),
+    ),
+    "users' draws are those of the process": Fault(
+        "networks.generators:rehearsing",
+        "np.random.set_state(state)",
+        "None",
+        rehearsal("draws_of_a_rehearsal_are_not_those_of_the_process"),
+    ),
     "one value that most records have is a small part of a range": Fault(
         "arrays.inference:_is_stretched",
         "(inside > find_clear(wide_std, len(inside))).sum() > 2",
@@ -114,5 +152,63 @@ FUNCTION = {
         "format.clip_norm",
         "1.0",
         arrays_inference("rows_are_in_units_of_the_radius"),
+    ),
+}
+
+# Warnings of columns at their bounds, and values in the dtype of a container.
+FUNCTION = {
+    "noise may hide distances from a bound": Fault(
+        "arrays.units:are_near",
+        "sizes + quantile * std <= _NEAR",
+        "sizes <= _NEAR",
+        "tests/arrays/test_units.py::test_small_distances_are_those_that_noise_cannot_hide",
+    ),
+    "distances beyond noise are none": Fault(
+        "arrays.units:are_near",
+        "is_none & (sizes + quantile * std <= _NEAR)",
+        "sizes + quantile * std <= _NEAR",
+        "tests/arrays/test_units.py::test_small_distances_are_those_that_noise_cannot_hide",
+    ),
+    "columns of zeros are at a bound": Fault(
+        "arrays.units:warn_of_means",
+        "are_near(means / least, std / least) & is_elsewhere",
+        "are_near(means / least, std / least)",
+        "tests/arrays/test_units.py::test_columns_of_zeros_among_others_are_no_fault",
+    ),
+    "rows that are scaled down are near their lower bounds": Fault(
+        "arrays.units:warn_of_moments",
+        "_NEAR * format.clip_norm**2",
+        "_NEAR",
+        "tests/arrays/test_units.py::test_moments_tell_bounds_by_squares",
+    ),
+    "phases wrap around": Fault(
+        "arrays.units",
+        "_N_STEPS = 10",
+        "_N_STEPS = 1",
+        "tests/arrays/test_units.py::test_means_of_equal_rows_are_exact_whatever_phases_wrap[40]",
+    ),
+    "noise of means is counted as less": Fault(
+        "arrays.units:_find_means",
+        "(np.abs(sums) / max(std, 1e-12 * np.abs(sums).max())) ** 2",
+        "(2 * np.abs(sums) / max(std, 1e-12 * np.abs(sums).max())) ** 2",
+        "tests/arrays/test_units.py::test_means_have_the_stated_covariance",
+    ),
+    "numbers beyond a dtype become infinite": Fault(
+        "arrays.kind:find_range",
+        "(float(end) for end in (np.finfo(numbers).min, np.finfo(numbers).max))",
+        "(first, last)",
+        "tests/arrays/test_arrays.py::test_samples_stay_within_the_range_of_the_dtype[float16]",
+    ),
+    "classes beyond a dtype become others": Fault(
+        "curator.dtypes:_to_pandas",
+        "(made != column).any()",
+        "False",
+        "tests/arrays/test_arrays.py::test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw[int8-300-asarray]",
+    ),
+    "bounds beyond a dtype pass": Fault(
+        "arrays.kind:ArrayKind.check_bounds",
+        "np.all(np.less_equal(*find_range(dtype, *ends)))",
+        "True",
+        "tests/arrays/test_arrays.py::test_bounds_beyond_the_dtype_are_refused_for_nothing",
     ),
 }

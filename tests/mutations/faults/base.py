@@ -10,12 +10,14 @@ from ..ids import (
     engines,
     few_rows,
     flow,
+    isolation,
     muting,
     of_persons,
     partial_rows,
     quality,
     saving,
     schema,
+    survival,
     tables,
 )
 
@@ -148,8 +150,8 @@ PRIVACY = {
     ),
     "samples come from the stream of the noise": Fault(
         "base:BaseGenerator._start_sampling",
-        "NoiseSource(self.random_state if random_state is None else random_state, stream=1)",
-        "NoiseSource(self.random_state if random_state is None else random_state, stream=0)",
+        "NoiseSource(self._find_seed(random_state), stream=1)",
+        "NoiseSource(self._find_seed(random_state), stream=0)",
         base("samples_do_not_come_from_the_stream_of_the_noise"),
     ),
     "noise in components is not spoken of": Fault(
@@ -239,28 +241,84 @@ FUNCTION = {
     "findings are forgotten where a fit fails": Fault(
         "quality:collects_findings",
         """
-        try:
-            yield
-        finally:
-            _findings.reset(token)
-            report = getattr(estimator, "schema_report_", None)
-            if report is not None:
-                causes = found.describe()
-                found_of = [causes.get(name) for name in report.index]
-                report["finding"] = pd.Series(found_of, report.index, dtype=object)
-            found.warn(stacklevel=4)
+        with contextlib.suppress(FitQualityWarning):
+            found.warn(outer)
+        """,
+        "pass",
+        quality("findings_wait_for_the_end_of_a_fit"),
+    ),
+    "a fit that is part of another one warns before that is complete": Fault(
+        "quality:collects_findings",
+        "None if is_muted(FitQualityWarning) else _findings.get()",
+        "None",
+        survival("where_warnings_are_errors_the_estimator_is_fitted_all_the_same[target]"),
+    ),
+    "muted findings of a part are shown": Fault(
+        "quality:collects_findings",
+        "None if is_muted(FitQualityWarning) else _findings.get()",
+        "_findings.get()",
+        quality("muted_findings_of_a_part_of_a_fit_are_not_shown"),
+    ),
+    "a release is published once its fit is complete": Fault(
+        "base:BaseGenerator._fit",
+        "curator.on_release = publish",
+        "pass",
+        survival("a_release_is_kept_whatever_learning_meets[table-KeyboardInterrupt]"),
+    ),
+    "pairs are lost with the interactions after them": Fault(
+        "base:_find_released",
+        "isinstance(release, TwoWayTables) and release.name in names",
+        "False",
+        survival("pairs_are_kept_where_training_between_releases_fails"),
+    ),
+    "what is kept forgets the public draws since the last release": Fault(
+        "curator.curator:open_curator",
+        "curator.on_release()",
+        "pass",
+        survival("a_fit_that_goes_on_from_an_interrupted_one_is_that_fit[table]"),
+    ),
+    "a fit that has failed keeps more than its release": Fault(
+        "params:fitting",
+        "{name: before[name] for name in estimator.get_params(deep=False)} | paid",
+        "before | paid",
+        base("a_refit_that_is_interrupted_leaves_its_release_alone"),
+    ),
+    "a fit that has failed keeps nothing": Fault(
+        "params:fitting",
+        """paid and getattr(error, "certificate", None) is not None""",
+        "False",
+        survival("a_release_is_kept_whatever_learning_meets[components-KeyError]"),
+    ),
+    "the default dtype of the process is inherited": Fault(
+        "_isolation:_shared_defaults",
+        "torch.set_default_dtype(torch.float32)",
+        "pass",
+        isolation("threads_that_overlap_leave_the_process_as_it_was"),
+    ),
+    "the first thread that leaves restores the process": Fault(
+        "_isolation:_shared_defaults",
+        """
+        _n_open -= 1
+        if not _n_open:
+            _restore.close()
         """,
         """
-        yield
-        _findings.reset(token)
-        report = getattr(estimator, "schema_report_", None)
-        if report is not None:
-            causes = found.describe()
-            found_of = [causes.get(name) for name in report.index]
-            report["finding"] = pd.Series(found_of, report.index, dtype=object)
-        found.warn(stacklevel=4)
+        _n_open -= 1
+        _restore.close()
         """,
-        quality("findings_wait_for_the_end_of_a_fit"),
+        isolation("threads_that_overlap_leave_the_process_as_it_was"),
+    ),
+    "rows depend on the number of threads": Fault(
+        "_isolation:isolated",
+        "torch.set_num_threads(1)",
+        "pass",
+        isolation("with_a_seed_rows_do_not_depend_on_the_number_of_threads"),
+    ),
+    "Dropout follows from no seed": Fault(
+        "_isolation:isolated",
+        "torch.default_generator.manual_seed(seed)",
+        "pass",
+        isolation("dropout_follows_from_the_seed_and_moves_no_global_generator[generator]"),
     ),
     "rare amounts come back as ones in silence": Fault(
         "tables.quality:_is_cut",

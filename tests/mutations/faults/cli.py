@@ -74,6 +74,30 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "a sheet is not tried": Fault(
+        "_cli.forms:Form.check",
+        "not self._can_write(cells)",
+        "False",
+        outputs("a_sheet_is_tried_with_all_levels"),
+    ),
+    "a sheet gets what it cannot hold": Fault(
+        "_cli.forms:_to_excel",
+        "abs(value) > _LARGEST",
+        "False",
+        outputs("a_sheet_gets_texts_for_what_it_cannot_hold"),
+    ),
+    "a disk has room for anything": Fault(
+        "_cli.outputs:check_space",
+        "needed > free",
+        "False",
+        outputs("a_full_disk_stops_a_command_before_anything_is_spent"),
+    ),
+    "keys are tried after a fit": Fault(
+        "_cli.synthesis:Task.of",
+        "check_enough(table.schema.rules, table.schema, task.n_made, most_levels=most_levels)",
+        "None",
+        outputs("a_key_of_too_few_values_stops_a_command_before_anything_is_spent"),
+    ),
     "warnings of the command line give code": Fault(
         "_cli.outputs:collected_warnings",
         "translate(str(message))",
@@ -92,11 +116,20 @@ FUNCTION = {
         "False",
         outputs("outputs_over_other_files_are_refused"),
     ),
-    "a folder is there before its files are": Fault(
-        "_cli.outputs:new_folder",
-        "os.rename(temporary, target)",
-        "shutil.copytree(temporary, target)",
-        outputs("a_folder_is_there_with_all_files_or_not_at_all"),
+    "a file is there before it is in full": Fault(
+        "_cli.outputs:filled_folder",
+        "yield temporary",
+        """
+        os.makedirs(target, exist_ok=True)
+        yield Path(target)
+        """,
+        outputs("files_are_there_in_full_or_not_at_all"),
+    ),
+    "a release is not written before rows are": Fault(
+        "_cli.runs:fit_and_write",
+        "saving_releases(kept.write)",
+        "saving_releases(print)",
+        outputs("signals_leave_the_release_and_say_what_was_spent[15]"),
     ),
     "an earlier certificate is written over": Fault(
         "_cli.outputs:check_folder",

@@ -17,6 +17,7 @@ from ..ids import (
     history_cells,
     history_parts,
     ldp_entropic_gan,
+    neighbours,
     of_persons,
     persons,
     record_functions,
@@ -137,6 +138,99 @@ PRIVACY = {
         "1 if self.max_weight is None else self.max_weight",
         of_persons("the_noise_of_several_rows_is_so_many_times_as_much[declared-zero_out]"),
     ),
+    "a text that is not UTF-8 empties its column": Fault(
+        "curator.dtypes:_drop_unreadable",
+        "None if text is None else call_quietly(text.decode)",
+        "None",
+        neighbours("terms_of_others_do_not_follow_from_one_record[Arrow-declared-quick]"),
+    ),
+    "texts of pandas that are not UTF-8 end a fit": Fault(
+        "curator.dtypes:read_column",
+        'isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"',
+        "False",
+        neighbours("no_cell_ends_a_fit_or_is_quoted[texts of Arrow in pandas]"),
+    ),
+    "the dtype of categories follows from whether all are missing": Fault(
+        "curator.dtypes:read_arrow",
+        "read.astype(dtype)",
+        "read.astype(object).astype(dtype)",
+        neighbours("a_record_alone_in_its_chunk_or_kind_changes_nothing[Parquet]"),
+    ),
+    "entries of a dictionary that no row has are categories": Fault(
+        "curator.dtypes:read_arrow",
+        "arrow_type.ordered",
+        "True",
+        neighbours("exact_sums_move_by_at_most_the_sensitivity[Arrow-inferred]"),
+    ),
+    "NumPy chooses the dtype of an array of Arrow": Fault(
+        "curator.containers:adapt",
+        'hasattr(data, "__arrow_c_array__")',
+        "False",
+        containers("the_dtype_of_an_array_of_arrow_follows_from_its_type"),
+    ),
+    "masked labels are question marks": Fault(
+        "curator.containers:_to_array",
+        """
+        cells[np.ma.getmaskarray(data)] = np.nan if is_number else None
+        return cells
+        """,
+        "return np.ma.array(cells, mask=data.mask).filled(np.nan if is_number else None)",
+        containers("masked_cells_are_missing"),
+    ),
+    "a panic of a cell ends a fit": Fault(
+        "curator.record_functions:drops_errors.__exit__",
+        "not issubclass(kind, INTERRUPTS)",
+        "issubclass(kind, Exception)",
+        neighbours("no_cell_ends_a_reading"),
+    ),
+    "an interrupt is dropped": Fault(
+        "curator.record_functions:drops_errors.__exit__",
+        "kind is not None and not issubclass(kind, INTERRUPTS)",
+        "kind is not None",
+        record_functions("interrupts_are_not_dropped"),
+    ),
+    "a panic is free, and quoted": Fault(
+        "accounting.spending:read_at_full_price",
+        "BaseException",
+        "Exception",
+        curator("errors_while_rows_are_read_are_withheld_and_charge_all[False-Panic]"),
+    ),
+    "a panic of a function of chunks is quoted": Fault(
+        "curator.tables:iter_quietly",
+        "BaseException",
+        "Exception",
+        chunks("errors_of_a_function_of_chunks_are_withheld[None-later]"),
+    ),
+    "rows of a later reading are summed": Fault(
+        "curator.batches:RecordSource.add_up",
+        "not total or total.n_units != self.n_units",
+        "not total",
+        engines("rows_of_a_later_reading_are_counted[None-one]"),
+    ),
+    "persons of a later reading are summed": Fault(
+        "curator.batches:RecordSource.add_up",
+        "not total or total.n_units != self.n_units",
+        "not total or (self.max_rows is None and total.n_units != self.n_units)",
+        engines("rows_of_a_later_reading_are_counted[patient-one]"),
+    ),
+    "texts are missing where all cells are texts": Fault(
+        "curator.cells:read_column",
+        "of_texts |= dict.fromkeys(texts & missing)",
+        "of_texts |= dict.fromkeys(texts & missing) if types == {str} else {}",
+        neighbours("terms_of_others_do_not_follow_from_one_record[objects-declared-quick]"),
+    ),
+    "objects stay as they are": Fault(
+        "curator.cells:_convert",
+        "return OBJECT",
+        "return cell",
+        neighbours("terms_of_others_do_not_follow_from_one_record[objects-inferred-quick]"),
+    ),
+    "a label that cannot be written ends a fit": Fault(
+        "curator.persons:_write_each",
+        "call_quietly(lambda: list(map(_write_cells, rows)))",
+        "list(map(_write_cells, rows))",
+        neighbours("no_cell_ends_a_reading[0]"),
+    ),
     "categories that look missing are": Fault(
         "curator.cells:CellReader.__call__",
         "MISSING_TEXTS.difference(self.levels[j])",
@@ -171,7 +265,7 @@ PRIVACY = {
         cells("one_cell_changes_nothing_for_other_records[day-chunks of 7]"),
     ),
     "dates of far years are numbers": Fault(
-        "curator.cells:_read_value",
+        "curator.cells:_convert",
         "_as_python(cell).item()",
         "cell.astype('M8[us]').item()",
         cells("dates_are_those_that_python_has[datetime64-datetime0]"),
@@ -208,9 +302,13 @@ PRIVACY = {
     ),
     "errors of time zones end a fit": Fault(
         "curator.cells:_read_other",
-        "UNREADABLE if issubclass(type(cell), datetime.date) else None",
-        "None",
-        cells("dates_are_those_that_python_has[datetime-object]"),
+        """
+        with drops_errors():
+            return _expect(_read_value(cell), style)
+        return None
+        """,
+        "return _expect(_read_value(cell), style)",
+        neighbours("no_cell_ends_a_reading[3]"),
     ),
     "a point among commas for decimals is one": Fault(
         "curator.cells:_read_texts",
@@ -607,8 +705,8 @@ PRIVACY = {
     ),
     "a certificate does not say that the order of a dtype is assumed to be public": Fault(
         "curator.dataset:Dataset.list_assumptions",
-        "(*shared, *inferred, *names, *ordered, *alike, *refusals)",
-        "(*shared, *inferred, *names, *alike, *refusals)",
+        "(*inferred, *names, *ordered, *alike, *refusals)",
+        "(*inferred, *names, *alike, *refusals)",
         containers("the_order_that_a_dtype_states_is_an_assumption[pandas]"),
     ),
     "strict certificates do not say so": Fault(
@@ -769,6 +867,18 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "a list of images has cells that are no numbers": Fault(
+        "curator.inputs:check_rows",
+        "all(map(_is_nested, X.flat))",
+        "False",
+        records("rows_of_several_dimensions_are_refused_by_their_shape"),
+    ),
+    "labels may be lists": Fault(
+        "curator.inputs:_infer_classes",
+        "not all(map(pd.api.types.is_scalar, y))",
+        "False",
+        records("inferred_labels_that_are_no_scalars_are_refused"),
+    ),
     "a seed is not warned of": Fault(
         "curator.curator:open_curator",
         """
@@ -794,7 +904,7 @@ FUNCTION = {
         sliced_wasserstein("bad_data[text, objects]"),
     ),
     "missing durations are texts": Fault(
-        "curator.cells:_write",
+        "curator.cells:_convert",
         "None if np.isnat(cell) else str(cell.astype('m8[us]').item())",
         "str(cell.astype('m8[us]').item())",
         cells("cells_with_a_text_of_their_own_are_read_as_that[3-np.timedelta64('NaT')-None]"),

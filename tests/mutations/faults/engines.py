@@ -63,8 +63,8 @@ FUNCTION = {
     ),
     "an index of Parquet is lost": Fault(
         "engines.files:_read_arrow",
-        "data.to_pandas(types_mapper=find_pandas_dtype, ignore_metadata=True)",
-        "data.to_pandas(types_mapper=find_pandas_dtype)",
+        "read_arrow_table(data)",
+        "data.to_pandas()",
         files("an_index_of_parquet_is_a_column_if_it_has_a_name[job]"),
     ),
     "an index without a name is a column": Fault(

@@ -24,7 +24,7 @@ PRIVACY = {
     ),
     "fresh noise at each free step": Fault(
         "generators._sliced_flow:DPSWFlowSampler._flow",
-        "itertools.repeat(curator.release(mechanism))",
+        "itertools.repeat(means.add(curator.release(mechanism)))",
         "iter([curator.release(mechanism) for _ in range(n_steps)])",
         flow("presample_releases_once_and_resample_at_each_step"),
     ),

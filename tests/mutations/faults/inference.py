@@ -1,7 +1,7 @@
 """Faults in estimates with error bars."""
 
 from ..fault import Fault
-from ..ids import estimates
+from ..ids import estimates, limits
 
 MEANS = estimates("means_follow_from_the_marginals")
 FEATURES = "features_of_records_add_up_to_what_was_released"
@@ -102,5 +102,83 @@ FUNCTION = {
         "largest = np.concatenate([knots[1:], knots[-1:], atoms])",
         "largest = np.concatenate([knots, atoms])",
         estimates("bounds_of_distribution_functions_hold_for_each_value"),
+    ),
+    "inferred bounds limit means": Fault(
+        "inference.limits:Limits.find_open",
+        "statistic.find_moves(*pair, self._names)",
+        "statistic.find_moves(pair[0], pair[:1], self._names)",
+        limits("intervals_are_open_where_values_beyond_inferred_bounds_move_the_statistic"),
+    ),
+    "intervals are open at declared bounds": Fault(
+        "inference.model:Model.find_inferred_ends",
+        "{*inferred}",
+        "{'lower', 'upper'}",
+        limits("declared_bounds_close_intervals[number2-ends2]"),
+    ),
+    "levels that were not found limit no mean": Fault(
+        "inference.model:Model.find_inferred_ends",
+        "inferred and are_numbers",
+        "False",
+        limits("means_of_inferred_classes_are_open"),
+    ),
+    "both ends are open where values beyond a bound move a statistic to one side": Fault(
+        "inference.influence:Statistic.find_moves",
+        "~(moves <= rounding).all(axis=0)",
+        "~(moves >= -rounding).all(axis=0)",
+        limits("declared_bounds_close_intervals[number0-ends0]"),
+    ),
+    "undefined values beyond the bounds move no statistic": Fault(
+        "inference.influence:Statistic.find_moves",
+        "np.full((1, len(self.values)), np.nan)",
+        "np.full((1, len(self.values)), 0.0)",
+        limits("functions_that_fail_or_are_undefined_beyond_the_bounds_have_open_intervals"),
+    ),
+    "columns matter by values within their bounds alone": Fault(
+        "inference.influence:Statistic.find_columns",
+        "any(self._differ(*tables) for tables in list_moved(name))",
+        "False",
+        limits("columns_are_found_by_values_beyond_their_bounds"),
+    ),
+    "quantiles end at inferred bounds": Fault(
+        "inference.estimates:_bound_quantile",
+        '"upper" in inferred',
+        "False",
+        limits("quantiles_are_open_at_inferred_bounds"),
+    ),
+    "values beyond a bound that is a point mass are that value": Fault(
+        "inference.estimates:_bound_quantile",
+        "np.isin(values, [knots[-1], block.number.upper])",
+        "len(knots) - 1",
+        limits("quantiles_hold_whatever_is_beyond_inferred_bounds[atoms2]"),
+    ),
+    "open intervals of quantiles are not said": Fault(
+        "inference.estimates:estimate_quantiles",
+        "is_open.any()",
+        "is_open.all()",
+        limits("quantiles_are_open_at_inferred_bounds"),
+    ),
+    "merged categories are not said": Fault(
+        "inference.limits:Limits.warn",
+        '"categories" in inferred',
+        "False",
+        limits("categories_that_were_merged_are_named"),
+    ),
+    "point masses that were found at a declared bound hide that it clips": Fault(
+        "tables.quality:is_clipped",
+        'is_atom and "atoms" not in inferred',
+        "is_atom",
+        limits("declared_bounds_that_clip_are_named[number1-True]"),
+    ),
+    "densities that rise to a bound look clipped": Fault(
+        "tables.quality:is_clipped",
+        "DENSER_THAN_BESIDE",
+        "1.0",
+        limits("usual_densities_do_not_look_clipped"),
+    ),
+    "absent records are not said": Fault(
+        "inference.limits:Limits.warn",
+        "model.count_std",
+        "model.count_std < 0",
+        limits("absent_records_and_findings_of_the_fit_are_named"),
     ),
 }

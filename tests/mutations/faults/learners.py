@@ -12,6 +12,7 @@ from ..ids import (
     interactions,
     ldp_entropic_gan,
     normals,
+    rehearsal,
     schema_report,
     sizes,
     sliced_wasserstein,
@@ -60,12 +61,57 @@ PRIVACY = {
     ),
     "a network that does not fit is found out after releases": Fault(
         "learners.rows:try_network",
-        """
-        if not format.is_open:
-            return
-        """,
-        "return",
+        "try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device)",
+        "None",
         sliced_wasserstein("a_network_of_a_wrong_size_costs_nothing"),
+    ),
+    "a device without memory is found out by the private rows": Fault(
+        "rehearsal:rehearse_fit",
+        "error is not None and is_out_of_memory(error)",
+        "False",
+        devices("a_device_without_memory_is_refused_before_a_release[sketch]"),
+    ),
+    "a rehearsal trains the estimator of the user": Fault(
+        "rehearsal:rehearse_fit",
+        "copy.copy(estimator)",
+        "estimator",
+        devices("a_rehearsal_makes_all_releases_and_changes_nothing[sketch]"),
+    ),
+    "a rehearsal takes all steps": Fault(
+        "learners.training:at_most_one_step",
+        "_most_steps.set(1)",
+        "_most_steps.set(None)",
+        devices("a_rehearsal_makes_all_releases_and_changes_nothing[rows]"),
+    ),
+    "networks of users are made, and not trained, before releases": Fault(
+        "learners.rehearsal:try_generator",
+        "isinstance(network, str) and device.type == 'cpu'",
+        "device.type == 'cpu'",
+        rehearsal("a_network_that_fails_is_refused_before_a_release[sketch-detached]"),
+    ),
+    "a network is rehearsed in training alone": Fault(
+        "learners.rehearsal:_take_step",
+        "(inputs[:1], inputs[:3])",
+        "()",
+        rehearsal("a_network_that_fails_is_refused_before_a_release[sketch-NaN in evaluation]"),
+    ),
+    "a network is rehearsed with many rows alone": Fault(
+        "learners.rehearsal:_take_step",
+        "(inputs[:1], inputs[:3])",
+        "(inputs[:3],)",
+        rehearsal("a_network_that_fails_is_refused_before_a_release[sketch-one row is none]"),
+    ),
+    "a rehearsal trains the module of the user": Fault(
+        "learners.rehearsal:rehearse",
+        "copy.deepcopy(network).to(inputs.device)",
+        "network.to(inputs.device)",
+        rehearsal("a_rehearsed_adapter_starts_where_it_would"),
+    ),
+    "frozen weights are trained": Fault(
+        "learners.training:list_trained",
+        "parameter.requires_grad",
+        "True",
+        rehearsal("frozen_weights_stay_as_they_are[sketch]"),
     ),
     "a step compares slices with others": Fault(
         "learners.sketch:SliceCycle.__next__",

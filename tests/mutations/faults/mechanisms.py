@@ -12,6 +12,7 @@ from ..ids import (
     gradients,
     histories,
     independent,
+    ldp_entropic_gan,
     level_counts,
     local,
     mechanisms_rounding,
@@ -244,6 +245,18 @@ PRIVACY = {
         '{"replace_one": 2.0}',
         '{"replace_one": 1.0}',
         local("noise_is_calibrated_to_the_diameter"),
+    ),
+    "rows without noise are taken for noised ones": Fault(
+        "generators._ldp_entropic_gan:LDPEntropicGAN._fit_privatized",
+        "not LocalRowsMechanism(format.p).are_noised(Y, format.radius, plan.events[0])",
+        "False",
+        ldp_entropic_gan("rows_without_noise_are_refused[params0-laplace-numbers]"),
+    ),
+    "rows on a part of the grid are taken for noised ones": Fault(
+        "mechanisms.local:LocalRowsMechanism.are_noised",
+        "found > p and are_so.size * divergence > _CERTAINTY",
+        "False",
+        ldp_entropic_gan("rows_without_noise_are_refused[params1-laplace-whole]"),
     ),
     "local rows are rounded to nearest": Fault(
         "mechanisms.local:LocalRowsMechanism._measure",

@@ -6,15 +6,63 @@ from ..ids import components, few_rows, interactions, published, sizes
 PRIVACY = {
     "a release is merged with itself": Fault(
         "releases.published:merge",
-        "len(set(map(_identify, parts))) < len(parts)",
+        "len(set.union(*digests)) < sum(map(len, digests))",
         "False",
         published("a_release_is_merged_once[release-False]"),
     ),
-    "releases of a stream are merged with each other": Fault(
-        "releases.published:_identify",
-        "part.plan.stream is not None",
+    "parts of sums are merged again": Fault(
+        "releases.published:merge",
+        "{digest for own in c.digests for digest in own}",
+        "{own[0] for own in c.digests}",
+        published("parts_of_sums_are_merged_once"),
+    ),
+    "a sum assumes what its first part does": Fault(
+        "releases.published:merge",
+        "join(certificates, releases, n_records=n_samples)",
+        "join(certificates[:1], releases, n_records=n_samples)",
+        published("a_sum_says_what_any_of_its_parts_does[False-reproducible]"),
+    ),
+    "a sum does not assume that its parts are disjoint": Fault(
+        "releases.published:merge",
+        "(*certificate.assumptions, _DISJOINT)",
+        "certificate.assumptions",
+        published("parts_of_sums_are_merged_once"),
+    ),
+    "units of merged releases are not compared": Fault(
+        "releases.published:_describe_sums",
+        "part.plan.max_rows",
+        "None",
+        published("sums_of_persons_need_the_same_number_of_rows"),
+    ),
+    "values of a sum are not compared": Fault(
+        "releases.published:PublishedRelease.check",
+        "found != self.digest",
         "False",
-        published("a_release_is_merged_once[stream-False]"),
+        published("whoever_takes_a_release_compares_its_values[replaced-sum]"),
+    ),
+    "values that are taken are not compared": Fault(
+        "releases.published:_open",
+        "published.check()",
+        "pass",
+        published("whoever_takes_a_release_compares_its_values[in place-release]"),
+    ),
+    "values that are estimated from are not compared": Fault(
+        "inference.model:Model.__init__",
+        "published.check()",
+        "pass",
+        published("whoever_takes_a_release_compares_its_values[in place-release]"),
+    ),
+    "a release may have the certificate of another relation": Fault(
+        "releases.published:PublishedRelease.check",
+        "stated != (self.plan.relation, self.plan.accountant, self.plan.max_rows)",
+        "False",
+        published("whoever_takes_a_release_compares_its_values[certificate-release]"),
+    ),
+    "what a learner reads beside a release is not assumed": Fault(
+        "base:BaseGenerator._fit_published",
+        "(*known, *own)",
+        "known",
+        published("an_estimator_assumes_that_its_start_is_public"),
     ),
     "a replayed fit draws from the stream of the noise": Fault(
         "mechanisms.noise:PublicSource.__init__",
@@ -85,6 +133,24 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "a release overrules a schema": Fault(
+        "tables.schema:Schema.resolves",
+        "all(self[n].resolves(k) for n, k in declared.columns)",
+        "True",
+        published("parameters_that_the_release_determines_must_be_the_same[schema]"),
+    ),
+    "a release overrules parameters of arrays": Fault(
+        "releases.published:_check_declared",
+        "name in differs and differs[name](getattr(estimator, name))",
+        "False",
+        published("parameters_that_the_release_determines_must_be_the_same[bounds]"),
+    ),
+    "a release overrules its own parameters": Fault(
+        "releases.published:_check_declared",
+        "text != released",
+        "False",
+        published("parameters_that_the_release_determines_must_be_the_same[release0]"),
+    ),
     "interactions are sought in noise": Fault(
         "releases.tables:TwoWayTables._count_orders",
         "n_subsets > DEFAULTS.max_subsets or noise > DEFAULTS.detectable * n_records",

@@ -1,7 +1,7 @@
 """Faults in streams of releases."""
 
 from ..fault import Fault
-from ..ids import stream_sums, streams
+from ..ids import curator, stream_sums, streams
 
 PRIVACY = {
     "releases of a stream are each priced alone": Fault(
@@ -35,26 +35,68 @@ PRIVACY = {
         stream_sums("sums_of_many_records_do_not_overflow"),
     ),
     "a stream pays for another one of the same terms": Fault(
-        "accounting.budget:PrivacyBudget._allow",
-        "other.stream == charge.stream is not None",
-        "True",
+        "accounting.budget:PrivacyBudget._reserve",
+        "plan.follows is not None and paid == replace(charge, digest=plan.follows)",
+        "plan.follows is not None and paid.events == charge.events",
         streams("each_stream_pays_for_itself[True]"),
     ),
-    "files forget which stream has paid": Fault(
+    "files forget what was released": Fault(
         "accounting.budget_stores:_read_charges",
-        "Charge(_read(events), delta, bool(flag), stream)",
+        "Charge(_read(events), delta, bool(flag), digest)",
         "Charge(_read(events), delta, bool(flag))",
-        streams("each_stream_pays_for_itself[True]"),
+        streams("only_one_copy_of_a_stream_is_paid_for[file-True]"),
+    ),
+    "an interrupted release is known by nothing": Fault(
+        "curator.curator:Curator._find_digest",
+        "self._digest.n_added == n_released > 0",
+        "n_released > 0",
+        curator("an_interrupted_release_has_no_digest"),
     ),
     "an update that failed pays for a stream": Fault(
-        "accounting.budget:PrivacyBudget._allow",
-        "charge.events in paid",
-        "paid",
+        "accounting.budget:PrivacyBudget._reserve",
+        "replace(charge, events=())",
+        "charge",
         streams("an_update_that_failed_has_paid_for_nothing"),
+    ),
+    "an update that failed loses what was paid": Fault(
+        "accounting.budget:PrivacyBudget._reserve",
+        "return ticket, charge, paid",
+        "return ticket, charge, charge",
+        streams("an_update_that_failed_has_paid_for_nothing"),
+    ),
+    "an update that was refused is paid for": Fault(
+        "accounting.budget:Reservation.settle",
+        "replace(left, events=events, digest=digest) if events else left",
+        "replace(left, events=events, digest=digest)",
+        streams("an_update_that_was_refused_by_one_budget_can_be_made_in_another"),
+    ),
+    "updates of a stream are each a release of their own": Fault(
+        "streams:ReleaseStream.update",
+        "(*digests, own.digest)",
+        "(own.digest,)",
+        streams("certificates_of_one_stream_cost_one_event"),
+    ),
+    "copies of a stream are one release": Fault(
+        "streams:ReleaseStream.update",
+        "(*digests, own.digest)",
+        "digests",
+        streams("only_one_copy_of_a_stream_is_paid_for[copy-False]"),
+    ),
+    "a stream assumes what its last update does": Fault(
+        "streams:ReleaseStream.update",
+        "[own] if last is None else [last, own]",
+        "[own]",
+        streams("a_stream_assumes_what_any_of_its_updates_does"),
+    ),
+    "a stream assumes nothing of periods": Fault(
+        "streams:ReleaseStream.update",
+        "(*list_assumptions(format), *assumed)",
+        "list_assumptions(format)",
+        streams("a_stream_assumes_what_any_of_its_updates_does"),
     ),
     "a stream may lower the price of what it has released": Fault(
         "streams:ReleaseStream.update",
-        "self._make_plan(n_records) if self.release_ is None else self.release_.plan",
+        "plan or self._make_plan(n_records)",
         "self._make_plan(n_records)",
         streams("all_updates_share_the_first_plan"),
     ),
@@ -74,21 +116,33 @@ PRIVACY = {
 
 FUNCTION = {
     "rows of the new period alone pass unnoticed": Fault(
-        "streams:_warn_of_missing",
+        "streams:ReleaseStream._warn",
         "count - n_records > _BEYOND_NOISE * std",
         "False",
         streams("rows_of_the_new_period_alone_are_noticed[2]"),
     ),
     "rows of all periods are said to be missing": Fault(
-        "streams:_warn_of_missing",
-        "_BEYOND_NOISE * std",
-        "-_BEYOND_NOISE * std",
+        "streams:ReleaseStream._warn",
+        "count - n_records > _BEYOND_NOISE * std",
+        "count - n_records > -_BEYOND_NOISE * std",
         streams("rows_of_all_periods_are_not_missed"),
     ),
+    "a period without rows passes unnoticed": Fault(
+        "streams:ReleaseStream._warn",
+        "count < _BEYOND_NOISE * std < n_new / 2",
+        "False",
+        streams("a_period_of_which_no_row_is_is_named[Feb]"),
+    ),
+    "a period without rows is looked for in all periods": Fault(
+        "streams:ReleaseStream._warn",
+        "before",
+        "()",
+        streams("a_period_of_which_no_row_is_is_named[Feb]"),
+    ),
     "each update of a stream pays for all": Fault(
-        "accounting.budget:PrivacyBudget._allow",
-        "return None",
-        "return charge",
+        "accounting.budget:PrivacyBudget._reserve",
+        "return ticket, charge, paid",
+        "return None, charge, paid",
         streams("first_update_charges_the_whole_stream"),
     ),
     "a stream counts periods to come": Fault(

@@ -22,6 +22,18 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "weights have no gradient": Fault(
+        "transport.sinkhorn:transport",
+        "(a * f).sum(-1, keepdim=True)",
+        "(a.detach() * f).sum(-1, keepdim=True)",
+        "tests/transport/test_sinkhorn.py::test_gradients_in_weights_are_those_of_the_entropic_objective[value-True]",
+    ),
+    "weights may sum to infinity": Fault(
+        "transport.slices:_as_weights",
+        "not weights.sum(-1).isfinite().all()",
+        "False",
+        "tests/transport/test_sinkhorn.py::test_weights_whose_sum_is_no_float_are_refused_by_name",
+    ),
     "an accelerator solves small problems": Fault(
         "transport.sinkhorn:transport",
         "'cpu' if cost.numel() <= SMALL else cost.device",
