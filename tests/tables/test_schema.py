@@ -282,6 +282,11 @@ def test_where_knots_are():
     assert np.isfinite(Number(-8e307, 8e307, scale="symlog").positions).all()
 
 
+@pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
+def test_bounds_may_be_integers_that_numpy_lacks(scale):
+    assert Number(0, 2**64, decimals=0, n_knots=3, scale=scale).positions[-1] == 2.0**64
+
+
 def test_symlog_knots_are_even_on_either_side_of_zero():
     knots = Number(-1000, 1e6, 0, n_knots=10, scale="symlog").positions
     assert_allclose(knots, [-1000, -99, -9, 0, 9, 99, 999, 9999, 99_999, 1e6])

@@ -186,10 +186,11 @@ def locate_between(numbers, knots):
 
 def place_knots(lower, upper, n_knots, scale, decimals):
     """Return knots from bound to bound that are evenly spaced on a scale; see `Number`."""
+    lower, upper = float(lower), float(upper)  # NumPy has no integers beyond 64 bits
     if scale == "symlog":
         knots = _place_symlog_knots(lower, upper, n_knots, decimals)
     elif scale == "log":
-        knots = lower + np.expm1(np.linspace(0, np.log1p(float(upper) - lower), n_knots))
+        knots = lower + np.expm1(np.linspace(0, np.log1p(upper - lower), n_knots))
     else:
         knots = np.linspace(lower, upper, n_knots)
     # Exactly, whatever rounding did to the outer ones.
