@@ -1,5 +1,6 @@
 """Learning from locally noised rows: what is released, what is learnt, what is refused."""
 
+import io
 import math
 import warnings
 from dataclasses import replace
@@ -280,6 +281,9 @@ RAW = {
     "flags": lambda rng: rng.integers(0, 2, (300, 3)).astype(float),
     "bytes": lambda rng: rng.integers(0, 256, (300, 3)) / 256,
     "zeros": lambda rng: np.zeros((300, 3)),
+    # Too large for their precision to show a grid.
+    "incomes": lambda rng: rng.lognormal(10, 1, (300, 3)).astype(np.float32),
+    "large": lambda rng: 1e14 * rng.random((300, 3)),
 }
 
 
@@ -296,7 +300,10 @@ def test_rows_without_noise_are_refused(params, mechanism, raw):
         rounded = noised.round(2)
         checked = LocalRowsMechanism(privatizer.format_.p)
         given = (privatizer.format_.radius, privatizer.plan_.events[0])
-        for rows in (noised, noised.astype(np.float32), noised.astype(np.float32).astype(float)):
+        single = noised.astype(np.float32)
+        files = [io.StringIO(pd.DataFrame(rows).to_csv(index=False)) for rows in (noised, single)]
+        read = [pd.read_csv(file).to_numpy() for file in files]
+        for rows in (noised, single, single.astype(float), *read):
             assert checked.are_noised(rows, *given)
         assert not any(checked.are_noised(rows, *given) for rows in (X, mixed, rounded))
     for rows in (X, mixed, rounded):
