@@ -173,8 +173,13 @@ def read_column(
     ndarray of object of shape (n,)
     """
     listed = column.tolist()
-    types = set(map(type, listed))
-    if not types <= _PLAIN_TYPES:
+    types = call_quietly(set, map(type, listed))
+    if types is None:
+        # Types, too, may have users' code.
+        with muted():
+            listed = list(map(_convert_quietly, listed))
+        column, types = np.fromiter(listed, dtype=object), set(map(type, listed))
+    elif not types <= _PLAIN_TYPES:
         with muted():
             listed = [c if type(c) in _PLAIN_TYPES else _convert_quietly(c) for c in listed]
         column, types = np.fromiter(listed, dtype=object), set(map(type, listed))

@@ -268,13 +268,17 @@ def _read_record(record):
 
 def _has_records(data):
     """Whether the first entry of a list that may be a row is a record."""
-    for entry in data:
-        is_named = isinstance(entry, Mapping) or hasattr(entry, "_asdict")
-        if is_named or (dataclasses.is_dataclass(entry) and not isinstance(entry, type)):
-            return True
-        if isinstance(entry, list | tuple | np.ndarray | pd.Series):
-            return False
-    return False
+    # All attributes of an entry may be users' code: one that fails is neither.
+    kinds = (call_quietly(_is_record, entry) for entry in data)
+    return next((kind for kind in kinds if kind is not None), False)
+
+
+def _is_record(entry):
+    """Whether an entry is a record rather than a row; None if it is neither."""
+    is_named = isinstance(entry, Mapping) or hasattr(entry, "_asdict")
+    if is_named or (dataclasses.is_dataclass(entry) and not isinstance(entry, type)):
+        return True
+    return False if isinstance(entry, list | tuple | np.ndarray | pd.Series) else None
 
 
 def _adapt_columns(columns, library):

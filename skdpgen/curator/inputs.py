@@ -77,12 +77,16 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
 
 def _list_to_objects(rows):
     """Return a list of rows as an array of objects: NumPy would choose a dtype by the cells."""
-    rows = [list(np.asarray(r) if hasattr(r, "ndim") else r) if _is_nested(r) else r for r in rows]
-    widths = {len(r) if isinstance(r, list) else None for r in rows}
+    rows = [call_quietly(_list_cells, row) if _is_nested(row) else row for row in rows]
+    widths = {len(row) if type(row) is list else None for row in rows}
     if len(widths) != 1 or None in widths:
         # Left to the check of shapes, which refuses it without quoting a cell.
         return as_objects(rows)
     return np.stack([as_objects(row) for row in rows])
+
+
+def _list_cells(row):
+    return list(np.asarray(row) if hasattr(row, "ndim") else row)
 
 
 def _is_of_objects(X):
@@ -90,7 +94,9 @@ def _is_of_objects(X):
 
 
 def _is_nested(cell):
-    return isinstance(cell, list | tuple) or getattr(cell, "ndim", 0) > 0
+    # By the type first: all attributes may be users' code.
+    is_list = issubclass(type(cell), list | tuple)
+    return is_list or call_quietly(lambda: bool(cell.ndim > 0)) is True
 
 
 def _describe_shape(found, ndim=3):

@@ -7,7 +7,7 @@ import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -43,8 +43,10 @@ def name_cell(value) -> str | None:
     return None
 
 
-# Types whose equal values are the same.
-EXACT_TYPES = {str, int, type(None)}
+def are_exact(cells: Iterable) -> bool:
+    """Whether equal cells are the same: all are texts, whole numbers or None."""
+    # By identity: types, too, may have users' code.
+    return all(type(cell) is str or type(cell) is int or cell is None for cell in cells)
 
 
 def map_cells(function: Callable, cells: list) -> list:
@@ -52,12 +54,12 @@ def map_cells(function: Callable, cells: list) -> list:
 
     Other cells may be equal and differ, such as 0.0 and -0.0, or 1 and True.
     """
-    is_exact = set(map(type, cells)) <= EXACT_TYPES
-    distinct = set(cells) if is_exact else {cell for cell in cells if type(cell) in EXACT_TYPES}
+    is_exact = are_exact(cells)
+    distinct = set(cells) if is_exact else {cell for cell in cells if are_exact([cell])}
     known = {cell: function(cell) for cell in distinct}
     if is_exact:  # without a loop of Python
         return list(map(known.__getitem__, cells))
-    return [known[cell] if type(cell) in EXACT_TYPES else function(cell) for cell in cells]
+    return [known[cell] if are_exact([cell]) else function(cell) for cell in cells]
 
 
 def count_names(cells: list) -> Counter:

@@ -24,7 +24,7 @@ from .._muting import muted
 from .cells import list_cells, read_cell
 from .containers import adapt_column, as_objects
 from .inputs import check_order
-from .names import EXACT_TYPES, map_cells, name_cell
+from .names import are_exact, map_cells, name_cell
 from .record_functions import call_quietly
 from .texts import MISSING_TEXTS, PLAIN
 
@@ -308,7 +308,7 @@ def _factorize(persons):
         persons = as_objects(list(persons))
     with muted():
         # Objects of several types are named first: a large float equals a number that it is not.
-        is_plain = persons.dtype != object or EXACT_TYPES.issuperset(map(type, persons))
+        is_plain = persons.dtype != object or are_exact(persons)
         factorized = call_quietly(pd.factorize, persons) if is_plain else None
         if factorized is not None:
             return factorized[0], list(map(_write_name, _list_cells(factorized[1])))
@@ -327,7 +327,8 @@ def _list_cells(cells):
 
 def _is_identifier(name):
     """Whether a value identifies a person: at least it must equal its own copy."""
-    if type(name) in (str, int, float, bool):
+    # By identity: types, too, may have users' code.
+    if any(type(name) is known for known in (str, int, float, bool)):
         return True
     copied = call_quietly(copy.copy, name)
     return call_quietly(lambda: bool(copied == name) and hash(copied) == hash(name)) is True

@@ -309,7 +309,7 @@ def _refuse_sources(X):
         advice = "Read the file, as pd.read_csv(path) does, or give TableFile(path)."
     elif isinstance(X, Iterator):
         advice = "It can be read once: give a function that returns one, as lambda: iter(chunks)."
-    elif parts and all(isinstance(part, pd.DataFrame) for part in parts):
+    elif parts and all(issubclass(type(part), pd.DataFrame) for part in parts):
         advice = "Give pd.concat(X), or a function that returns an iterator of chunks."
     elif X is None or isinstance(X, pd.api.typing.DataFrameGroupBy):
         advice = "Give a DataFrame, or rows of numbers."

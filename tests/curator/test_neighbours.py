@@ -13,7 +13,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Ordinal, Schema
+from skdpgen import (
+    Boolean,
+    Category,
+    Date,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    Number,
+    Ordinal,
+    Schema,
+)
 from skdpgen.accounting.events import over_sensitivity
 from skdpgen.curator.cells import OBJECT, read_column
 from skdpgen.curator.dataset import Dataset
@@ -88,6 +97,11 @@ class Hostile:
 
     __str__ = __repr__ = __eq__ = __hash__ = __float__ = __bool__ = __len__ = _panic
     __class__ = property(_panic)
+    ndim = _asdict = property(_panic)
+
+
+class HostileType(type):
+    __hash__ = __eq__ = _panic
 
 
 class HostileText(str):
@@ -125,6 +139,7 @@ OBJECTS = [
     Hostile(),
     HostileText(SECRET),
     HostileNumber(3),
+    HostileType("Cell", (), {})(),
     datetime.datetime(1987, 1, 1, tzinfo=Zone()),
     decimal.Decimal("sNaN"),
     decimal.Decimal("1e999999"),
@@ -505,6 +520,21 @@ def test_no_cell_ends_a_fit_or_is_quoted(container, recwarn):
     assert len(fitted.sample(3)) == 3
     assert 0.5 < budget.spent <= 1
     assert not any(SECRET in str(warning.message) for warning in recwarn)
+
+
+@pytest.mark.parametrize("row", [[[Hostile(), 1.0], [2.0, 3.0]], [Hostile(), [2.0, 3.0]]])
+@pytest.mark.parametrize("given", [list, lambda rows: np.fromiter(rows, dtype=object)])
+@pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
+def test_no_cell_of_an_array_is_quoted(row, given):
+    """It is refused as no number, or as no row."""
+    with pytest.raises((ValueError, TypeError), match=r"that are not numbers|Expected 2D array"):
+        DPSlicedWassersteinGenerator(n_steps=1).fit(given(row))
+
+
+def test_an_entry_that_is_no_record_has_no_values():
+    records = [{"word": "a"}] * N
+    for first in (Hostile(), 3, None):
+        assert Dataset.of([first, *records]).head.columns.tolist() == ["word"]
 
 
 @pytest.mark.parametrize("container", ["chunks of CSV", "Arrow", "Parquet", "objects"])

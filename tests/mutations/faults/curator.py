@@ -532,13 +532,13 @@ PRIVACY = {
     ),
     "equal objects of several types are one person": Fault(
         "curator.persons:_factorize",
-        "persons.dtype != object or EXACT_TYPES.issuperset(map(type, persons))",
+        "persons.dtype != object or are_exact(persons)",
         "True",
         persons("identifiers_are_the_same_whatever_is_beside_them"),
     ),
     "numbers without a hash are identifiers": Fault(
         "curator.persons:_is_identifier",
-        "type(name) in (str, int, float, bool)",
+        "any(type(name) is known for known in (str, int, float, bool))",
         "isinstance(name, str | numbers.Real)",
         persons("cells_that_have_no_name_are_nobodys[7]"),
     ),

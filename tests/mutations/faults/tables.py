@@ -1244,7 +1244,7 @@ FUNCTION = {
     ),
     "equal cells of different types are parsed once": Fault(
         "curator.names:map_cells",
-        "set(map(type, cells)) <= EXACT_TYPES",
+        "are_exact(cells)",
         "True",
         "tests/tables/test_texts.py::test_equal_cells_of_different_types_are_parsed_on_their_own",
     ),
