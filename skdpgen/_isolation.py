@@ -94,7 +94,8 @@ def _shared_defaults() -> Iterator[None]:
             precision = torch.get_float32_matmul_precision()
             _restore.callback(torch.set_float32_matmul_precision, precision)
             torch.set_float32_matmul_precision("highest")
-            # Threads restore the generator in any order.
+            # Threads restore the generator, and what new threads start with, in any order.
+            _restore.callback(torch.set_num_threads, torch.get_num_threads())
             _restore.callback(torch.set_rng_state, torch.get_rng_state())
         _n_open += 1
     try:

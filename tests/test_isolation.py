@@ -239,7 +239,10 @@ def test_with_a_seed_rows_do_not_depend_on_the_number_of_threads():
 
 def test_threads_that_overlap_leave_the_process_as_it_was():
     entered, left = threading.Event(), threading.Event()
-    before = torch.get_rng_state()
+    before, n_threads = torch.get_rng_state(), torch.get_num_threads()
+    # What new threads compute on.
+    started = []
+    new = threading.Thread(target=lambda: started.append(torch.get_num_threads()))
 
     def stay():
         with isolated(1):
@@ -247,6 +250,7 @@ def test_threads_that_overlap_leave_the_process_as_it_was():
             left.wait(60)
 
     torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(3)
     try:
         other = threading.Thread(target=stay)
         with isolated(2):
@@ -258,5 +262,9 @@ def test_threads_that_overlap_leave_the_process_as_it_was():
         other.join()
         assert torch.get_default_dtype() is torch.float64
         assert torch.equal(torch.get_rng_state(), before)
+        new.start()
+        new.join()
+        assert started == [3]
     finally:
         torch.set_default_dtype(torch.float32)
+        torch.set_num_threads(n_threads)
