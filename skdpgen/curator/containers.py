@@ -172,12 +172,13 @@ def adapt_column(data):
 def adapt_records(data) -> Adapted:
     """Return a list of records as a frame.
 
-    A name that a record lacks is missing in it, and an entry that is no record has no values.
+    A name that a record lacks is missing in it, and an entry that is no record has no values. Names
+    are sorted, as their order would be that of the first record.
     """
     records = [call_quietly(_read_record, record) or {} for record in data]
     found = dict.fromkeys(name for record in records for name in record)
     # Names are texts; where none is, the check of names says so.
-    names = [name for name in found if isinstance(name, str)] or list(found)
+    names = sorted(name for name in found if isinstance(name, str)) or list(found)
     # pandas would choose a dtype by all cells of a column.
     cells = {name: as_objects(record.get(name) for record in records) for name in names}
     columns = {name: pd.Series(column, dtype=object) for name, column in cells.items()}

@@ -531,6 +531,13 @@ def test_no_cell_of_an_array_is_quoted(row, given):
         DPSlicedWassersteinGenerator(n_steps=1).fit(given(row))
 
 
+def test_the_order_of_names_does_not_follow_from_one_record():
+    records = [{"word": "a", "code": "7"}] * N
+    for first in ({"code": "7", "word": "a"}, {"word": "a"}, {}):
+        for X in ([first, *records], lambda rows=(first, *records): iter([list(rows)])):
+            assert Dataset.of(X).head.columns.tolist() == ["code", "word"]
+
+
 def test_an_entry_that_is_no_record_has_no_values():
     records = [{"word": "a"}] * N
     for first in (Hostile(), 3, None):
