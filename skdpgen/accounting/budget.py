@@ -7,8 +7,9 @@ import json
 import math
 import numbers
 import os
+import signal
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from os import PathLike
@@ -441,6 +442,26 @@ class PublicRun(PaidRun):
         return 0, Charge((), plan.delta, False)
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put off signals that have a handler of Python, such as Ctrl-C, to the end of the context."""
+    # Handlers run, and can be set, in the main thread only.
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
+    handlers = {n: signal.getsignal(n) for n in numbers if is_main}
+    handlers = {n: handler for n, handler in handlers.items() if callable(handler)}
+    received = []
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, frame: received.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in received:
+        signal.raise_signal(number)
+
+
 class Reservation:
     """Reservation of one fit in all open budgets, or in the search that runs it.
 
@@ -455,8 +476,10 @@ class Reservation:
         paid = _paid_run.get()
         with _lock:
             try:
-                for budget in [paid] if paid else find_open_budgets():
-                    self._tickets.append((budget, *budget._reserve(plan, reproducible)))
+                # Nobody could release a charge again whose ticket is lost.
+                with _uninterrupted():
+                    for budget in [paid] if paid else find_open_budgets():
+                        self._tickets.append((budget, *budget._reserve(plan, reproducible)))
             except BaseException:
                 # Either all open budgets are charged or none: those that had been are released
                 # again.
@@ -475,7 +498,7 @@ class Reservation:
             Digest of what was released. None: no update can follow it.
         """
         events = tuple(events)
-        with _lock:
+        with _lock, _uninterrupted():
             while self._tickets:
                 budget, ticket, left = self._tickets.pop()
                 spent = replace(left, events=events, digest=digest) if events else left

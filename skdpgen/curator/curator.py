@@ -257,7 +257,12 @@ class Curator:
         # Before the first read: whatever happens from here on is paid for.
         self._reservation = Reservation(plan, noise.reproducible)
         self._has_failed = False
-        read_at_full_price(self._source.open, plan)
+        try:
+            read_at_full_price(self._source.open, plan)
+        except KeyboardInterrupt:
+            # Of a user, and not of a cell; nothing was released.
+            self._reservation.settle(())
+            raise
         self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
         # Unless `count_rows` releases another number, which may be a fraction.
         self.n_rows: float = self.n_records

@@ -64,6 +64,16 @@ def together(*epsilons):
     return ledger_epsilon(events, 1e-5)
 
 
+def test_ctrl_c_before_a_release_costs_nothing():
+    def read():
+        yield ROWS
+        raise KeyboardInterrupt
+
+    with PrivacyBudget(3.0, 1e-5) as budget, pytest.raises(KeyboardInterrupt):
+        fit(1.0, X=read)
+    assert budget.spent == 0
+
+
 def test_fits_are_priced_together():
     budget = PrivacyBudget(3.0, 1e-5)
     assert budget.spent == 0

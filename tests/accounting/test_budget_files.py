@@ -53,6 +53,24 @@ def spend(path, epsilon=1.0):
         sys.exit(7)
 
 
+@pytest.mark.parametrize(("name", "n_released"), [("add", 0), ("settle", 1)])
+def test_a_signal_while_a_charge_is_written_loses_no_ticket(path, name, n_released, monkeypatch):
+    write = getattr(_stores.FileStore, name)
+
+    def interrupted(*args):
+        written = write(*args)
+        signal.raise_signal(signal.SIGINT)
+        return written
+
+    monkeypatch.setattr(_stores.FileStore, name, interrupted)
+    before, first = signal.getsignal(signal.SIGINT), PrivacyBudget(2.0, 1e-5)
+    with first, PrivacyBudget(2.0, 1e-5, path=path) as budget, pytest.raises(KeyboardInterrupt):
+        fit(1.0, shares={"a": 0.5, "b": 0.5}, released=1)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert first.spent == budget.spent
+    assert 0 < budget.spent < 0.9 if n_released else budget.spent == 0
+
+
 def test_spending_is_kept(path):
     with PrivacyBudget(2.0, 1e-5, path=path) as budget:
         fit(1.0)
