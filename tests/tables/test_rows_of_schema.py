@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows without data obey the schema, and are even where no rule bends them; rows put within it."""
 
+import decimal
+
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
@@ -148,3 +150,25 @@ def test_rows_stay_in_their_library(convert):
     assert nw.from_native(made).schema == nw.from_native(given).schema
     rules = Schema({"age": Number(0, 90), "new": Number(0, 90)}, rules=[Ordered("new", "age")])
     assert rules.share_obeying(given).tolist() == [0.75]
+
+
+class Hostile:
+    """An object all of whose code fails."""
+
+    def _fail(self, *args):
+        raise ValueError("Smith")
+
+    __eq__ = __hash__ = __str__ = __repr__ = __float__ = _fail
+    __class__ = property(_fail)
+
+
+@pytest.mark.parametrize("make", [lambda: ["list"], lambda: decimal.Decimal("sNaN"), Hostile])
+def test_a_cell_that_cannot_be_read_changes_no_other(make):
+    cell = make()
+    columns = {"age": [30, cell, 99, None], "job": ["a", cell, "pilot", None]}
+    table = pd.DataFrame({n: pd.Series(np.fromiter(c, object)) for n, c in columns.items()})
+    schema = Schema({"age": Number(0, 90, missing=True), "job": Category(["a"], other="other")})
+    made = schema.conform(table)
+    assert made["age"].iloc[[0, 2]].tolist() == [30, 90]
+    assert pd.isna(made["age"].iloc[3])
+    assert made["job"].tolist() == ["a", "other", "other", None]

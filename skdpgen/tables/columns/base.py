@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...curator.cells import read_column
+from ...curator.record_functions import call_quietly
 from ...curator.texts import MISSING_TEXTS, is_writable
 
 # Advice on cells of a wrong dtype.
@@ -139,10 +140,19 @@ class LevelColumn(Column):
 
     def to_values(self, column):
         """Return the codes of cells as floats: NaN for missing values, -1 for other values."""
+        positions = {level: float(i) for i, level in enumerate(self.levels)}
+        cells = call_quietly(pd.Categorical, column)
+        if cells is None:
+            # One of them, such as a list, cannot be looked up.
+            found = [call_quietly(_look_up, positions, cell) for cell in column]
+            return np.array([-1.0 if code is None else code for code in found])
         # Levels are looked up once a category, not once a cell.
-        cells, positions = pd.Categorical(column), {level: i for i, level in enumerate(self.levels)}
         known = [positions.get(level, -1) for level in cells.categories]
         return np.array([*known, np.nan])[cells.codes]
+
+
+def _look_up(positions, cell):
+    return np.nan if pd.isna(cell) is True else positions.get(cell, -1.0)
 
 
 def get_dtype_code(dtype):

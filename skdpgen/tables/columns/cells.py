@@ -62,9 +62,9 @@ def _infer(values):
 
 def read_number(value):
     """Return a cell as a float; NaN if it is no number."""
-    is_number = isinstance(value, numbers.Real | decimal.Decimal)
-    if is_number and not isinstance(value, bool | np.bool_ | np.timedelta64):
-        with drops_errors():
+    with drops_errors():
+        is_number = isinstance(value, numbers.Real | decimal.Decimal)
+        if is_number and not isinstance(value, bool | np.bool_ | np.timedelta64):
             return float(value)
     return np.nan
 
