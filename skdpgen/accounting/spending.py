@@ -184,8 +184,8 @@ def restate_with_price(
 
 
 def note_price(error: BaseException, reason: str, plan: Plan) -> None:
-    """Add the price of a plan to an error that is no `Exception`."""
-    add_note(error, _price(reason, plan))
+    """Add the price of a plan to an error that is no `Exception`, except in a search run."""
+    add_note(error, _price(reason, plan) * (not is_search_run()))
 
 
 def _price(reason, plan):

@@ -17,7 +17,12 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
 from ..accounting.plan import Plan
-from ..accounting.spending import keep_nothing, read_at_full_price, report_spent_on_error
+from ..accounting.spending import (
+    keep_nothing,
+    note_price,
+    read_at_full_price,
+    report_spent_on_error,
+)
 from ..exceptions import PlanError, TableError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
@@ -259,9 +264,9 @@ class Curator:
         self._has_failed = False
         try:
             read_at_full_price(self._source.open, plan)
-        except KeyboardInterrupt:
-            # Of a user, and not of a cell; nothing was released.
-            self._reservation.settle(())
+        except KeyboardInterrupt as error:
+            # It may come from the code of a cell: given back, the charge would tell.
+            note_price(error, "Rows were being read, and all of the fit is charged", plan)
             raise
         self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
         # Unless `count_rows` releases another number, which may be a fraction.

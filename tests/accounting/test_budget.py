@@ -64,14 +64,17 @@ def together(*epsilons):
     return ledger_epsilon(events, 1e-5)
 
 
-def test_ctrl_c_before_a_release_costs_nothing():
+def test_ctrl_c_while_rows_are_read_is_charged_and_says_so():
+    """The code of a cell can raise it, too."""
+
     def read():
         yield ROWS
         raise KeyboardInterrupt
 
-    with PrivacyBudget(3.0, 1e-5) as budget, pytest.raises(KeyboardInterrupt):
+    with PrivacyBudget(3.0, 1e-5) as budget, pytest.raises(KeyboardInterrupt) as raised:
         fit(1.0, X=read)
-    assert budget.spent == 0
+    assert budget.spent == pytest.approx(1.0)
+    assert "all of the fit is charged: ε = 1 at δ = 1e-05" in raised.value.__notes__[0]
 
 
 def test_fits_are_priced_together():

@@ -63,10 +63,15 @@ def test_a_signal_while_a_charge_is_written_loses_no_ticket(path, name, n_releas
         return written
 
     monkeypatch.setattr(_stores.FileStore, name, interrupted)
-    before, first = signal.getsignal(signal.SIGINT), PrivacyBudget(2.0, 1e-5)
-    with first, PrivacyBudget(2.0, 1e-5, path=path) as budget, pytest.raises(KeyboardInterrupt):
-        fit(1.0, shares={"a": 0.5, "b": 0.5}, released=1)
-    assert signal.getsignal(signal.SIGINT) is before
+    # A shell ignores the signal in what it runs in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    first = PrivacyBudget(2.0, 1e-5)
+    try:
+        with first, PrivacyBudget(2.0, 1e-5, path=path) as budget, pytest.raises(KeyboardInterrupt):
+            fit(1.0, shares={"a": 0.5, "b": 0.5}, released=1)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert first.spent == budget.spent
     assert 0 < budget.spent < 0.9 if n_released else budget.spent == 0
 
