@@ -279,7 +279,7 @@ def _fail(model, X, y):
 @pytest.mark.parametrize("params", [WEIGHT, RADIUS])
 def test_scoring_that_fails_is_refused_before_a_release(data, params, scoring, match):
     with PrivacyBudget(5.0, 1e-4) as budget:
-        with pytest.raises((TypeError, ValueError), match=match) as caught:
+        with pytest.raises((SpentError, TypeError, ValueError), match=match) as caught:
             search(data, params, scoring)
     assert budget.spent == 0
     assert str(caught.value).startswith("scoring fails on made-up rows")
