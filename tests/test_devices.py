@@ -304,6 +304,22 @@ def test_a_device_without_memory_is_refused_before_a_release(monkeypatch, name):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_rehearsal_is_charged_to_no_budget(monkeypatch):
+    _shrink(monkeypatch)
+    spent, rehearse = [], rehearsal._rehearse
+
+    def rehearse_and_note(*args):
+        rehearse(*args)
+        spent.append(budget.spent)
+
+    monkeypatch.setattr(rehearsal, "_rehearse", rehearse_and_note)
+    with PrivacyBudget(20.0, 1e-5) as budget:
+        fitted = DPSWFlowSampler(4.0, bounds=(0, 1), n_steps=2).fit(_X)
+    assert spent == [0.0]
+    assert budget.spent == fitted.epsilon_
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_rehearsal_costs_nothing_and_says_nothing_of_other_errors(monkeypatch):
     _shrink(monkeypatch)
 

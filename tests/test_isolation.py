@@ -237,6 +237,15 @@ def test_with_a_seed_rows_do_not_depend_on_the_number_of_threads():
         torch.set_num_threads(before)
 
 
+def test_callers_have_their_own_state_between_batches():
+    sampler = DPSWFlowSampler(5.0, n_steps=3, random_state=0).fit(TABLE)
+    with STATES["default dtype"](), torch.no_grad(), STATES["decimal"]():
+        for _ in sampler.sample_batches(20, 10):
+            assert torch.get_default_dtype() is torch.float64
+            assert not torch.is_grad_enabled()
+            assert decimal.getcontext().prec == 2
+
+
 def test_threads_that_overlap_leave_the_process_as_it_was():
     entered, left = threading.Event(), threading.Event()
     before, n_threads = torch.get_rng_state(), torch.get_num_threads()

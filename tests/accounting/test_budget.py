@@ -86,6 +86,16 @@ def test_fits_are_priced_together():
     assert budget.spent == pytest.approx(together(1.0, 1.0), rel=1e-6)
 
 
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_a_fit_costs_as_much_as_on_its_certificate(relation):
+    plan = gaussian_plan({"a": 1.0}, 1.0, 1e-5, relation=relation)
+    with PrivacyBudget(3.0, 1e-5, relation=relation) as budget:
+        with Curator(ROWS, plan=plan, noise=NoiseSource()) as curator:
+            curator.release(GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name="a"))
+    assert budget.spent == pytest.approx(curator.certificate().epsilon, rel=1e-6)
+    assert budget.spent == pytest.approx(1.0, rel=1e-6)
+
+
 @pytest.mark.parametrize("part", [0.01, 0.5, 0.9])
 def test_thresholds_cost_as_much_as_on_a_certificate(part):
     """Their δ' is taken off δ, and adds -log(1 - δ') to ε, of which large ones show."""

@@ -326,6 +326,15 @@ def test_a_budget_is_charged_once():
     assert 2.9 < budget.spent <= 3.0
 
 
+def test_a_budget_prices_a_search_under_its_relation():
+    terms = {"relation": "replace_one"}
+    plan = selection_plan("search", gaussian_event, 6.0, 1.0, 3.0, 1e-5, **terms)
+    with PrivacyBudget(3.0, 1e-5, **terms) as budget:
+        Reservation(plan, False)
+    assert budget.spent == ledger_epsilon(plan.events, 1e-5, accountant="rdp", **terms)
+    assert 2.9 < budget.spent <= 3.0
+
+
 def test_a_budget_that_cannot_pay_refuses_before_anything_is_released():
     for budget in (
         PrivacyBudget(2.9, 1e-5),

@@ -101,3 +101,12 @@ def test_an_error_of_one_of_several_fits_states_what_the_others_cost_together(ki
     with pytest.raises(kind) as raised, report_finished_fits_on_error([]):
         raise error
     assert raised.value is error
+
+
+def test_an_error_of_one_of_several_fits_keeps_its_release():
+    error = SpentError("it failed")
+    error.certificate, error.release = SPENT, "released"
+    with pytest.raises(SpentError, match="in addition") as raised:
+        with report_finished_fits_on_error([SPENT]):
+            raise error
+    assert (raised.value.certificate, raised.value.release) == (SPENT, "released")

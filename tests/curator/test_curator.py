@@ -23,7 +23,7 @@ from dp_accounting import (
 )
 
 from skdpgen.curator.batches import RecordSource
-from skdpgen.curator.curator import Digest
+from skdpgen.curator.curator import Digest, find_digest
 from skdpgen.privacy import (
     BudgetExceededError,
     CategoryCountsMechanism,
@@ -171,6 +171,21 @@ def test_errors_while_rows_are_read_are_withheld_and_charge_all(kind, is_first):
     assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize("kind", [KeyError, Panic])
+def test_errors_while_cells_are_encoded_are_withheld_and_charge_all(kind):
+    def fail(cells):
+        raise kind(SECRET)
+
+    budget = PrivacyBudget(5.0, 1e-5)
+    cells = np.full((4, 1), SECRET, dtype=object)
+    opened = partial(curator, cells, cells=fail, plan=plan("a", "b"), noise=NoiseSource())
+    with budget, pytest.raises((SpentError, Panic)) as caught, opened() as held:
+        held.encode_cells_by(RecordFunction(lambda cells: np.zeros((len(cells), 1))))
+    assert type(caught.value) is SpentError
+    assert budget.spent == pytest.approx(1.0, rel=1e-3)
+    assert str(SECRET) not in messages(caught.value)
+
+
 @pytest.mark.parametrize("kind", [PlanError, KeyboardInterrupt])
 def test_errors_that_no_cell_causes_charge_what_was_released(kind):
     class Failing(GaussianSumMechanism):
@@ -230,6 +245,16 @@ def test_an_interrupted_release_has_no_digest(error, monkeypatch):
     assert (len(certificate.events), certificate.digest) == (2, None)
     assert len(compose(certificate, certificate).events) == 4
     assert [charge.digest for charge in budget._store.read()] == [None]
+
+
+def test_a_release_has_its_digest_where_it_is_published():
+    """At once after it was made, since a fit may be interrupted then."""
+    found = []
+    with curator(rows(), plan=plan("a", "b"), noise=NoiseSource()) as held:
+        held.on_release = lambda: found.append(held.certificate().digest)
+        first = held.release(total())
+        second = held.release(total("b"))
+    assert found == [find_digest([first]), find_digest([first, second])]
 
 
 def test_the_noise_is_that_of_the_plan():

@@ -137,6 +137,24 @@ def test_output_of_a_worker_is_dropped(is_loud):
     assert SECRET not in "".join(traceback.format_exception(info.value))
 
 
+class Panic(BaseException):
+    """Raised by a library that is not of Python, for a cell."""
+
+
+def test_a_panic_of_a_worker_is_withheld_and_an_interrupt_is_not():
+    class Failing(Parts):
+        def _add_up(self, function):
+            raise kind(SECRET)
+
+    kind = Panic
+    with pytest.raises((RuntimeError, Panic), match=r"failed \(Panic\)") as info:
+        Failing([make_table(3)]).add_up(len)
+    assert SECRET not in "".join(traceback.format_exception(info.value))
+    kind = KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        Failing([make_table(3)]).add_up(len)
+
+
 def test_a_failure_after_a_release_says_what_is_charged():
     class Once(Parts):
         calls = []

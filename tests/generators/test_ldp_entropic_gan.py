@@ -328,6 +328,11 @@ def test_fits_to_the_same_noised_rows_cost_what_one_does(X, y):
     other = make().fit_privatized(privatizer.transform(X), labels, privatizer=privatizer).privacy_
     assert compose(one, same).events == one.events
     assert len(compose(one, same, other).events) == 2 * len(one.events)
+    # Labels that were randomised again are a further release.
+    again = privatizer.privatize(X, y)[1]
+    assert (again != labels).any()
+    other = make().fit_privatized(noised, again, privatizer=privatizer).privacy_
+    assert len(compose(one, other).events) == 2 * len(one.events)
 
 
 def test_fit_privatized_refuses(X, y):

@@ -171,6 +171,14 @@ def test_whoever_takes_a_release_compares_its_values(kind, way):
             take()
 
 
+def test_a_release_has_no_certificate_of_another_one():
+    """Its events could be others that cost less."""
+    one, other = (fit_table(seed).release_.published for seed in (0, 1))
+    edited = replace(one, certificate=other.certificate)
+    with pytest.raises(ValueError, match="not those of its certificate"):
+        from_release(edited, DPSWFlowSampler(n_steps=2))
+
+
 def test_file_holds_what_the_ledger_lists():
     published = fit_table(schema="auto").release_.published
     names = [name for name, _ in published.plan.releases]
@@ -205,6 +213,10 @@ def test_merged_data_that_overlap_are_composed(tmp_path):
     merged.save(tmp_path / "merged")
     fitted = from_release(tmp_path / "merged", DPSWFlowSampler(n_steps=2))
     assert fitted.privacy_.epsilon == merged.certificate.epsilon
+    # A file may not state a smaller budget than what was spent.
+    assert fitted.epsilon >= fitted.epsilon_
+    fitted.save(tmp_path / "fitted")
+    assert skdpgen.load(tmp_path / "fitted").privacy_ == fitted.privacy_
 
 
 @pytest.mark.parametrize("overlap", [False, True])

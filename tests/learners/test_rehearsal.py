@@ -223,7 +223,12 @@ def test_frozen_weights_stay_as_they_are(name):
 
 @pytest.mark.parametrize("name", ["products", "target rows"])
 @pytest.mark.parametrize(
-    ("layer", "match"), [(nn.Dropout(), "random"), (nn.BatchNorm1d(3), "batch normalisation")]
+    ("layer", "match"),
+    [
+        (nn.Dropout(), "random"),
+        (nn.BatchNorm1d(3), "batch normalisation"),
+        (nn.Sequential(nn.ReLU(), nn.BatchNorm1d(3)), "batch normalisation"),
+    ],
 )
 def test_layers_that_private_rows_cannot_pass_one_by_one(monkeypatch, name, layer, match):
     _forbid_releases(monkeypatch)

@@ -156,6 +156,18 @@ PRIVACY = {
         "sum(math.log1p(-one) for one in thresholds.values())",
         budget("an_exact_fit_with_several_thresholds_is_allowed[2.0-0.001]"),
     ),
+    "a budget prices all fits under zero_out": Fault(
+        "accounting.budget:PrivacyBudget._cost",
+        "ledger_epsilon(gaussians, left, relation=self.relation)",
+        "ledger_epsilon(gaussians, left)",
+        budget("a_fit_costs_as_much_as_on_its_certificate[replace_one]"),
+    ),
+    "a budget prices searches under zero_out": Fault(
+        "accounting.budget:PrivacyBudget._cost",
+        'ledger_epsilon(searches, delta, accountant="rdp", relation=self.relation)',
+        'ledger_epsilon(searches, delta, accountant="rdp")',
+        selection("a_budget_prices_a_search_under_its_relation"),
+    ),
     "a budget adds nothing for thresholds": Fault(
         "accounting.budget:PrivacyBudget._cost",
         "cost - math.log1p(-self.threshold_delta)",
@@ -662,6 +674,12 @@ PRIVACY = {
         "compose(*certificates)",
         "certificates[-1]",
         spending("an_error_of_one_of_several_fits_states_what_the_others_cost_together"),
+    ),
+    "an error of one of several fits loses its release": Fault(
+        "accounting.spending:report_finished_fits_on_error",
+        "vars(restated).update(vars(error))",
+        "pass",
+        spending("an_error_of_one_of_several_fits_keeps_its_release"),
     ),
     "a refusal in a run states the price of the run": Fault(
         "accounting.spending:restate_with_price",

@@ -308,6 +308,24 @@ FUNCTION = {
         """,
         isolation("threads_that_overlap_leave_the_process_as_it_was"),
     ),
+    "callers are isolated between batches": Fault(
+        "_isolation:isolate_each",
+        """
+        with isolated(random_state):
+            batch = next(batches, end)
+        if batch is end:
+            return
+        yield batch
+        """,
+        """
+        with isolated(random_state):
+            batch = next(batches, end)
+            if batch is end:
+                return
+            yield batch
+        """,
+        isolation("callers_have_their_own_state_between_batches"),
+    ),
     "rows depend on the number of threads": Fault(
         "_isolation:isolated",
         "torch.set_num_threads(1)",

@@ -195,6 +195,12 @@ PRIVACY = {
         "Exception",
         curator("errors_while_rows_are_read_are_withheld_and_charge_all[False-Panic]"),
     ),
+    "a panic of a worker is quoted": Fault(
+        "curator.partitions:Partitions.add_up",
+        "BaseException",
+        "Exception",
+        engines("a_panic_of_a_worker_is_withheld_and_an_interrupt_is_not"),
+    ),
     "a panic of a function of chunks is quoted": Fault(
         "curator.tables:iter_quietly",
         "BaseException",
@@ -415,6 +421,28 @@ PRIVACY = {
         self._digest.add(released)
         """,
         curator("the_digest_is_of_all_releases_in_their_order"),
+    ),
+    "a release is published before its digest is known": Fault(
+        "curator.curator:Curator._release",
+        """
+        self._digest.add(released)
+        if self.released is not None:
+            self.released.append(released)
+            self.on_release()
+        """,
+        """
+        if self.released is not None:
+            self.released.append(released)
+            self.on_release()
+        self._digest.add(released)
+        """,
+        curator("a_release_has_its_digest_where_it_is_published"),
+    ),
+    "errors while cells are encoded are quoted": Fault(
+        "curator.curator:Curator.encode_cells_by",
+        "self._read(partial(self._open_source().encode_cells_by, function))",
+        "self._open_source().encode_cells_by(function)",
+        curator("errors_while_cells_are_encoded_are_withheld_and_charge_all[Panic]"),
     ),
     "a sum of any release takes persons": Fault(
         "curator.curator:Curator._release",

@@ -10,6 +10,12 @@ PRIVACY = {
         "[curator.release(LocalRowsMechanism(format.p)) for _ in range(3)][-1]",
         ldp_entropic_gan("rows_are_noised_once"),
     ),
+    "noised labels are no part of what identifies a release": Fault(
+        "generators._ldp_entropic_gan:LDPEntropicGAN._fit_privatized",
+        "find_digest((Y, y))",
+        "find_digest((Y,))",
+        ldp_entropic_gan("fits_to_the_same_noised_rows_cost_what_one_does"),
+    ),
     "the regularisation does not match the noise": Fault(
         "generators._ldp_entropic_gan:_matched_reg",
         "p * scale**p",

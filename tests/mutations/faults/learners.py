@@ -71,6 +71,12 @@ PRIVACY = {
         "False",
         devices("a_device_without_memory_is_refused_before_a_release[sketch]"),
     ),
+    "a rehearsal is charged": Fault(
+        "rehearsal:rehearse_fit",
+        "PublicRun()",
+        "muted()",
+        devices("a_rehearsal_is_charged_to_no_budget"),
+    ),
     "a rehearsal trains the estimator of the user": Fault(
         "rehearsal:rehearse_fit",
         "copy.copy(estimator)",
@@ -106,6 +112,15 @@ PRIVACY = {
         "copy.deepcopy(network).to(inputs.device)",
         "network.to(inputs.device)",
         rehearsal("a_rehearsed_adapter_starts_where_it_would"),
+    ),
+    "layers inside of others may mix private rows": Fault(
+        "adaptation._row_adapter:DPSWDRowAdapter._rehearse",
+        "encoder.modules()",
+        "encoder.children()",
+        rehearsal(
+            "layers_that_private_rows_cannot_pass_one_by_one"
+            "[layer2-batch normalisation-target rows]"
+        ),
     ),
     "frozen weights are trained": Fault(
         "learners.training:list_trained",

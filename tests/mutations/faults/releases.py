@@ -28,6 +28,12 @@ PRIVACY = {
         "certificate.assumptions",
         published("parts_of_sums_are_merged_once"),
     ),
+    "a sum of releases that overlap has the budget of one": Fault(
+        "releases.published:merge",
+        "max(first.plan.epsilon, certificate.epsilon)",
+        "first.plan.epsilon",
+        published("merged_data_that_overlap_are_composed"),
+    ),
     "units of merged releases are not compared": Fault(
         "releases.published:_describe_sums",
         "part.plan.max_rows",
@@ -39,6 +45,12 @@ PRIVACY = {
         "found != self.digest",
         "False",
         published("whoever_takes_a_release_compares_its_values[replaced-sum]"),
+    ),
+    "a release may have the certificate of another release": Fault(
+        "releases.published:PublishedRelease.check",
+        "certificate.digest not in (None, found)",
+        "False",
+        published("a_release_has_no_certificate_of_another_one"),
     ),
     "values that are taken are not compared": Fault(
         "releases.published:_open",
