@@ -26,7 +26,7 @@ from skdpgen.learners.interactions import InteractionSearch
 from skdpgen.learners.training import Adam
 from skdpgen.preprocessing import DPPCA
 from skdpgen.privacy import SpentError, infer_schema
-from skdpgen.releases import from_release
+from skdpgen.releases import SlicedRows, from_release
 
 rng = np.random.default_rng(0)
 X, y = rng.random((400, 3)), rng.integers(0, 2, 400)
@@ -146,6 +146,13 @@ def test_values_of_many_steps_are_not_kept_and_the_error_says_so(name, monkeypat
     assert raised.release is None
     assert raised.certificate.epsilon > 0
     assert vars(estimator).keys() == estimator.get_params(deep=False).keys()
+
+
+def test_a_release_without_its_values_is_not_kept_where_no_row_can_be_drawn(monkeypatch):
+    sampler = DPSWFlowSampler(5.0, bounds=(0, 1), release=SlicedRows(n_steps=3))
+    place = DPSWFlowSampler, "_generate_rows"
+    fail(sampler, lambda one: one.fit(X), place, KeyboardInterrupt(), monkeypatch)
+    assert vars(sampler).keys() == sampler.get_params(deep=False).keys()
 
 
 @pytest.mark.parametrize("name", ["particles", "table"])

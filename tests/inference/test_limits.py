@@ -93,6 +93,16 @@ def test_intervals_are_open_where_values_beyond_inferred_bounds_move_the_statist
     assert "Number(lower, upper)" in line
 
 
+def test_intervals_of_statistics_of_several_columns_are_open(inferred):
+    def compute_both(rows):
+        return {"x": rows["x"].mean(), "year": rows["day"].dt.year.mean()}
+
+    found, said = call(estimate, inferred, compute_both)
+    assert np.isinf(found[["lower", "upper"]].astype(float)).all(axis=None)
+    line = only([line for line in said if OPEN in line])
+    assert "'x', 'year'" in line
+
+
 @pytest.mark.default("number0-*", "number2-*")
 @pytest.mark.parametrize(
     ("number", "ends"),

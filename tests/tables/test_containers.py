@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget, load
 from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
+from skdpgen.curator.dtypes import read_column
 from skdpgen.curator.inputs import check_labels, encode_labels
 from skdpgen.curator.persons import Persons
 from skdpgen.curator.record_functions import call_quietly
@@ -698,6 +699,11 @@ NAMES = np.array(["b", "a"])[CODES]
 
 def _polars(name, cells, **options):
     return pytest.importorskip("polars").Series(name, cells, **options)
+
+
+def test_categories_of_booleans_have_one_dtype_whether_a_cell_is_missing():
+    columns = [pd.Series(pd.Categorical(cells)) for cells in ([True, False], [True, False, None])]
+    assert {read_column(column).dtype for column in columns} == {pd.BooleanDtype()}
 
 
 LABELS = {

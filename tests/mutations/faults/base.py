@@ -283,6 +283,12 @@ FUNCTION = {
         "before | paid",
         base("a_refit_that_is_interrupted_leaves_its_release_alone"),
     ),
+    "a fit that has failed keeps a release without its values": Fault(
+        "params:fitting",
+        """getattr(value, "published", value) is not None""",
+        "True",
+        survival("a_release_without_its_values_is_not_kept_where_no_row_can_be_drawn"),
+    ),
     "a fit that has failed keeps nothing": Fault(
         "params:fitting",
         """paid and getattr(error, "certificate", None) is not None""",

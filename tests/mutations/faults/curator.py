@@ -156,6 +156,12 @@ PRIVACY = {
         "read.astype(object).astype(dtype)",
         neighbours("a_record_alone_in_its_chunk_or_kind_changes_nothing[Parquet]"),
     ),
+    "the dtype of booleans among categories follows from whether a cell is missing": Fault(
+        "curator.dtypes:_find_plain",
+        'pd.BooleanDtype() if held.kind == "b" else None',
+        'held if held.kind == "b" else None',
+        containers("categories_of_booleans_have_one_dtype_whether_a_cell_is_missing"),
+    ),
     "entries of a dictionary that no row has are categories": Fault(
         "curator.dtypes:read_arrow",
         "arrow_type.ordered",

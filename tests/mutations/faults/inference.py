@@ -109,6 +109,12 @@ FUNCTION = {
         "statistic.find_moves(pair[0], pair[:1], self._names)",
         limits("intervals_are_open_where_values_beyond_inferred_bounds_move_the_statistic"),
     ),
+    "only the last column opens intervals": Fault(
+        "inference.limits:Limits.find_open",
+        "np.any([moves, *found], axis=0)",
+        "np.any(found or [moves], axis=0)",
+        limits("intervals_of_statistics_of_several_columns_are_open"),
+    ),
     "intervals are open at declared bounds": Fault(
         "inference.model:Model.find_inferred_ends",
         "{*inferred}",
