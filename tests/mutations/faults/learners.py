@@ -97,13 +97,13 @@ PRIVACY = {
     ),
     "a network is rehearsed in training alone": Fault(
         "learners.rehearsal:_take_step",
-        "(inputs[:1], inputs[:3], inputs)",
+        "(inputs[:1], inputs[:3], inputs[:32])",
         "()",
         rehearsal("a_network_that_fails_is_refused_before_a_release[sketch-NaN in evaluation]"),
     ),
     "a network is rehearsed with many rows alone": Fault(
         "learners.rehearsal:_take_step",
-        "(inputs[:1], inputs[:3], inputs)",
+        "(inputs[:1], inputs[:3], inputs[:32])",
         "(inputs[:3], inputs)",
         rehearsal("a_network_that_fails_is_refused_before_a_release[sketch-one row is none]"),
     ),
