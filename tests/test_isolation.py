@@ -249,7 +249,7 @@ def test_callers_have_their_own_state_between_batches():
 def test_threads_that_overlap_leave_the_process_as_it_was():
     entered, left = threading.Event(), threading.Event()
     before, n_threads = torch.get_rng_state(), torch.get_num_threads()
-    # What new threads compute on.
+    # The number of threads that new ones compute on.
     started = []
     new = threading.Thread(target=lambda: started.append(torch.get_num_threads()))
 

@@ -148,8 +148,8 @@ class LocalRowsMechanism(_LocalMechanism):
     def are_noised(self, rows: np.ndarray, radius: float, event: DpEvent) -> bool:
         """Return whether rows can have the noise of an event: they fill its grid near the ball.
 
-        Rows that have it are found to be so but for a probability below e^-37. Of numbers that are
-        too large for their precision to show the grid, only the size is looked at.
+        Rows that have it are found to be so but for a probability below e^-37. Numbers too large
+        for their precision to show the grid are compared by their size alone.
 
         Parameters
         ----------
