@@ -19,13 +19,14 @@ from skdpgen import (
     LDPEntropicGAN,
     PrivacyBudget,
 )
+from skdpgen.accounting.budget import PublicRun
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.interactions import InteractionSearch
 from skdpgen.learners.training import Adam
 from skdpgen.preprocessing import DPPCA
-from skdpgen.privacy import SpentError, infer_schema
+from skdpgen.privacy import CovarianceMechanism, SpentError, infer_schema
 from skdpgen.releases import SlicedRows, from_release
 
 rng = np.random.default_rng(0)
@@ -321,3 +322,23 @@ def test_an_inferred_schema_is_kept_where_warnings_are_errors():
             infer_schema(table, epsilon=5.0, delta=1e-6)
     assert list(e.value.release.schema) == ["a", "id"]
     assert e.value.release.privacy_ is e.value.certificate
+
+
+def test_a_run_of_a_search_that_fails_keeps_no_release(monkeypatch):
+    """Nothing of a run is published, and only the search knows its price."""
+    sampler = DPSWFlowSampler(5.0, **ARRAY)
+    with PublicRun():
+        fit = KEPT["particles"][1]
+        raised = fail(sampler, fit, (Adam, "step"), KeyboardInterrupt(), monkeypatch)
+    assert (raised.certificate, raised.release) == (None, None)
+    assert vars(sampler).keys() == sampler.get_params(deep=False).keys()
+
+
+def test_earlier_moments_are_not_those_of_a_fit_that_fails(monkeypatch):
+    pca = DPPCA(5.0)
+    fit, error = lambda one: one.fit(X), KeyboardInterrupt
+    raised = fail(pca, fit, (np.linalg, "eigh"), error(), monkeypatch)
+    assert raised.release is pca.release_
+    raised = fail(pca, fit, (CovarianceMechanism, "_block_sum"), error(), monkeypatch)
+    assert raised.certificate.releases
+    assert raised.release is None

@@ -370,3 +370,21 @@ def test_records_and_persons_never_share_a_budget(first, second):
         refused = pytest.raises(BudgetExceededError, match="for records, or all for persons")
         with refused if is_mixed else contextlib.nullcontext():
             fit_to(second)
+
+
+def test_only_a_plan_of_the_same_events_claims_a_charge():
+    """A plan of other events that names the same digest is charged on its own."""
+
+    def release_one(plan):
+        mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name="a")
+        with Curator(ROWS, plan=plan, noise=NoiseSource(None)) as curator:
+            curator.release(mechanism)
+        return curator.certificate().digest
+
+    small, large = (gaussian_plan({"a": 1.0}, epsilon, 1e-5) for epsilon in (1.0, 2.0))
+    with PrivacyBudget(5.0, 1e-5) as budget:
+        digest = release_one(small)
+        release_one(replace(large, follows=digest))
+        assert budget.spent == pytest.approx(together(1.0, 2.0))
+        release_one(replace(small, follows=digest))
+        assert budget.spent == pytest.approx(together(1.0, 2.0))

@@ -473,3 +473,14 @@ def test_a_certificate_says_no_more_than_what_applies():
     assert not any("schema" in text for text in planned.assumptions)
     assert not any("clip_norm" in text for text in of_table.assumptions)
     assert any("the schema and all other" in text for text in of_table.assumptions)
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_a_composition_in_one_event_has_the_readings_of_its_parts(relation):
+    events = GaussianDpEvent(8.0), LaplaceDpEvent(9.0)
+    events = events[: 1 + (relation == "replace_one")]
+    parts = Certificate(events, tuple("ab"[: len(events)]), relation)
+    one = Certificate((SelfComposedDpEvent(ComposedDpEvent(events), 2),), ("all",), relation)
+    assert one.rho == pytest.approx(2 * parts.rho, rel=1e-12)
+    mu = None if parts.mu is None else pytest.approx(math.sqrt(2) * parts.mu, rel=1e-12)
+    assert one.mu == mu

@@ -3,10 +3,15 @@
 import pytest
 from dp_accounting import GaussianDpEvent
 
+from skdpgen.accounting.budget import PublicRun
 from skdpgen.accounting.rounding import show
-from skdpgen.accounting.spending import report_finished_fits_on_error, report_spent_on_error
+from skdpgen.accounting.spending import (
+    note_price,
+    report_finished_fits_on_error,
+    report_spent_on_error,
+)
 from skdpgen.exceptions import BudgetExceededError, PlanError, SpentError, TableError
-from skdpgen.privacy import Certificate, compose
+from skdpgen.privacy import Certificate, compose, gaussian_plan
 
 SPENT = Certificate((GaussianDpEvent(4.0),), ("slice sketch",))
 NOTHING = Certificate((), ())
@@ -110,3 +115,13 @@ def test_an_error_of_one_of_several_fits_keeps_its_release():
         with report_finished_fits_on_error([SPENT]):
             raise error
     assert (raised.value.certificate, raised.value.release) == (SPENT, "released")
+
+
+def test_a_run_of_a_search_notes_no_price_of_its_own():
+    alone, run = KeyboardInterrupt(), KeyboardInterrupt()
+    plan = gaussian_plan({"sum": 1.0}, 1.0, 1e-5)
+    note_price(alone, "All of it is charged", plan)
+    assert alone.__notes__ == ["All of it is charged: ε = 1 at δ = 1e-05."]
+    with PublicRun():
+        note_price(run, "All of it is charged", plan)
+    assert not hasattr(run, "__notes__")

@@ -228,3 +228,14 @@ def test_rows_as_long_as_a_declared_radius_are_told_of():
     assert not said(pca.set_params(clip_norm=2.0).fit, draw())
     # An inferred radius is near norms that are all alike.
     assert not said(DPPCA(5.0, bounds=(0, 1), random_state=0).fit, np.tile(draw(), (1, 100)))
+
+
+def test_the_noise_of_all_classes_is_in_means_of_slices():
+    mechanism = SimpleNamespace(n_features=3, n_columns=3, row_weight=1.0)
+    variances = []
+    for n_classes in (1, 2):
+        means = units.SlicedMeans(BOX, mechanism, None, 50, 50)
+        directions, values = torch.eye(3).double(), np.zeros((n_classes, 3, 50))
+        means.add(SimpleNamespace(directions=directions, values=values, std=1.0))
+        variances.append(means.variance)
+    assert variances == pytest.approx([50 / 50**2, 100 / 50**2])

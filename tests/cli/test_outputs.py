@@ -26,6 +26,7 @@ from skdpgen._cli.outputs import Interrupted, filled_folder, interruptible, repl
 from skdpgen.accounting.rounding import show
 from skdpgen.learners.training import Adam
 from skdpgen.privacy import Certificate
+from skdpgen.releases import PublishedRelease
 from skdpgen.tables import Boolean, Category, Identifier, Number, Schema
 
 
@@ -241,6 +242,18 @@ def test_a_release_that_the_disk_cannot_hold_is_kept_elsewhere(
     (place,) = other.iterdir()
     assert sorted(file.name for file in place.iterdir()) == ["certificate.json", "release.skdpgen"]
     assert f"--release {place}/release.skdpgen" in capsys.readouterr().err
+
+
+def test_a_release_that_no_disk_can_hold_is_not_said_to_be_kept(
+    folder, synthesize, monkeypatch, capsys
+):
+    def save(release, path):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(PublishedRelease, "save", save)
+    assert synthesize() == 1
+    assert "--release" not in capsys.readouterr().err
+    assert not os.path.exists("made/release.skdpgen")
 
 
 def test_a_report_that_fails_leaves_the_rows(folder, synthesize, capsys):

@@ -38,6 +38,7 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     SliceSketchMechanism,
     SpentError,
+    TableError,
     compose,
     gaussian_plan,
     ledger_epsilon,
@@ -169,6 +170,21 @@ def test_errors_while_rows_are_read_are_withheld_and_charge_all(kind, is_first):
     assert budget.spent == pytest.approx(1.0, rel=1e-3)
     assert caught.value.__context__ is None
     assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_table_that_does_not_match_its_schema_later_charges_all():
+    """Which rows a later reading meets may follow from private cells."""
+
+    class Failing(GaussianSumMechanism):
+        def _block_sum(self, rows, membership, scale):
+            raise TableError("The columns differ.")
+
+    budget = PrivacyBudget(5.0, 1e-5)
+    opened = partial(curator, rows(), plan=plan("a", "b"), noise=NoiseSource())
+    with budget, pytest.raises(TableError, match="all of the fit is charged: ε = 1 "):
+        with opened() as held:
+            held.release(Failing(RecordFunction(lambda rows: rows), 1.0, name="a"))
+    assert budget.spent == pytest.approx(1.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", [KeyError, Panic])

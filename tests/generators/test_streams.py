@@ -372,3 +372,8 @@ def test_public_facts_are_refused_before_anything_is_spent():
     with budget, pytest.raises(TableError):
         stream.update(ROWS.drop(columns="month"))
     assert budget.spent == 0
+
+
+def test_a_delta_that_allows_to_publish_a_record_is_warned_of():
+    with pytest.warns(UserWarning, match="publish a record outright"):
+        make_stream(delta=1e-3).update(ROWS)

@@ -316,6 +316,15 @@ def test_means_of_inferred_classes_are_open():
     assert not said
 
 
+def test_the_mean_of_a_single_inferred_class_is_open():
+    rows = pd.DataFrame({"count": np.full(1500, 7), "group": draw(1500, 7)["group"]})
+    sampler = fit(rows, target="count")
+    assert len(sampler.schema_["count"].levels) == 1
+    found, said = call(estimate, sampler, lambda rows: rows["count"].to_numpy(float).mean())
+    assert np.isinf(found[["lower", "upper"]]).all(axis=None)
+    assert any(OPEN in line and "'count'" in line for line in said)
+
+
 def test_categories_that_were_merged_are_named():
     rows = draw(3000, 2)[["x", "group"]]
     rare = np.random.default_rng(0).choice([f"r{i}" for i in range(40)], 300)

@@ -19,6 +19,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget, load
+from skdpgen.curator import containers
 from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.dtypes import read_column
@@ -513,6 +514,22 @@ def test_a_query_that_fails_quotes_no_cell():
         make().fit(query)
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_an_error_names_no_column_by_its_cells(monkeypatch):
+    """Cells that Arrow cannot hold are private; dtypes are not."""
+    pl = pytest.importorskip("polars")
+    nw = containers.nw
+    read = nw.DataFrame.to_arrow
+
+    def fail(table):
+        if len(table) and SECRET in table.rows()[0]:
+            raise ValueError(SECRET)
+        return read(table)
+
+    monkeypatch.setattr(nw.DataFrame, "to_arrow", fail)
+    with pytest.raises(ValueError, match=r"could not be read as Arrow's\. Convert"):
+        make().fit(pl.DataFrame({"a": ["b", "c"], "d": [SECRET, "e"]}))
 
 
 # Dtypes that no column type holds.

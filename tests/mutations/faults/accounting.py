@@ -765,6 +765,24 @@ PRIVACY = {
         "_LARGEST_DELTA",
         certificate("verify_warns_of_a_delta_that_could_cover_whole_records"),
     ),
+    "other events claim a charge by its digest": Fault(
+        "accounting.budget:PrivacyBudget._reserve",
+        "paid == replace(charge, digest=plan.follows)",
+        "paid.digest == plan.follows",
+        budget("only_a_plan_of_the_same_events_claims_a_charge"),
+    ),
+    "multipliers in compositions are read as over the sensitivity": Fault(
+        "accounting.events:scale_noise",
+        "ComposedDpEvent(tuple(scale_noise(one, find_factor) for one in event.events))",
+        "event",
+        certificate("a_composition_in_one_event_has_the_readings_of_its_parts[replace_one]"),
+    ),
+    "an interrupted run of a search states its own price": Fault(
+        "accounting.spending:note_price",
+        "not is_search_run()",
+        "True",
+        spending("a_run_of_a_search_notes_no_price_of_its_own"),
+    ),
 }
 
 FUNCTION = {

@@ -187,6 +187,12 @@ PRIVACY = {
         "pass",
         few_rows("components_of_images_are_sought_however_few_rows_there_are"),
     ),
+    "a run of a search that fails keeps its release": Fault(
+        "params:fitting",
+        """paid and getattr(error, "certificate", None) is not None""",
+        "paid",
+        survival("a_run_of_a_search_that_fails_keeps_no_release"),
+    ),
 }
 
 FUNCTION = {

@@ -71,6 +71,12 @@ PRIVACY = {
         "False",
         previews("a_look_and_the_synthesis_after_it"),
     ),
+    "a release is said to be kept before it is written": Fault(
+        "_cli.runs:KeptRelease._write",
+        "path = Path(self._folder) / _RELEASE",
+        "self.path = path = Path(self._folder) / _RELEASE",
+        outputs("a_release_that_no_disk_can_hold_is_not_said_to_be_kept"),
+    ),
 }
 
 FUNCTION = {

@@ -898,6 +898,18 @@ PRIVACY = {
         "False",
         chunks("a_source_may_write_each_chunk_where_the_last_one_was"),
     ),
+    "a table that changes later charges what was released": Fault(
+        "curator.curator:Curator._read",
+        "PlanError",
+        "(PlanError, TableError)",
+        curator("a_table_that_does_not_match_its_schema_later_charges_all"),
+    ),
+    "columns are named by cells that Arrow cannot hold": Fault(
+        "curator.containers:_adapt_table",
+        "table[[n]].head(0).to_arrow",
+        "table[[n]].to_arrow",
+        containers("an_error_names_no_column_by_its_cells"),
+    ),
 }
 
 FUNCTION = {

@@ -187,4 +187,10 @@ FUNCTION = {
         "model.count_std < 0",
         limits("absent_records_and_findings_of_the_fit_are_named"),
     ),
+    "nothing is beyond the bounds of a single class": Fault(
+        "inference.model:Model.move",
+        "np.multiply(CONSTANTS.beyond, np.ptp(ends)).clip(least)",
+        "np.multiply(CONSTANTS.beyond, np.ptp(ends))",
+        limits("the_mean_of_a_single_inferred_class_is_open"),
+    ),
 }

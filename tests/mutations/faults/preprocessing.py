@@ -1,7 +1,7 @@
 """Faults in preprocessing."""
 
 from ..fault import Fault
-from ..ids import components, privatizer, saving
+from ..ids import components, privatizer, saving, survival
 
 PRIVACY = {
     "labels are released as they are": Fault(
@@ -27,6 +27,12 @@ PRIVACY = {
         "self.image_shape_ == find_shape(self.n_features_in_, (1, 3))",
         "True",
         components("other_encoders_show_no_windows"),
+    ),
+    "moments of an earlier fit are kept for a later one": Fault(
+        "preprocessing._dp_pca:DPPCA._fit",
+        """vars(self).pop("release_", None)""",
+        "pass",
+        survival("earlier_moments_are_not_those_of_a_fit_that_fails"),
     ),
 }
 

@@ -112,6 +112,12 @@ PRIVACY = {
         "False",
         streams("each_update_adds_the_rows_of_a_period"),
     ),
+    "a stream says nothing of a delta that is too large": Fault(
+        "streams:ReleaseStream.update",
+        "warn_of_delta(self.delta, n_records)",
+        "pass",
+        streams("a_delta_that_allows_to_publish_a_record_is_warned_of"),
+    ),
 }
 
 FUNCTION = {
