@@ -1000,3 +1000,10 @@ def test_rounded_rows_are_paid_for_on_the_grid_that_they_are_on(multiplier):
     # (1-m)√H + g√k is at most the root of H + g²k / (1 - (1-m)²), and reaches it for some H.
     needed = 20 * step**2 / (1 - (1 - MARGIN) ** 2)
     assert needed <= event.rounding < 5 * needed
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_where_grids_do_not_reach_the_price_is_that_of_moments(relation):
+    event, delta = SlicedGaussianDpEvent(9.0, 6, 3, True), 1e-40
+    by_moments = ledger_epsilon([event], delta, accountant="rdp", relation=relation)
+    assert ledger_epsilon([event], delta, relation=relation) <= by_moments < math.inf

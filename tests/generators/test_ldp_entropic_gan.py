@@ -264,6 +264,13 @@ def test_two_halves(X, y):
     assert math.isfinite(gan.score(frame))
 
 
+def test_rows_of_a_seeded_privatizer_are_certified_as_such(X):
+    for seed in (None, 0):
+        privatizer = LocalPrivatizer(4.0, bounds=(-1, 1), random_state=seed).fit(X)
+        gan = make().fit_privatized(privatizer.transform(X), privatizer=privatizer)
+        assert gan.privacy_.reproducible == (seed is not None)
+
+
 def test_rows_of_a_single_owner():
     privatizer = LocalPrivatizer(mechanism="laplace", epsilon=5.0).fit(np.zeros((1, 2)))
     sent = [privatizer.transform(row[None]) for row in half_circle(40)]

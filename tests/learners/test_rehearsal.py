@@ -376,6 +376,20 @@ def test_an_encoder_may_fail_for_some_rows():
     assert fitted.sample(5).shape == (5, 4)
 
 
+def test_a_gradient_of_nan_in_one_layer_is_enough(monkeypatch):
+    class TwoLayers(nn.Module):
+        def __init__(self, n_inputs, n_outputs):
+            super().__init__()
+            self.one, self.other = nn.Linear(n_inputs, n_outputs), nn.Linear(n_inputs, n_outputs)
+
+        def forward(self, rows):
+            return self.one(rows) + (0 * self.other(rows)).sqrt()
+
+    _forbid_releases(monkeypatch)
+    with pytest.raises(ValueError, match="network has a gradient of NaN"):
+        FITS["sketch"](TwoLayers)
+
+
 # Augmentation.
 
 
@@ -385,6 +399,7 @@ def test_an_encoder_may_fail_for_some_rows():
         (lambda rows, generator: rows[:1], "must return a tensor"),
         (lambda rows, generator: rows.double(), "torch.float64"),
         (lambda rows, generator: rows * torch.nan, "NaN or infinity"),
+        (lambda rows, generator: rows.fill_diagonal_(torch.inf), "NaN or infinity"),
         (lambda rows: rows, "takes 1 positional argument"),
         (lambda rows, generator: rows.view(2, -1), "augment must|own|shape"),
     ],

@@ -22,7 +22,7 @@ from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from skdpgen.curator import containers
 from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
-from skdpgen.curator.dtypes import read_column
+from skdpgen.curator.dtypes import hide_values, read_column
 from skdpgen.curator.inputs import check_labels, encode_labels
 from skdpgen.curator.persons import Persons
 from skdpgen.curator.record_functions import call_quietly
@@ -530,6 +530,18 @@ def test_an_error_names_no_column_by_its_cells(monkeypatch):
     monkeypatch.setattr(nw.DataFrame, "to_arrow", fail)
     with pytest.raises(ValueError, match=r"could not be read as Arrow's\. Convert"):
         make().fit(pl.DataFrame({"a": ["b", "c"], "d": [SECRET, "e"]}))
+
+
+def test_categories_of_dates_are_no_part_of_a_dtype():
+    """They may be those of single records."""
+    hidden = hide_values(pd.CategoricalDtype(pd.to_datetime(["1912-06-23"]), ordered=True))
+    assert hidden.categories is None
+    assert hidden.ordered
+
+
+def test_a_text_that_stands_for_missing_ones_is_not_kept():
+    given = np.array(["a", "b"], dtype=np.dtypes.StringDType(na_object="none"))
+    assert adapt(given).dtypes == [np.dtypes.StringDType()]
 
 
 # Dtypes that no column type holds.

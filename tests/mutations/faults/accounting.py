@@ -783,6 +783,15 @@ PRIVACY = {
         "True",
         spending("a_run_of_a_search_notes_no_price_of_its_own"),
     ),
+    "multipliers are halved twice where grids do not reach": Fault(
+        "accounting.accountants:PLDAccountant._moments",
+        "moments._leaves.update(self._leaves)",
+        """
+        for leaf, count in self._leaves.items():
+            moments.compose(leaf, count)
+        """,
+        accounting("where_grids_do_not_reach_the_price_is_that_of_moments[replace_one]"),
+    ),
 }
 
 FUNCTION = {

@@ -1,7 +1,7 @@
 """Faults in adaptation."""
 
 from ..fault import Fault
-from ..ids import adaptation, saving, search
+from ..ids import adaptation, rehearsal, saving, search
 
 PRIVACY = {
     "alignment with raw target rows": Fault(
@@ -60,5 +60,11 @@ PRIVACY = {
         "PublicRun()",
         "muted()",
         search("scoring_is_tried_with_any_sampler_and_costs_nothing"),
+    ),
+    "an augmentation may give a few numbers that are not finite": Fault(
+        "adaptation._base:BaseAdapter._try_augment",
+        "not changed.isfinite().all()",
+        "changed.isnan().all()",
+        rehearsal("an_augmentation_that_fails_is_refused_before_a_release"),
     ),
 }

@@ -910,6 +910,12 @@ PRIVACY = {
         "table[[n]].to_arrow",
         containers("an_error_names_no_column_by_its_cells"),
     ),
+    "dates of a categorical dtype are kept": Fault(
+        "curator.dtypes:hide_values",
+        "[False, True] if is_boolean else None",
+        "[False, True] if is_boolean else dtype.categories",
+        containers("categories_of_dates_are_no_part_of_a_dtype"),
+    ),
 }
 
 FUNCTION = {
@@ -990,5 +996,11 @@ FUNCTION = {
         "type(cell) is bool",
         "None",
         files("texts_that_are_said_to_be_missing[xlsx]"),
+    ),
+    "a text that NumPy has for missing ones is kept": Fault(
+        "curator.containers:adapt",
+        "getattr(dtype, 'kind', 'O') == 'T'",
+        "False",
+        containers("a_text_that_stands_for_missing_ones_is_not_kept"),
     ),
 }

@@ -34,6 +34,12 @@ PRIVACY = {
         "iter([curator.release(mechanism) for _ in range(n_steps)])",
         flow("presample_releases_once_and_resample_at_each_step"),
     ),
+    "rows of a seeded privatizer are certified as private": Fault(
+        "generators._ldp_entropic_gan:LDPEntropicGAN._fit_privatized",
+        "privatizer.privacy_.reproducible",
+        "False",
+        ldp_entropic_gan("rows_of_a_seeded_privatizer_are_certified_as_such"),
+    ),
 }
 
 FUNCTION = {
