@@ -94,9 +94,11 @@ def open_curator(
     )
 
     def keep_all():
-        # Once more, with the public draws since the last release.
+        # Once more, with the public draws since the last release. It is kept in memory where it
+        # cannot be written: that error must not replace the first one.
         if curator.released:
-            curator.on_release()
+            with contextlib.suppress(Exception):
+                curator.on_release()
         return keep()
 
     with curator, report_spent_on_error(curator.certificate, keep_all):

@@ -252,7 +252,10 @@ def test_a_release_that_no_disk_can_hold_is_not_said_to_be_kept(
 
     monkeypatch.setattr(PublishedRelease, "save", save)
     assert synthesize() == 1
-    assert "--release" not in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "--release" not in printed
+    assert "is kept" not in printed
+    assert "was spent" in printed
     assert not os.path.exists("made/release.skdpgen")
 
 
