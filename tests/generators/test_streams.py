@@ -221,6 +221,10 @@ def test_a_stream_keeps_what_it_paid_for_whatever_comes_after(monkeypatch):
 WATCHED = {module.__file__ for module in (budget_module, budget_stores, curator_module, streams)}
 
 
+# Killed as soon as the release is seen, at whatever line that is, and not at all.
+SEEN, NEVER = 99_998, 99_999
+
+
 def attack(folder, number):
     """Update a stream from its file, killed at a line of what keeps account of it."""
     left = number
@@ -241,6 +245,8 @@ def attack(folder, number):
         released = release(curator, mechanism)
         # As soon as there is something to see.
         folder.joinpath(f"seen {number}").touch()
+        if number == SEEN:
+            os.kill(os.getpid(), signal.SIGKILL)
         return released
 
     Curator.release = leak
@@ -251,7 +257,10 @@ def attack(folder, number):
 
 @pytest.mark.parametrize(
     "numbers",
-    [[100, 350, 400, 9999], pytest.param([*range(0, 950, 50), 9999], marks=pytest.mark.slow)],
+    [
+        [100, 350, SEEN, NEVER],
+        pytest.param([*range(0, 950, 50), SEEN, NEVER], marks=pytest.mark.slow),
+    ],
 )
 def test_an_update_that_is_repeated_is_paid_for_each_time_it_is_seen(numbers, tmp_path):
     """By processes that start from the same file, and are killed somewhere."""
