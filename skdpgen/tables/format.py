@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..arrays.kind import find_positions
 from ..curator.cells import CellReader
 from ..curator.dataset import Dataset
+from ..curator.inputs import find_positions
 from ..curator.names import find_ambiguous
 from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
@@ -21,10 +21,9 @@ from ..registry import savable
 from .columns import Category, Number, Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_found
+from .discovery.densities import find_far, is_beyond
+from .discovery.stages import Histograms, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
-from .inference.columns import SchemaInference
-from .inference.grids import Histograms
-from .inference.ranges import find_far, is_beyond
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
 from .rules.feasibility import find_impossible

@@ -1,9 +1,11 @@
 """Recorded releases of schema inference give the recorded schemas; see `replay`."""
 
+import dataclasses
+
 import pytest
 
 from skdpgen.exceptions import SpentError
-from skdpgen.tables.inference import ranges
+from skdpgen.histograms import ranges
 
 from .replay import assert_close, load, replay
 
@@ -38,6 +40,7 @@ def test_further_recorded_counts_give_the_recorded_schema(name):
 
 
 def test_a_changed_constant_is_noticed(monkeypatch):
-    monkeypatch.setattr(ranges, "_FALSE_ALARM", 0.05)
+    constants = dataclasses.replace(ranges.CONSTANTS, false_alarm=0.05)
+    monkeypatch.setattr(ranges, "CONSTANTS", constants)
     with pytest.raises((AssertionError, SpentError)):
         check(load("ranges"))
