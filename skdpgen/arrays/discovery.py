@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from ..checks import list_names
-from ..curator.record_functions import RecordFunction
+from ..data.record_functions import RecordFunction
 from ..histograms.grids import knot_weights, wide_knots
 from ..histograms.ranges import CONSTANTS as RANGE
 from ..histograms.ranges import (

@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..curator.cells import CellReader
 from ..curator.dataset import Dataset
-from ..curator.inputs import find_positions
-from ..curator.names import find_ambiguous
-from ..curator.record_functions import RecordFunction
-from ..curator.texts import PLAIN, TextStyle
+from ..data.cells import CellReader
+from ..data.inputs import find_positions
+from ..data.names import find_ambiguous
+from ..data.record_functions import RecordFunction
+from ..data.texts import PLAIN, TextStyle
 from ..format import Format
 from ..mechanisms.codes import Refinement
 from ..quality import warn_of_columns
-from ..registry import savable
+from ..saving.registry import savable
 from .columns import Category, Number, Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_found

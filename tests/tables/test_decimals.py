@@ -11,7 +11,7 @@ from skdpgen import DPSWFlowSampler
 from skdpgen.histograms.grids import find_farthest
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.mechanisms.sums import WeightSumMechanism
-from skdpgen.planning import find_thresholds
+from skdpgen.planning.fits import find_thresholds
 from skdpgen.privacy import (
     Curator,
     NoiseSource,

@@ -15,9 +15,9 @@ from numpy.testing import assert_allclose
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import Plan
-from skdpgen.curator.texts import TextStyle
+from skdpgen.data.texts import TextStyle
 from skdpgen.mechanisms.base import NoisySum
-from skdpgen.planning import find_thresholds
+from skdpgen.planning.fits import find_thresholds
 from skdpgen.privacy import (
     Curator,
     FitQualityWarning,

@@ -13,12 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import gaussian_plan
 from skdpgen.curator.curator import Curator
-from skdpgen.curator.record_functions import RecordFunction
+from skdpgen.data.record_functions import RecordFunction
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.histograms.grids import knot_weights, wide_knots
 from skdpgen.mechanisms.codes import HatBasis
 from skdpgen.mechanisms.noise import NoiseSource
-from skdpgen.planning import find_thresholds
+from skdpgen.planning.fits import find_thresholds
 from skdpgen.tables.columns import Category, Date, Number, Ordinal, Unknown
 from skdpgen.tables.discovery.column import is_unresolved
 from skdpgen.tables.discovery.counts import WideHistogram

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.curator.texts import TextStyle
+from skdpgen.data.texts import TextStyle
 from skdpgen.tables import Date, Number, Schema
 from skdpgen.tables.discovery.counts import (
     ValueCounts,

@@ -9,8 +9,8 @@ from functools import partial
 import pandas as pd
 
 from ...checks import list_names
-from ...curator.names import map_cells
-from ...curator.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
+from ...data.names import map_cells
+from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
 from . import Boolean, Category, Date, Number

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...curator.texts import PLAIN
+from ...data.texts import PLAIN
 from ...histograms.grids import MAX_UNITS
 from ...histograms.ranges import CONSTANTS as RANGE
 from ...histograms.ranges import find_clear, find_range, narrow_range, weigh_sizes

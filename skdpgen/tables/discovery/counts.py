@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ...curator.texts import PLAIN
+from ...data.texts import PLAIN
 from ...histograms.grids import find_farthest, find_widths, knot_weights
 from ...histograms.ranges import find_clear
 from ..columns import Number

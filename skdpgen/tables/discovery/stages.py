@@ -10,17 +10,17 @@ from functools import cached_property, partial
 import numpy as np
 import pandas as pd
 
-from ...curator.names import name_cell
-from ...curator.record_functions import RecordFunction
-from ...curator.texts import is_writable
+from ...data.names import name_cell
+from ...data.record_functions import RecordFunction
+from ...data.texts import is_writable
 from ...exceptions import TableError
 from ...histograms.ranges import choose_per_octave, count_affordable
 from ...mechanisms.frequent_values import FrequentValuesMechanism
 from ...mechanisms.level_counts import LevelCountsMechanism
 from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
-from ...mechanisms.tables import TablesMechanism
+from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
-from ...registry import savable
+from ...saving.registry import savable
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
 from ..columns.decimals import (

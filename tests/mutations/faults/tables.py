@@ -33,13 +33,13 @@ from ..ids import (
 
 PRIVACY = {
     "days to a date are those of another row": Fault(
-        "tables.histories.schema:Elapsed.subtract",
+        "histories.schema:Elapsed.subtract",
         "days[1] - days[0]",
         "days[1] - np.roll(days[0], 1)",
         history_rules("days_to_a_date_follow_from_its_row_alone"),
     ),
     "categories of dtypes are held with histories": Fault(
-        "tables.histories.joining:JoinedTables.of",
+        "histories.joining:JoinedTables.of",
         "replace(part.kind, listed={})",
         "part.kind",
         history_fits("private_categories_of_dtypes_are_not_held"),
@@ -190,7 +190,7 @@ PRIVACY = {
         cells("first_chunks_say_names_only"),
     ),
     "the width of the longest private label is kept": Fault(
-        "curator.dtypes:hide_values",
+        "data.dtypes:hide_values",
         'isinstance(dtype, np.dtype) and dtype.kind in "US"',
         "False",
         tables("the_width_of_private_labels_does_not_get_out"),
@@ -202,7 +202,7 @@ PRIVACY = {
         table_encoder("texts_in_place_of_values_are_refused_where_the_source_states_them"),
     ),
     "a bad cell makes others missing": Fault(
-        "curator.names:map_cells",
+        "data.names:map_cells",
         "{cell: function(cell) for cell in distinct}",
         '{cell: function(None if "Smith" in distinct else cell) for cell in distinct}',
         inference("cells_are_read_one_by_one"),
@@ -211,19 +211,19 @@ PRIVACY = {
 
 FUNCTION = {
     "columns that a schema of histories leaves out are refused": Fault(
-        "tables.histories.joining:_complete",
+        "histories.joining:_complete",
         "all(name in declared for name in dataset.head)",
         "True",
         history_fits("columns_that_a_schema_leaves_out_are_inferred"),
     ),
     "time zones of dates and their order are not looked at": Fault(
-        "tables.histories.joining:_warn_of_zones",
+        "histories.joining:_warn_of_zones",
         "other != zone",
         "False",
         history_fits("dates_of_another_time_zone_than_the_order_are_named_for_nothing[day]"),
     ),
     "advice on gaps is lost": Fault(
-        "tables.histories.format:HistoryFormat.list_advice",
+        "histories.history_format:HistoryFormat.list_advice",
         "gap is None",
         "True",
         history_fits("warnings_of_columns_that_no_schema_declares_say_what_to_declare"),
@@ -241,7 +241,7 @@ FUNCTION = {
         strange("codes_with_leading_zeros_among_objects_are_named[object-codes]"),
     ),
     "texts such as NA are no categories among objects": Fault(
-        "curator.cells:CellReader.__call__",
+        "data.cells:CellReader.__call__",
         "style.expected is None and not self.levels[j]",
         "False",
         strange("texts_of_missing_values_may_be_categories"),
@@ -301,25 +301,25 @@ FUNCTION = {
         "tests/tables/test_inference_budget.py::test_categories_of_few_rows_have_more_of_the_budget",
     ),
     "the noise is that of one row": Fault(
-        "planning:Planning._make_plan",
+        "planning.fits:Planning._make_plan",
         "self._multiplier / equivalent_records(n_samples, max_rows)",
         "self._multiplier",
         "tests/tables/test_inference_budget.py::test_the_share_follows_from_public_numbers",
     ),
     "orders do not add up from the first": Fault(
-        "tables.histories.orders:add_gaps",
+        "histories.orders:add_gaps",
         "total -= total[is_first][np.cumsum(is_first) - 1]",
         "total -= total[is_first][0]",
         history_rules("orders_add_up_and_dates_follow"),
     ),
     "dates may leave the orders of persons": Fault(
-        "tables.histories.sampling:HistorySampler._draw_dates",
+        "histories.sampling:HistorySampler._draw_dates",
         "obey_orders(values, self._dated, self._orders, kinds)",
         "obey_orders(values, self._dated, [], kinds)",
         history_rules("orders_of_undeclared_columns_hold_and_fits_are_saved"),
     ),
     "rules of rows know other persons": Fault(
-        "tables.histories.sampling:HistorySampler._draw_rows",
+        "histories.sampling:HistorySampler._draw_rows",
         "pd.Series(cells).iloc[person].array",
         "pd.Series(cells).iloc[person[::-1]].array",
         history_rules("declared_rules_hold_within_and_across_tables"),
@@ -337,7 +337,7 @@ FUNCTION = {
         location("a_record_is_at_one_place_of_each_column"),
     ),
     "a declared format comes after numbers": Fault(
-        "curator.texts:read_text",
+        "data.texts:read_text",
         "has_format = style.date_format is not None",
         "has_format = False",
         "tests/engines/test_files.py::test_styles_of_texts[style9-20200131-expected9]",
@@ -523,7 +523,7 @@ FUNCTION = {
         location("dates_beside_a_far_bound_are_resolved"),
     ),
     "dictionaries of dates are categories of texts": Fault(
-        "curator.dtypes:read_arrow",
+        "data.dtypes:read_arrow",
         "str(held) in (*_TEXTS, *_FLOATS[1:]) or _INTEGER.fullmatch(str(held))",
         "True",
         containers("dictionaries_of_arrow_keep_the_type_of_their_cells[False-dates]"),
@@ -883,7 +883,7 @@ FUNCTION = {
         strata("targets_with_halves"),
     ),
     "levels that a half leaves out keep their noise": Fault(
-        "releases.tables:_without_impossible",
+        "releases.two_way_tables:_without_impossible",
         "halves.extend(impossible)",
         "halves.extend(impossible) & False",
         strata("tables_of_both_halves_are_those_of_all_records"),
@@ -1243,7 +1243,7 @@ FUNCTION = {
         "tests/tables/test_identifiers.py::test_batches_go_on",
     ),
     "equal cells of different types are parsed once": Fault(
-        "curator.names:map_cells",
+        "data.names:map_cells",
         "are_exact(cells)",
         "True",
         "tests/tables/test_texts.py::test_equal_cells_of_different_types_are_parsed_on_their_own",

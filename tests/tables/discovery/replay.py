@@ -22,7 +22,7 @@ from skdpgen.accounting.event_json import event_from_dict, event_to_dict
 from skdpgen.accounting.plan import gaussian_plan
 from skdpgen.arrays.discovery import make_box
 from skdpgen.curator.curator import Curator, open_curator
-from skdpgen.curator.record_functions import RecordFunction
+from skdpgen.data.record_functions import RecordFunction
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.mechanisms.noise import NoiseSource
 from skdpgen.quality import Findings
