@@ -31,7 +31,7 @@ from skdpgen.privacy import (
 from skdpgen.tables import Boolean, Category, Date, Number, Ordered, Schema, Unknown
 from skdpgen.tables.discovery.column import ColumnInference
 from skdpgen.tables.discovery.counts import ValueCounts
-from skdpgen.tables.discovery.stages import SchemaInference, count_knots
+from skdpgen.tables.discovery.stages import Inferred, SchemaInference, count_knots
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.rules.ordered import reconcile_orders
 
@@ -681,7 +681,7 @@ def test_cells_are_read_one_by_one():
     schema = Schema(
         {"a": Number(0, 9, missing=True), "d": Date("2020-01-01", "2021-01-01", missing=True)}
     )
-    format = TableFormat(schema, texts=dict.fromkeys(schema, TextStyle()))
+    format = TableFormat(schema, inferred=dict.fromkeys(schema, Inferred(style=TextStyle())))
     good = np.array([["3", "2020-05-01"], ["7.5", "2020-06-01T10:00"]], dtype=object)
     bad = np.array([["Smith", "2020-05-01T00:00:00+01:00"], ["9" * 400, "soon"]], dtype=object)
     together = format.encode(np.vstack([good[:1], bad, good[1:]]))
