@@ -132,7 +132,6 @@ def test_products_that_fail_are_zero(pull):
 @pytest.mark.parametrize("rate", [1.0, 0.1])
 def test_both_together_cost_one_gaussian_release(accountant, relation, rate):
     """With as many orthonormal directions as columns H is 1, and μ² = (1 + beside) / s²."""
-
     unit = {"zero_out": 1.0, "replace_one": 0.5}[relation]
 
     def price(base):
