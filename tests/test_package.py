@@ -86,7 +86,6 @@ def test_estimators_link_to_their_pages_once_there_is_a_site(monkeypatch):
     estimators = {
         "skdpgen.DPSWFlowSampler": skdpgen.DPSWFlowSampler(),
         "skdpgen.releases.SliceSketch": skdpgen.releases.SliceSketch(),
-        "skdpgen.adaptation.DPSWDRowAdapter": skdpgen.adaptation.DPSWDRowAdapter(),
         "skdpgen.preprocessing.LowFrequencies": skdpgen.preprocessing.LowFrequencies(3),
     }
     for estimator in estimators.values():
@@ -172,7 +171,7 @@ for fit in (
 
 
 def test_fits_import_no_leaf_and_no_compiler():
-    """The core can be read, and runs, without them; see `DPSWDRowAdapter` for `torch.func.grad`.
+    """The core can be read, and runs, without them.
 
     The compiler of torch has 800 modules, and takes a second and 70 MB.
     """

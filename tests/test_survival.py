@@ -20,7 +20,7 @@ from skdpgen import (
     PrivacyBudget,
 )
 from skdpgen.accounting.budget import PublicRun
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.interactions import InteractionSearch
@@ -77,7 +77,6 @@ LOST = {
     ),
     "gradients": (DPSinkhornGenerator(5.0, bounds=(0, 1)), lambda e: e.fit(X), (Adam, "step")),
     "aggregates": (DPAFGenerator(5.0, bounds=(0, 1)), lambda e: e.fit(X, y), (Adam, "step")),
-    "target rows": (DPSWDRowAdapter(5.0, n_steps=30), fit_to_target, (Adam, "step")),
 }
 
 

@@ -146,8 +146,6 @@ class BaseAdapter(
     ----------
     free_parameters : set of str
         Parameters that act only after all releases: a search can vary them at no cost.
-    priced_parameters : set of str
-        Parameters that determine the privacy cost of a fit.
     """
 
     epsilon: float = 1.0
@@ -169,7 +167,6 @@ class BaseAdapter(
     learning_rate: float = 0.002
 
     free_parameters = frozenset()
-    priced_parameters = frozenset()
 
     # With metadata routing, pipelines pass it on by default.
     __metadata_request__fit = {"X_target": True}

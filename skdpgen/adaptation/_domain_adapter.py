@@ -141,7 +141,7 @@ class DPSWDDomainAdapter(BaseAdapter):
     Target rows are used only through the releases that the certificate lists. If the sampler has a
     method ``project``, as `DPSWFlowSampler` has, domains are compared after rows are projected on
     the subspace that its release covers, and the classifier learns from projected and unprojected
-    source rows. `DPSWDRowAdapter` is the sound part of Algorithm 2 of [1]_.
+    source rows.
 
     **Pipelines.** Earlier steps are fitted on, and applied to, the source only: `X_target` reaches
     this step unchanged. Put the adapter first, or transform the target as well by

@@ -74,15 +74,14 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
 
     Parameters
     ----------
-    estimator : DPSWDDomainClassifier, DPSWDDomainAdapter or DPSWDRowAdapter
+    estimator : DPSWDDomainClassifier or DPSWDDomainAdapter
         It is cloned, not changed.
     param_distributions : dict or list of dicts
         Names of parameters, with lists or distributions (with a method ``rvs``), as for
         `RandomizedSearchCV`; chosen without looking at the target. Parameters of the estimator's
         sampler are called ``sampler__n_particles`` and so on. Parameters of the whole search cannot
         be searched: `epsilon`, `delta`, `relation`, `accountant`, `random_state`, `device`,
-        `verbose` and `strict`; neither can those of a `DPSWDRowAdapter` that change its cost:
-        `network`, `n_components`, `n_projections`, `n_steps`, `batch_size` and `target_gradient`.
+        `verbose` and `strict`.
     n_candidates : float, default=10
         Number of candidates, or its mean where the number is drawn at random.
     shape : float, default=1.0
@@ -365,11 +364,6 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             raise ValueError(
                 f"{sorted(fixed)} belong to the whole search, and cannot be searched. Set them "
                 "on the estimator."
-            )
-        if priced := {n for n in names if n.split("__")[0] in estimator.priced_parameters}:
-            raise ValueError(
-                f"{sorted(priced)} change the cost of a {type(estimator).__name__}, and cannot be "
-                "searched: all candidates must cost the same. Set them on the estimator."
             )
         if self.scoring is None and not isinstance(estimator, DPSWDDomainClassifier):
             raise ValueError(
