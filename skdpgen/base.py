@@ -3,9 +3,9 @@
 
 import contextlib
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,6 @@ from .params import (
     check_finite,
     choose_device,
     fitting,
-    parameters,
     warn_of_delta,
 )
 from .planning import Planning
@@ -46,7 +45,7 @@ from .tables.report import describe
 from .transport import sliced_wasserstein_distance
 
 if TYPE_CHECKING:
-    from .tables.schema import Schema
+    pass
 
 # Called with the `PublishedRelease` of each fit in this thread, once it is made.
 _save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", default=lambda p: None)
@@ -489,25 +488,8 @@ def _read_where(where):
     return rows if isinstance(rows, pd.DataFrame) else where
 
 
-@parameters
 class CentralGenerator(BaseGenerator):
     """Base of generators that a trusted curator fits: they also take tables and encoders."""
-
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: "Schema | str | None" = "auto"
-    encoder: object = "auto"
 
     _checks = {**CENTRAL_CHECKS, "encoder": lambda name, value: split_encoder(value)}
     _shorthands = {"encoder": ENCODERS}

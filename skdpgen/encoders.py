@@ -2,6 +2,7 @@
 """Dimension reduction before a release: values of the parameter `encoder`."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -17,7 +18,7 @@ from .curator.record_functions import call_quietly
 from .mechanisms.sums import CovarianceMechanism
 from .networks.components import PrincipalComponents, find_spaces
 from .networks.generators import rehearsing
-from .params import Specification, parameters
+from .params import Specification
 
 __all__ = ["PrivatePCA"]
 
@@ -29,7 +30,7 @@ _FEW_COLUMNS, _SLICES = 64, 25
 _STANDING_OUT, _NO_LOSS = 0.5, 4
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class PrivatePCA(Specification):
     """Private principal components, from noisy second moments.
 

@@ -4,7 +4,7 @@
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import dataclass
 from functools import partial
 
 from ..base import CentralGenerator
@@ -15,13 +15,13 @@ from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggrega
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
-from ..params import Specification, choose_device, parameters
+from ..params import Specification, choose_device, documented
 from ..planning import check_network
 from ..releases import ForwardAggregates
 from ..tables.schema import Schema
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class DPAFDiscriminator(Specification):
     """The layers of the discriminator of `DPAFGenerator`.
 
@@ -82,7 +82,7 @@ class DPAFDiscriminator(Specification):
         return tuple(self.image_shape)
 
 
-@parameters
+@documented
 class DPAFGenerator(CentralGenerator):
     """Generator network trained by noisy aggregates of a discriminator's features.
 
@@ -162,28 +162,6 @@ class DPAFGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: ForwardAggregates | str = "aggregates"
-    loss: str = "matching"
-    network: Callable | str | None = None
-    discriminator: DPAFDiscriminator | str = "auto"
-    latent_dim: int = 16
-    learning_rate: float = 0.001
-
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {"aggregates": ForwardAggregates()},
@@ -197,6 +175,51 @@ class DPAFGenerator(CentralGenerator):
     }
 
     _takes_components = False
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: Schema | str | None = "auto",
+        encoder: object = "auto",
+        release: ForwardAggregates | str = "aggregates",
+        loss: str = "matching",
+        network: Callable | str | None = None,
+        discriminator: DPAFDiscriminator | str = "auto",
+        latent_dim: int = 16,
+        learning_rate: float = 0.001,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.discriminator = discriminator
+        self.latent_dim = latent_dim
+        self.learning_rate = learning_rate
 
     def _check_params(self):
         super()._check_params()

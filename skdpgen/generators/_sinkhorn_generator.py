@@ -3,21 +3,20 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY
 
 from ..base import CentralGenerator
 from ..checks import one_of, positive, whole
 from ..learners.gradients import fit_to_gradients
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..losses import SemiDebiasedSinkhorn
-from ..params import choose_device, parameters
+from ..params import choose_device, documented
 from ..planning import check_network
 from ..releases import SampledGradients
 from ..tables.schema import Schema
 from ..transport.sinkhorn_losses import SinkhornGradient
 
 
-@parameters
+@documented
 class DPSinkhornGenerator(CentralGenerator):
     """Generator network trained by noisy gradients of the Sinkhorn divergence to private rows.
 
@@ -98,28 +97,6 @@ class DPSinkhornGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: SampledGradients | str = "gradients"
-    loss: SemiDebiasedSinkhorn | str = "semi_debiased"
-    network: Callable | str = "mlp"
-    latent_dim: int = 16
-    optimizer: str = "adam"
-    learning_rate: float | None = None
-
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {"gradients": SampledGradients()},
@@ -131,6 +108,51 @@ class DPSinkhornGenerator(CentralGenerator):
         "optimizer": one_of("adam", "sgd"),
         "learning_rate": positive(optional=True),
     }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: Schema | str | None = "auto",
+        encoder: object = "auto",
+        release: SampledGradients | str = "gradients",
+        loss: SemiDebiasedSinkhorn | str = "semi_debiased",
+        network: Callable | str = "mlp",
+        latent_dim: int = 16,
+        optimizer: str = "adam",
+        learning_rate: float | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.latent_dim = latent_dim
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
 
     def _list_array_params(self):
         return super()._list_array_params() + ["network"] * has_unit_output(self.network)

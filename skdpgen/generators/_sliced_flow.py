@@ -3,7 +3,6 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from ..learners.rows import even_scale
 from ..learners.table_rows import TableParticles
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
-from ..params import parameters
+from ..params import documented
 from ..planning import refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..releases.sliced_rows import DEFAULTS
@@ -42,7 +41,7 @@ _NORMAL_STEPS = 500
 _ANNEALED = 0.5
 
 
-@parameters
+@documented
 class DPSWFlowSampler(CentralGenerator):
     """Particles moved, by a sliced Wasserstein flow, towards the private distribution.
 
@@ -148,29 +147,6 @@ class DPSWFlowSampler(CentralGenerator):
     (50, 2)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: SliceSketch | SlicedRows | str = "sketch"
-    n_particles: int | None = None
-    init: object = None
-    diffusion: float = 0.0
-    n_steps: int | None = None
-    learning_rate: float | None = None
-    max_rows_per_person: int = 1
-
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {
@@ -187,6 +163,53 @@ class DPSWFlowSampler(CentralGenerator):
         "diffusion": in_range(),
         "max_rows_per_person": whole(),
     }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: Schema | str | None = "auto",
+        encoder: object = "auto",
+        release: SliceSketch | SlicedRows | str = "sketch",
+        n_particles: int | None = None,
+        init: object = None,
+        diffusion: float = 0.0,
+        n_steps: int | None = None,
+        learning_rate: float | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.n_particles = n_particles
+        self.init = init
+        self.diffusion = diffusion
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.max_rows_per_person = max_rows_per_person
 
     def _check_params(self):
         super()._check_params()

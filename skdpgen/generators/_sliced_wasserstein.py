@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY
 
 from ..arrays.units import SlicedMeans
 from ..base import CentralGenerator
@@ -17,7 +16,7 @@ from ..learners.table_rows import TableNetwork
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
 from ..networks.generators import TABLE_GENERATORS
-from ..params import choose_device, parameters
+from ..params import choose_device, documented
 from ..planning import check_network, refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..tables.schema import Schema
@@ -29,7 +28,7 @@ _BATCH_SIZE = 256
 _TABLE_BATCH_SIZE = 1000
 
 
-@parameters
+@documented
 class DPSlicedWassersteinGenerator(CentralGenerator):
     """Generator network trained by the sliced Wasserstein distance to private rows.
 
@@ -133,29 +132,6 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: SliceSketch | SlicedRows | str = "sketch"
-    network: Callable | str = "mlp"
-    latent_dim: int = 20
-    n_steps: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    max_rows_per_person: int = 1
-
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {
@@ -172,6 +148,53 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         "learning_rate": positive(optional=True),
         "max_rows_per_person": whole(),
     }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: Schema | str | None = "auto",
+        encoder: object = "auto",
+        release: SliceSketch | SlicedRows | str = "sketch",
+        network: Callable | str = "mlp",
+        latent_dim: int = 20,
+        n_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.network = network
+        self.latent_dim = latent_dim
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_rows_per_person = max_rows_per_person
 
     def _check_params(self):
         super()._check_params()

@@ -16,7 +16,6 @@ from ..mechanisms.histories import (
     StepTablesMechanism,
 )
 from ..mechanisms.tables import Tables, TablesMechanism
-from ..params import parameters
 from .release import Release
 
 # Persons for useful results, per standard deviation of a count: with fewer, true rows that are
@@ -44,7 +43,7 @@ class ReleasedHistories:
     steps: LinkTables
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class HistoryTables(Release):
     """The tables of persons with histories: one sum over persons, in four parts.
 

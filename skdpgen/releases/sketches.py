@@ -13,7 +13,6 @@ from ..checks import check_size, whole
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import Sketch, SliceSketchMechanism
-from ..params import parameters
 from ..quality import warn_of_absent, warn_of_sketch
 from ..transport import SliceBasis, random_directions
 from .release import Release, within
@@ -54,7 +53,7 @@ class SketchDefaults:
 DEFAULTS = SketchDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SliceSketch(Release):
     """The slice sketch: harmonics of projections on public random directions, summed, once.
 

@@ -12,7 +12,6 @@ from ..accounting.plan import Plan, Terms
 from ..checks import check_size, one_of, whole
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
-from ..params import parameters
 from .release import Release, within
 
 
@@ -36,7 +35,7 @@ class SlicedRowsDefaults:
 DEFAULTS = SlicedRowsDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SlicedRows(Release):
     """Noisy projections of random batches of rows on random directions, at each step.
 

@@ -12,7 +12,6 @@ from ..curator.record_functions import RecordFunction
 from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayMechanism, MultiWayTables
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
-from ..params import parameters
 from ..tables.strata import may_be_class
 from .release import Release
 
@@ -42,7 +41,7 @@ class TableDefaults:
 DEFAULTS = TableDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class TwoWayTables(Release):
     """The sketch of a table: noisy counts of all pairs of levels of different columns.
 

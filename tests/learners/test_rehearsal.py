@@ -24,7 +24,7 @@ from skdpgen import (
     PrivacyBudget,
     Schema,
 )
-from skdpgen.adaptation import _base as adaptation_base
+from skdpgen.adaptation import _domain_adapter
 from skdpgen.learners import rows as learners_rows
 from skdpgen.networks import build
 from skdpgen.networks.generators import rehearsing
@@ -257,7 +257,7 @@ def test_a_rehearsed_adapter_starts_where_it_would(monkeypatch):
         return DPSWDDomainAdapter(**TERMS, n_steps=2, network=nn.Linear).set_params(n_components=3)
 
     made = fit().fit(X, Y, X_target=X).transform(X)
-    monkeypatch.setattr(adaptation_base, "rehearse", lambda *args: None)
+    monkeypatch.setattr(_domain_adapter, "rehearse", lambda *args: None)
     np.testing.assert_array_equal(made, fit().fit(X, Y, X_target=X).transform(X))
 
 
