@@ -5,11 +5,10 @@ from .directions import random_directions
 from .flow import sliced_drift
 from .harmonics import SliceBasis, slice_diameter
 from .products import ExactMatrix
-from .sinkhorn import sinkhorn_plan, sinkhorn_potentials
+from .sinkhorn import sinkhorn_plan
 from .sinkhorn_losses import (
     entropic_wasserstein,
     pairwise_cost,
-    semi_debiased_sinkhorn_loss,
     sinkhorn_divergence,
 )
 from .slices import (
@@ -24,10 +23,8 @@ __all__ = [
     "entropic_wasserstein",
     "pairwise_cost",
     "random_directions",
-    "semi_debiased_sinkhorn_loss",
     "sinkhorn_divergence",
     "sinkhorn_plan",
-    "sinkhorn_potentials",
     "slice_diameter",
     "sliced_drift",
     "sliced_wasserstein_distance",
