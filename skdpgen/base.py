@@ -38,11 +38,11 @@ from .params import (
 from .planning import Planning
 from .quality import warn_of_few_rows
 from .rehearsal import rehearse_fit
-from .releases import TwoWayTables
 from .releases.published import PublishedRelease, ReplayedCurator
+from .releases.tables import TwoWayTables
 from .serialization import Certified, list_certified_sizes
 from .tables.report import describe
-from .transport import sliced_wasserstein_distance
+from .transport.slices import sliced_wasserstein_distance
 
 if TYPE_CHECKING:
     pass

@@ -14,7 +14,7 @@ from .accounting.plan import Plan
 from .mechanisms.sums import CategoryCountsMechanism
 from .mechanisms.tables import TablesMechanism, count_cells, level_precisions
 from .quality import judge
-from .releases import TwoWayTables
+from .releases.tables import TwoWayTables
 from .tables.columns.number import N_KNOTS
 from .tables.format import TableFormat
 from .tables.inference.budget import COUNTS

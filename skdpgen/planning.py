@@ -22,7 +22,7 @@ from .format import Format
 from .mechanisms.frequent_values import FrequentValuesMechanism
 from .mechanisms.noise import ASSUMED_OF_NOISE
 from .mechanisms.sums import CategoryCountsMechanism, count_rows_by
-from .networks import GENERATORS
+from .networks.generators import GENERATORS
 from .params import TakesSpecifications
 from .quality import warn_of_pixels
 from .releases.release import Release

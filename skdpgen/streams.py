@@ -21,7 +21,8 @@ from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_t
 from .mechanisms.tables import Tables
 from .params import warn_of_delta
 from .planning import list_assumptions
-from .releases import PublishedRelease, TwoWayTables
+from .releases.published import PublishedRelease
+from .releases.tables import TwoWayTables
 from .serialization import Saves
 from .tables import Category, Schema
 from .tables.columns.base import check_labels

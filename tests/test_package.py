@@ -192,3 +192,17 @@ def test_no_module_of_the_core_imports_a_leaf():
             if isinstance(node, ast.ImportFrom) and node.level == level:
                 names = [node.module] if node.module else [a.name for a in node.names]
                 assert not {name.split(".")[0] for name in names} & {*LEAVES, "privacy"}, path
+FIND = """
+import sys
+from skdpgen.registry import find_class
+for name in sys.argv[1:]:
+    assert find_class(name).__name__ == name
+"""
+
+
+def test_classes_of_saved_files_are_found_without_a_fit():
+    from skdpgen import registry
+
+    names = [n for n, cls in registry._classes.items() if cls.__module__.startswith("skdpgen")]
+    for some in (names, ["TableParticles"]):
+        subprocess.run([sys.executable, "-c", FIND, *some], check=True)

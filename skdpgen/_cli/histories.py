@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..accounting.rounding import show
-from ..generators import DPHistorySampler
+from ..generators._histories import DPHistorySampler
 from ..tables.histories.joining import Keys, join_names
 from ..tables.metadata.frictionless import write_package
 from .outputs import check_folder

@@ -36,11 +36,11 @@ from ..curator.inputs import check_order, check_rows, read_rows
 from ..curator.record_functions import clears_frames
 from ..encoders import PrivatePCA, split_encoder
 from ..exceptions import warn_caller
-from ..generators import DPSWFlowSampler
+from ..generators._sliced_flow import DPSWFlowSampler
 from ..learners.adaptation import fit_adaptation
 from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
-from ..networks import ENCODERS, build_encoder
+from ..networks.encoders import ENCODERS, build_encoder
 from ..networks.generators import rehearsing
 from ..params import (
     PRIVACY_CHECKS,
@@ -51,7 +51,7 @@ from ..params import (
     documented,
     fitting,
 )
-from ..preprocessing import LowFrequencies
+from ..preprocessing._low_frequencies import LowFrequencies
 from ..quality import advising_on_few_rows
 from ..registry import savable
 from ..serialization import Certified

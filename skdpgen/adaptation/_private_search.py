@@ -25,7 +25,7 @@ from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.numbers import match_names
 from ..checks import check_number, tried
-from ..generators import DPSWFlowSampler
+from ..generators._sliced_flow import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, documented, fitting, warn_of_delta
 from ..serialization import Certified

@@ -14,10 +14,11 @@ from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..mechanisms.aggregates import ForwardAggregateMechanism
-from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
+from ..networks.discriminators import Discriminator, default_layers, infer_square_shape
+from ..networks.generators import mirror, seeded
 from ..params import Specification, choose_device, documented
 from ..planning import check_network
-from ..releases import ForwardAggregates
+from ..releases.forward_aggregates import ForwardAggregates
 from ..tables.schema import Schema
 
 

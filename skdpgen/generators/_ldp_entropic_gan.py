@@ -20,12 +20,11 @@ from ..learners.rows import has_unit_output
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
-from ..networks import build, find_factory
+from ..networks.generators import build, find_factory
 from ..params import choose_device, documented, fitting
 from ..planning import check_network
-from ..preprocessing import LocalPrivatizer
-from ..releases import LocalNoise
-from ..releases.local_noise import find_local_sigma
+from ..preprocessing._local_privatizer import LocalPrivatizer
+from ..releases.local_noise import LocalNoise, find_local_sigma
 
 # Rows per step, without labels and for each label; and least and largest number of steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32

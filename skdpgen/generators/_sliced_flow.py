@@ -25,8 +25,9 @@ from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import documented
 from ..planning import refuse_given
-from ..releases import SlicedRows, SliceSketch, TwoWayTables
-from ..releases.sliced_rows import DEFAULTS
+from ..releases.sketches import SliceSketch
+from ..releases.sliced_rows import DEFAULTS, SlicedRows
+from ..releases.tables import TwoWayTables
 from ..tables.schema import Schema
 
 # Least and largest number of particles, over all classes.

@@ -14,11 +14,12 @@ from ..learners.sketch import fit_to_sketch
 from ..learners.slices import fit_to_rows
 from ..learners.table_rows import TableNetwork
 from ..mechanisms.sampled import SlicedRowsMechanism
-from ..networks import build, find_factory
-from ..networks.generators import TABLE_GENERATORS
+from ..networks.generators import TABLE_GENERATORS, build, find_factory
 from ..params import choose_device, documented
 from ..planning import check_network, refuse_given
-from ..releases import SlicedRows, SliceSketch, TwoWayTables
+from ..releases.sketches import SliceSketch
+from ..releases.sliced_rows import SlicedRows
+from ..releases.tables import TwoWayTables
 from ..tables.schema import Schema
 
 # Generated rows per step for a sketch, over all classes.

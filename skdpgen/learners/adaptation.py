@@ -13,7 +13,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from ..transport import random_directions, wasserstein_1d
+from ..transport.directions import random_directions
+from ..transport.slices import wasserstein_1d
 from .training import Descent, linear_decay, run_steps
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
-from ..transport import wasserstein_1d
+from ..transport.slices import wasserstein_1d
 from .rows import RowNetwork
 from .training import ClassShares, Training, run_steps
 

@@ -16,7 +16,7 @@ from ..accounting.events import SlicedGaussianDpEvent, split_sampling, step_std
 from ..curator.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
 from ..registry import savable
-from ..transport import random_directions
+from ..transport.directions import random_directions
 from .base import (
     FixedSensitivity,
     Measurement,

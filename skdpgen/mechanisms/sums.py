@@ -16,8 +16,7 @@ from ..curator.names import count_names
 from ..curator.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
 from ..registry import savable
-from ..transport import SliceBasis, slice_diameter
-from ..transport.harmonics import N_STEPS
+from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
 from .base import (
     GRID_BITS,
     MARGIN,

@@ -17,7 +17,8 @@ from ..arrays.numbers import read_numbers
 from ..checks import in_range, positive, whole
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
-from ..networks import build, infer_image_shape, make_autoencoder
+from ..networks.autoencoders import infer_image_shape, make_autoencoder
+from ..networks.generators import build
 from ..params import Checked, DocumentedEstimator, choose_device, documented, fitting
 from ..serialization import Saves
 

@@ -24,8 +24,7 @@ from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource, check_seed
 from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, documented, fitting
-from ..releases import LocalNoise
-from ..releases.local_noise import find_local_sigma
+from ..releases.local_noise import LocalNoise, find_local_sigma
 from ..serialization import Certified
 
 _ASSUMED = (

@@ -14,7 +14,8 @@ from ..curator.record_functions import RecordFunction
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import Sketch, SliceSketchMechanism
 from ..quality import warn_of_absent, warn_of_sketch
-from ..transport import SliceBasis, random_directions
+from ..transport.directions import random_directions
+from ..transport.harmonics import SliceBasis
 from .release import Release, within
 from .tables import TwoWayTables
 

@@ -22,7 +22,7 @@ from skdpgen.encoders import PrivatePCA
 from skdpgen.learners.rows import RowNetwork
 from skdpgen.learners.slices import fit_to_rows
 from skdpgen.mechanisms.sampled import ProjectedRows
-from skdpgen.networks import build, find_factory
+from skdpgen.networks.generators import build, find_factory
 from skdpgen.privacy import (
     BudgetExceededError,
     SlicedGaussianDpEvent,

@@ -26,8 +26,7 @@ from skdpgen import (
 )
 from skdpgen.adaptation import _domain_adapter
 from skdpgen.learners import rows as learners_rows
-from skdpgen.networks import build
-from skdpgen.networks.generators import rehearsing
+from skdpgen.networks.generators import build, rehearsing
 from skdpgen.privacy import Curator, preview
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
