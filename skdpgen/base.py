@@ -37,11 +37,8 @@ from .params import (
 )
 from .planning import Planning
 from .quality import warn_of_few_rows
-from .rehearsal import rehearse_fit
 from .releases.published import PublishedRelease, ReplayedCurator
-from .releases.tables import TwoWayTables
 from .serialization import Certified, list_certified_sizes
-from .tables.report import describe
 from .transport.slices import sliced_wasserstein_distance
 
 if TYPE_CHECKING:
@@ -146,7 +143,11 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         for name in _OPTIONAL:
             vars(self).pop(name, None)
         noise, device = NoiseSource(self.random_state), choose_device(self.device)
-        rehearse_fit(self, format, fit_plan.plan, dataset, device)
+        if device.type != "cpu":
+            # Imported here: the memory of a CPU is that of the process.
+            from .rehearsal import rehearse_fit
+
+            rehearse_fit(self, format, fit_plan.plan, dataset, device)
         release = fit_plan.release
         with open_curator(
             dataset,
@@ -163,7 +164,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             n_inferred, n_words = len(curator.released or ()), len(noise.public_words)
 
             def publish(is_complete=False):
-                plan = curator.plan if is_complete else _find_released(curator, release)
+                names = [name for name, _ in curator.plan.releases[: len(curator.released)]]
+                plan = curator.plan if is_complete else release.find_released(curator.plan, names)
                 if plan is None:
                     return
                 self.release_ = release
@@ -228,8 +230,9 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         """Set the attributes that every fitted generator has."""
         self._format = format
         vars(self).update(format.found)
-        if format.has_blocks and not hasattr(self, "schema_report_"):
-            self.schema_report_ = describe(format.schema)
+        # Learners of tables describe columns by what the releases show of them.
+        if not hasattr(self, "schema_report_"):
+            vars(self).update(format.describe())
         if format.classes is not None:
             self.classes_ = format.classes
         self.n_samples_ = n_samples
@@ -423,15 +426,20 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             format.encode(X), format.encode(synthetic), random_state=0
         )
 
-    @abstractmethod
     def _learn(self, curator: Curator, format: Format, noise: NoiseSource) -> Format | None:
         """Make the planned releases and fit to them; set `class_probabilities_`.
+
+        The release names its learner.
 
         Returns
         -------
         Format or None
             The format of generated rows, if releases have refined it.
         """
+        release = self._find_release(format)
+        refined = getattr(self, f"_learn_{release.learner}")(release, curator, format, noise)
+        self.n_iter_ = len(self.loss_curve_)
+        return refined
 
     @abstractmethod
     def _generate(self, classes: torch.Tensor, generator: torch.Generator):
@@ -453,18 +461,6 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         # Invalid rows count as absent rather than stop a fit, which would disclose them.
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _find_released(curator, release):
-    """Return the plan of the releases so far, if a learner can be fitted to them, or None."""
-    planned = curator.plan.releases
-    names = [name for name, _ in planned[: len(curator.released)]]
-    if len(names) == len(planned):
-        return curator.plan
-    # Pairs are of use without interactions, which are searched for after training on the pairs.
-    if isinstance(release, TwoWayTables) and release.name in names:
-        return replace(curator.plan, releases=planned[: names.index(release.name) + 1])
-    return None
 
 
 def _keep(estimator, release):

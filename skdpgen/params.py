@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import ClassVar, TypeVar
 
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from ._isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
@@ -228,8 +228,8 @@ class Specification(Savable, Checked, DocumentedEstimator):
 class TakesSpecifications(Checked):
     """Base of estimators whose parameters can be specifications, or strings that name them."""
 
-    # For each such parameter, the specifications that its strings name.
-    _shorthands: ClassVar[dict[str, dict]] = {}
+    # For each such parameter, functions that make the specifications that its strings name.
+    _shorthands: ClassVar[dict[str, dict[str, Callable]]] = {}
 
     def _resolve_spec(self, name: str) -> Specification:
         """Return the specification that a parameter holds or names.
@@ -240,10 +240,9 @@ class TakesSpecifications(Checked):
             If it is none, or one of its own parameters is invalid.
         """
         known, value = self._shorthands[name], getattr(self, name)
-        # A clone, since set_params of one estimator must not change the shorthand of all.
         if isinstance(value, str) and value in known:
-            return clone(known[value])
-        types = {type(specification) for specification in known.values()}
+            return known[value]()
+        types = {type(make()) for make in known.values()}
         if type(value) not in types:
             names = " or ".join(sorted(cls.__name__ for cls in types))
             raise ValueError(f"{name} must be one of {list(known)} or a {names}; got {value!r}.")
@@ -270,7 +269,7 @@ class TakesSpecifications(Checked):
             if nested and name in self._shorthands and value is None:
                 raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
             if nested and isinstance(value, str) and value in known:
-                params[name] = clone(known[value])
+                params[name] = known[value]()
             elif nested and name in self._shorthands and not hasattr(value, "set_params"):
                 first = f"set_params({name}={next(iter(known))!r}, {key}=...)"
                 raise ValueError(

@@ -192,6 +192,8 @@ def test_no_module_of_the_core_imports_a_leaf():
             if isinstance(node, ast.ImportFrom) and node.level == level:
                 names = [node.module] if node.module else [a.name for a in node.names]
                 assert not {name.split(".")[0] for name in names} & {*LEAVES, "privacy"}, path
+
+
 FIND = """
 import sys
 from skdpgen.registry import find_class

@@ -22,7 +22,7 @@ from skdpgen import (
 from skdpgen.accounting.budget import PublicRun
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.exceptions import FitQualityWarning
-from skdpgen.generators import _sliced_flow
+from skdpgen.learners import particles
 from skdpgen.learners.interactions import InteractionSearch
 from skdpgen.learners.training import Adam
 from skdpgen.preprocessing import DPPCA
@@ -57,7 +57,7 @@ KEPT = {
     "rows": (
         DPSWFlowSampler(5.0, release="presample", **ARRAY),
         lambda e: e.fit(X),
-        (_sliced_flow, "flow_along_slices"),
+        (particles, "flow_along_slices"),
     ),
     "table": (DPSWFlowSampler(5.0, n_steps=3), lambda e: e.fit(TABLE), (Adam, "step")),
     "samples": (DPSWFlowSampler(5.0, **ARRAY), lambda e: e.fit(X), (DPSWFlowSampler, "_generate")),

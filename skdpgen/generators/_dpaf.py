@@ -6,20 +6,22 @@ import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ..base import CentralGenerator
-from ..checks import one_of, positive, whole
+from ..checks import one_of, positive
 from ..curator.record_functions import PullingFunction
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
-from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
+from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks.discriminators import Discriminator, default_layers, infer_square_shape
 from ..networks.generators import mirror, seeded
-from ..params import Specification, choose_device, documented
-from ..planning import check_network
+from ..params import Specification, documented
 from ..releases.forward_aggregates import ForwardAggregates
-from ..tables.schema import Schema
+from ._network import NetworkGenerator, check_network
+
+if TYPE_CHECKING:
+    from ..tables.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -84,7 +86,7 @@ class DPAFDiscriminator(Specification):
 
 
 @documented
-class DPAFGenerator(CentralGenerator):
+class DPAFGenerator(NetworkGenerator):
     """Generator network trained by noisy aggregates of a discriminator's features.
 
     A discriminator has layers that see single rows, and layers that see mean features of many. At
@@ -164,14 +166,13 @@ class DPAFGenerator(CentralGenerator):
     """
 
     _shorthands = {
-        **CentralGenerator._shorthands,
-        "release": {"aggregates": ForwardAggregates()},
-        "discriminator": {"auto": DPAFDiscriminator()},
+        **NetworkGenerator._shorthands,
+        "release": {"aggregates": ForwardAggregates},
+        "discriminator": {"auto": DPAFDiscriminator},
     }
     _checks = {
         "loss": one_of("matching", "rows"),
         "network": lambda name, value: value is None or check_network(name, value),
-        "latent_dim": whole(),
         "learning_rate": positive(),
     }
 
@@ -192,7 +193,7 @@ class DPAFGenerator(CentralGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
-        schema: Schema | str | None = "auto",
+        schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: ForwardAggregates | str = "aggregates",
         loss: str = "matching",
@@ -230,27 +231,13 @@ class DPAFGenerator(CentralGenerator):
     def _list_array_params(self):
         discriminator = self._resolve_spec("discriminator")
         has_shape = not (discriminator.guesses_shape or discriminator.image_shape is None)
-        makes_images = self.network is not None and has_unit_output(self.network)
-        return [
-            *super()._list_array_params(),
-            *["image_shape"] * has_shape,
-            *["network"] * makes_images,
-        ]
+        return super()._list_array_params() + ["image_shape"] * has_shape
 
     def _plan(self, terms, format):
         # These raise an error for layers or networks of another size.
         self._resolve_spec("discriminator").find_layers(format)
         if self.network is not None:
-            batch_size = _count_generated(terms.n_samples)
-            try_network(
-                self.network,
-                format,
-                self.latent_dim,
-                terms.n_classes,
-                terms.n_columns,
-                batch_size,
-                choose_device(self.device),
-            )
+            self._try_network(terms, format, _count_generated(terms.n_samples))
         return self._find_release(format).plan(terms, format)
 
     def _learn(self, curator, format, noise):
@@ -319,9 +306,6 @@ class DPAFGenerator(CentralGenerator):
             generator=generator,
             verbose=self.verbose,
         )
-
-    def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
 
 
 def _count_generated(n_samples):

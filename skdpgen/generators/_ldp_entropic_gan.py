@@ -4,6 +4,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -22,9 +23,9 @@ from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechan
 from ..mechanisms.noise import NoiseSource
 from ..networks.generators import build, find_factory
 from ..params import choose_device, documented, fitting
-from ..planning import check_network
 from ..preprocessing._local_privatizer import LocalPrivatizer
 from ..releases.local_noise import LocalNoise, find_local_sigma
+from ._network import check_network
 
 # Rows per step, without labels and for each label; and least and largest number of steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32
@@ -148,11 +149,11 @@ class LDPEntropicGAN(BaseGenerator):
     """
 
     _shorthands = {
-        "release": {"laplace": LocalNoise(), "gaussian": LocalNoise("gaussian")},
+        "release": {"laplace": LocalNoise, "gaussian": partial(LocalNoise, "gaussian")},
         "loss": {
-            "entropic": EntropicWasserstein(),
-            "wasserstein": Wasserstein(),
-            "sinkhorn_divergence": SinkhornDivergence(),
+            "entropic": EntropicWasserstein,
+            "wasserstein": Wasserstein,
+            "sinkhorn_divergence": SinkhornDivergence,
         },
     }
     _checks = {

@@ -12,7 +12,8 @@ from .._lazy import import_late
 if TYPE_CHECKING:
     from .forward_aggregates import ForwardAggregates
     from .local_noise import LocalNoise
-    from .published import PublishedRelease, from_release, merge
+    from .merging import merge
+    from .published import PublishedRelease, from_release
     from .sampled_gradients import SampledGradients
     from .sketches import SliceSketch
     from .sliced_rows import SlicedRows
@@ -27,7 +28,7 @@ _HOMES = {
     "SlicedRows": "sliced_rows",
     "TwoWayTables": "tables",
     "from_release": "published",
-    "merge": "published",
+    "merge": "merging",
 }
 __all__ = [
     "ForwardAggregates",

@@ -21,7 +21,7 @@ from skdpgen import (
     PrivacyBudget,
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, Whole
-from skdpgen.generators import _sliced_flow
+from skdpgen.learners import particles
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
 from skdpgen.releases import SampledGradients, SlicedRows
@@ -34,7 +34,7 @@ def few_steps_of_particles(monkeypatch):
     def fit(*args, n_steps, **kwargs):
         return fit_particles_to_sketch(*args, n_steps=min(n_steps, 50), **kwargs)
 
-    monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", fit)
+    monkeypatch.setattr(particles, "fit_particles_to_sketch", fit)
 
 
 without_target = pytest.mark.filterwarnings("ignore:There is no X_target")

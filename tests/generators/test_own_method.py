@@ -44,7 +44,7 @@ class MeanGenerator(CentralGenerator):
     %(privacy)s
     """
 
-    _shorthands = {**CentralGenerator._shorthands, "release": {"mean": NoisyMean()}}
+    _shorthands = {**CentralGenerator._shorthands, "release": {"mean": NoisyMean}}
     _takes_components = False
 
     def __init__(
