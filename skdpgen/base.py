@@ -15,13 +15,13 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ._isolation import isolate_each, isolated
+from ._process.isolation import isolate_each, isolated
 from .accounting.spending import keep_nothing, say_how_to_go_on
 from .accounting.units import describe_n_rows, unit_assumptions
 from .checks import in_range
-from .curator.containers import adapt
 from .curator.curator import Curator, open_curator
-from .curator.record_functions import clears_frames
+from .data.containers import adapt
+from .data.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
 from .exceptions import PrivacyLeakWarning, warn_caller
 from .format import Format, check_count
@@ -35,10 +35,10 @@ from .params import (
     fitting,
     warn_of_delta,
 )
-from .planning import Planning
+from .planning.fits import Planning
 from .quality import warn_of_few_rows
 from .releases.published import PublishedRelease, ReplayedCurator
-from .serialization import Certified, list_certified_sizes
+from .saving.serialization import Certified, list_certified_sizes
 from .transport.slices import sliced_wasserstein_distance
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         noise, device = NoiseSource(self.random_state), choose_device(self.device)
         if device.type != "cpu":
             # Imported here: the memory of a CPU is that of the process.
-            from .rehearsal import rehearse_fit
+            from .planning.rehearsal import rehearse_fit
 
             rehearse_fit(self, format, fit_plan.plan, dataset, device)
         release = fit_plan.release

@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..accounting.accountants import RELATIONS
 from ..accounting.certificate import Certificate
 from ..accounting.previews import preview
@@ -31,13 +31,12 @@ from ..arrays.kind import check_bounds
 from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, factory_of, in_range, one_of, positive, tried, whole
-from ..curator.containers import as_array
-from ..curator.inputs import check_order, check_rows, read_rows
-from ..curator.record_functions import clears_frames
+from ..data.containers import as_array
+from ..data.inputs import check_order, check_rows, read_rows
+from ..data.record_functions import clears_frames
 from ..encoders import PrivatePCA, split_encoder
 from ..exceptions import warn_caller
 from ..generators._sliced_flow import DPSWFlowSampler
-from ..learners.adaptation import fit_adaptation
 from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
 from ..networks.encoders import ENCODERS, build_encoder
@@ -53,10 +52,11 @@ from ..params import (
 )
 from ..preprocessing._low_frequencies import LowFrequencies
 from ..quality import advising_on_few_rows
-from ..registry import savable
-from ..serialization import Certified
+from ..saving.registry import savable
+from ..saving.serialization import Certified
 from ._augmentation import AUGMENTATIONS
 from ._domains import unwrap
+from .learner import fit_adaptation
 
 # Assumptions on certificates of adapters.
 _ASSUMED = (

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from .._lazy import import_late
 
 if TYPE_CHECKING:
+    from ..histories.sampler import DPHistorySampler
     from ._dpaf import DPAFDiscriminator, DPAFGenerator
-    from ._histories import DPHistorySampler
     from ._ldp_entropic_gan import LDPEntropicGAN
     from ._sinkhorn_generator import DPSinkhornGenerator
     from ._sliced_flow import DPSWFlowSampler

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..checks import one_of, positive
-from ..curator.record_functions import PullingFunction
+from ..data.record_functions import PullingFunction
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
 from ..learners.rows import input_scale, make_rows

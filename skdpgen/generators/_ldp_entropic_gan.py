@@ -13,8 +13,8 @@ from ..accounting.certificate import Certificate
 from ..arrays.units import warn_of_noised_rows
 from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
-from ..curator.containers import NUMPY
 from ..curator.curator import find_digest
+from ..data.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..learners.rehearsal import try_generator
 from ..learners.rows import has_unit_output

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
-from ..curator.inputs import read_rows
+from ..data.inputs import read_rows
 from ..mechanisms.base import clip_rows
 from ..params import documented
-from ..planning import refuse_given
+from ..planning.fits import refuse_given
 from ..releases.sketches import SliceSketch, make_tables
 from ..releases.sliced_rows import DEFAULTS, SlicedRows
 

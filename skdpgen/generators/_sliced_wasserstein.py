@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..checks import check_size, positive, whole
 from ..networks.generators import TABLE_GENERATORS, build, find_factory
 from ..params import documented
-from ..planning import refuse_given
+from ..planning.fits import refuse_given
 from ..releases.sketches import SliceSketch, make_tables
 from ..releases.sliced_rows import SlicedRows
 from ._network import NetworkGenerator

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .sampled_gradients import SampledGradients
     from .sketches import SliceSketch
     from .sliced_rows import SlicedRows
-    from .tables import TwoWayTables
+    from .two_way_tables import TwoWayTables
 
 _HOMES = {
     "ForwardAggregates": "forward_aggregates",

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..accounting.composition import compose, join
-from ..mechanisms.tables import Tables
+from ..mechanisms.two_way import Tables
 from .published import PublishedRelease, open_release
-from .tables import TwoWayTables
+from .two_way_tables import TwoWayTables
 
 _DISJOINT = "each record, or person, is in the data of one of the merged releases only"
 

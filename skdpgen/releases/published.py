@@ -15,7 +15,7 @@ from ..accounting.provenance import list_parameters, show_value
 from ..curator.curator import find_digest
 from ..encoders import split_encoder
 from ..exceptions import PlanError
-from ..serialization import Saves, load
+from ..saving.serialization import Saves, load
 from .release import Release
 
 

@@ -10,7 +10,7 @@ import torch
 from ..accounting.plan import Plan, Terms
 from ..arrays.units import warn_of_sketch_units
 from ..checks import check_size, whole
-from ..curator.record_functions import RecordFunction
+from ..data.record_functions import RecordFunction
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import Sketch, SliceSketchMechanism
 from ..quality import warn_of_absent, warn_of_sketch
@@ -217,7 +217,7 @@ class SliceSketch(Release):
 def make_tables(**params) -> Release:
     """Return `TwoWayTables`, the sketch of tables."""
     # Imported here: arrays need nothing of tables.
-    from .tables import TwoWayTables
+    from .two_way_tables import TwoWayTables
 
     return TwoWayTables(**params)
 

@@ -12,7 +12,7 @@ from ..accounting.events import SlicedGaussianDpEvent
 from ..accounting.plan import Plan, Terms
 from ..arrays.units import SlicedMeans
 from ..checks import check_size, one_of, whole
-from ..curator.record_functions import RecordFunction
+from ..data.record_functions import RecordFunction
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from .release import Release, within
