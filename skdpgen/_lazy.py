@@ -14,13 +14,15 @@ def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Calla
     package : str
         The ``__name__`` of the package.
     homes : dict of str to str
-        The module of each public name, relative to the package.
+        The module of each public name, relative to the package: ``"module"`` or ``"..other"``.
     """
 
     def find(name):
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        home = homes[name]
+        home = import_module(home if home.startswith(".") else f".{home}", package)
+        value = getattr(home, name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -221,7 +221,7 @@ def _assert_same(made, again):
 
 @pytest.mark.default(
     *("number", "rows", "open texts", "particles", "gradients, table", "aggregates", "local"),
-    *("encoded", "adapter by rows", "persons", "histories", "noised rows", "search"),
+    *("encoded", "persons", "histories", "noised rows", "search"),
     *("classifier", "components of persons", "autoencoder", "frequencies", "privatizer"),
 )
 @pytest.mark.parametrize("name", FITS)

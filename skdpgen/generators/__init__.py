@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "DPAFDiscriminator": "_dpaf",
     "DPAFGenerator": "_dpaf",
-    "DPHistorySampler": "_histories",
+    "DPHistorySampler": "..histories.sampler",
     "DPSWFlowSampler": "_sliced_flow",
     "DPSinkhornGenerator": "_sinkhorn_generator",
     "DPSlicedWassersteinGenerator": "_sliced_wasserstein",

@@ -26,7 +26,7 @@ _HOMES = {
     "SampledGradients": "sampled_gradients",
     "SliceSketch": "sketches",
     "SlicedRows": "sliced_rows",
-    "TwoWayTables": "tables",
+    "TwoWayTables": "two_way_tables",
     "from_release": "published",
     "merge": "merging",
 }

@@ -8,6 +8,7 @@ from pkgutil import walk_packages
 ARRAY = "arrays/{}.npy"
 # Packages with parts of estimators, next to the modules of public names.
 _ROOMS = ("learners", "networks", "mechanisms", "tables", "arrays", "curator", "data", "histories")
+_ROOMS += ("preprocessing",)
 _classes: dict[str, type] = {}
 
 
