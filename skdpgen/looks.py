@@ -14,7 +14,7 @@ from .accounting.spending import report_spent_on_error
 from .curator.curator import open_curator
 from .data.record_functions import clears_frames
 from .data.texts import TextStyle
-from .generators import DPSWFlowSampler
+from .generators._sliced_flow import DPSWFlowSampler
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sums import count_rows_by
 from .params import warn_of_delta

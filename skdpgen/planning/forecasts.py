@@ -14,7 +14,7 @@ from ..accounting.plan import Plan
 from ..mechanisms.sums import CategoryCountsMechanism
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
 from ..quality import judge
-from ..releases import TwoWayTables
+from ..releases.two_way_tables import TwoWayTables
 from ..tables.columns.number import N_KNOTS
 from ..tables.discovery.stages import CONSTANTS as STAGES
 from ..tables.discovery.stages import COUNTS, count_knots, noise_on_counts

@@ -26,6 +26,7 @@ from .discovery.stages import Histograms, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
+from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
@@ -117,6 +118,15 @@ class TableFormat(Format):
     @property
     def found(self):
         return {"schema_": self.schema}
+
+    def describe(self):
+        """Return the report on the columns; see `Format.describe`."""
+        return {"schema_report_": describe(self.schema)}
+
+    @property
+    def has_class_target(self):
+        """Whether tables are stratified by the levels of the target."""
+        return may_be_class(self.target)
 
     @property
     def is_open(self):
