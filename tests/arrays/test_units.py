@@ -12,7 +12,6 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 
 from skdpgen import (
-    DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
     LDPEntropicGAN,
@@ -168,13 +167,6 @@ def test_a_column_in_other_units_is_named(name):
     assert "in column 1 (1). Declare bounds" in message
 
 
-def test_all_columns_in_other_units_are_named_without_a_sketch():
-    generator = DPSinkhornGenerator(5.0, bounds=(0, 1), random_state=0)
-    generator.set_params(release__n_steps=2)
-    (message,) = said(generator.fit, 1 + 254 * draw())
-    assert "column 0 (1), column 1 (1), column 2 (1)" in message
-
-
 def test_a_number_beyond_its_bounds_is_named():
     sampler = DPSWFlowSampler(5.0, bounds=(0, 1), y_bounds=(0, 1), n_steps=2, random_state=0)
     X = draw()
@@ -228,14 +220,3 @@ def test_rows_as_long_as_a_declared_radius_are_told_of():
     assert not said(pca.set_params(clip_norm=2.0).fit, draw())
     # An inferred radius is near norms that are all alike.
     assert not said(DPPCA(5.0, bounds=(0, 1), random_state=0).fit, np.tile(draw(), (1, 100)))
-
-
-def test_the_noise_of_all_classes_is_in_means_of_slices():
-    mechanism = SimpleNamespace(n_features=3, n_columns=3, row_weight=1.0)
-    variances = []
-    for n_classes in (1, 2):
-        means = units.SlicedMeans(BOX, mechanism, None, 50, 50)
-        directions, values = torch.eye(3).double(), np.zeros((n_classes, 3, 50))
-        means.add(SimpleNamespace(directions=directions, values=values, std=1.0))
-        variances.append(means.variance)
-    assert variances == pytest.approx([50 / 50**2, 100 / 50**2])

@@ -217,10 +217,4 @@ FUNCTION = {
         "True",
         "tests/arrays/test_arrays.py::test_bounds_beyond_the_dtype_are_refused_for_nothing",
     ),
-    "means of slices have the noise of one class": Fault(
-        "arrays.units:SlicedMeans.add",
-        "n_classes * n_slots",
-        "n_slots",
-        "tests/arrays/test_units.py::test_the_noise_of_all_classes_is_in_means_of_slices",
-    ),
 }
