@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from skdpgen import (
     LDPEntropicGAN,
 )
 from skdpgen.adaptation import DPSWDDomainAdapter
-from skdpgen.arrays import units
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.units import _find_means, _sum_at, are_near, warn_of_moments, warn_of_norms
 from skdpgen.mechanisms.base import NoisySum
@@ -94,26 +92,6 @@ def test_means_have_the_stated_covariance():
     # The deviation of 300 draws is off by 4%.
     np.testing.assert_allclose(ratio, 1, atol=0.16)
     np.testing.assert_allclose(means.mean(axis=0), rows.mean(axis=0), atol=0.002)
-
-
-@pytest.mark.parametrize("batch_size", [50, 2000])
-def test_means_of_samples_have_the_error_of_sampling(batch_size, monkeypatch):
-    """The covariance is that of the noise and, of rows in [0, 1], at most 1 over their number."""
-    found = []
-    monkeypatch.setattr(units, "warn_of_means", lambda format, *given: found.append(given))
-    rows, rng, n_steps = draw(), np.random.default_rng(0), 20
-    mechanism = SimpleNamespace(n_features=3, n_columns=3, row_weight=1.0)
-    means = units.SlicedMeans(BOX, mechanism, None, batch_size, len(rows))
-    for i in range(n_steps):
-        directions = random_directions(3, 8, generator=torch.Generator().manual_seed(i))
-        sample = rng.permutation(rows)[:batch_size] * BOX.unit
-        values = (sample @ directions.double().numpy()).T[None]
-        means.add(SimpleNamespace(directions=directions.double(), values=values, std=1e-3))
-    means.warn()
-    ((estimate, covariance),) = found
-    np.testing.assert_allclose(estimate, rows.mean(axis=0), atol=0.05)
-    sampling = 1 / (batch_size * n_steps) if batch_size < len(rows) else 0.0
-    np.testing.assert_allclose(covariance.diagonal(), sampling, atol=1e-4)
 
 
 def test_moments_tell_bounds_by_squares():

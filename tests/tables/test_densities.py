@@ -69,16 +69,6 @@ def test_a_second_histogram_makes_quantiles_more_precise():
     assert errors[2] < 0.1 * 1.35 / 2
 
 
-def test_few_values_have_masses_of_their_own():
-    knots, counts = np.arange(12.0), np.zeros(12)
-    counts[[3, 4, 9]] = 900, 800, 400
-    noisy = counts + np.random.RandomState(0).normal(0, 30, 12)
-    points, masses = estimate_density([Histogram(knots, noisy, 30.0)], 0, 11, unit=1)
-    found = np.bincount(np.round((points[1:] + points[:-1]) / 2).astype(int), masses, 12)
-    assert_allclose(found[[3, 4, 9]], [900, 800, 400], atol=150)
-    assert found[[0, 1, 6, 11]].max() < 100
-
-
 def test_the_evidence_is_that_of_a_gaussian_model():
     """Compared with a proper prior that is nearly flat along parabolas."""
     rng, n = np.random.RandomState(0), 9

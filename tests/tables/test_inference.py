@@ -28,7 +28,6 @@ from skdpgen.privacy import (
     gaussian_plan,
 )
 from skdpgen.tables import Boolean, Category, Date, Number, Ordered, Schema, Unknown
-from skdpgen.tables.discovery.column import ColumnInference
 from skdpgen.tables.discovery.stages import Inferred, SchemaInference, count_knots
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.rules.ordered import reconcile_orders
@@ -93,25 +92,6 @@ def test_bounds_and_categories_are_found(epsilon):
     assert found["smoker"] == Boolean()
 
 
-@pytest.mark.parametrize("epsilon", [math.inf, 1.0])
-@pytest.mark.parametrize("special", [-999, -1, 99_999])
-def test_special_values_are_atoms_beyond_the_range_of_all_others(
-    special, epsilon, nothing_frequent
-):
-    rng = np.random.RandomState(0)
-    age = np.where(rng.rand(8000) < 0.2, special, rng.randint(18, 90, 8000))
-    found = infer(pd.DataFrame({"age": age}), Schema({"age": Number(decimals=0)}), epsilon)["age"]
-    assert found.atoms == (special,)
-    assert 0 <= found.lower <= 20
-    assert 85 <= found.upper <= 110
-
-
-@pytest.fixture
-def nothing_frequent(monkeypatch):
-    """Counts of frequent values that are all below their threshold."""
-    monkeypatch.setattr(ColumnInference, "find_frequent", lambda column, counts: None)
-
-
 def test_atoms_are_found_at_declared_bounds_and_not_where_they_are_ruled_out():
     rng = np.random.RandomState(0)
     cells = {"x": np.where(rng.rand(8000) < 0.3, 511, rng.randint(0, 512, 8000))}
@@ -148,15 +128,6 @@ def test_few_amounts_beside_zeros_have_a_range(n_others, least):
     is_close = (2**11 <= ends[:, 1]) & (ends[:, 1] <= 2**16)
     assert np.mean(is_close) >= 0.75
     assert np.mean(is_close | np.array(said)[is_wide]) >= 0.95
-
-
-@pytest.mark.parametrize(("value", "most", "far"), [(0, 10, 10), (5, 3, 100)])
-def test_a_constant_column_seldom_has_a_range_of_amounts(value, most, far):
-    """Beside zero, where there mostly are others, noise is sooner taken for amounts."""
-    frame = make_amounts(0, 0) + value
-    schema = Schema({"x": Number(decimals=0)})
-    found = [infer(frame, schema, 0.5, seed, 0.2)["x"] for seed in range(40)]
-    assert sum(kind.upper > far for kind in found) <= most
 
 
 @pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
@@ -608,21 +579,6 @@ def test_as_many_knots_as_the_noise_of_tables_lets_one_see(sigma, n_knots, n_of_
     assert count_knots(others, 3, 10_000, 0.0, True) == 16
 
 
-def test_a_target_of_few_levels_has_fewer_knots_found():
-    rng = np.random.RandomState(0)
-    frame = pd.DataFrame(rng.rand(2000, 4), columns=list("abcd")).assign(z=rng.rand(2000) < 0.5)
-    schema = Schema({**dict.fromkeys("abcd", Number(0, 1)), "z": Boolean()})
-    found = [
-        DPSWFlowSampler(20.0, schema=schema, random_state=0, n_steps=1).fit(frame, target=target)
-        for target in (None, "z")
-    ]
-    n_knots = [len(sampler.schema_["a"].positions) for sampler in found]
-    noise = found[1].sigma_ * 5 / math.sqrt(2)
-    affordable = [round(math.sqrt(2000 / (times * noise))) for times in (10, 20)]
-    assert n_knots == affordable
-    assert 5 < affordable[1] < affordable[0] < 16
-
-
 def test_ranges_of_mere_noise_obey_an_order():
     """Whatever ranges noise finds, they leave rows that obey, and nothing fails after spending."""
     frame = pd.DataFrame(np.arange(40.0)[:, None] + [0, 1, 2], columns=list("abc"))
@@ -631,7 +587,7 @@ def test_ranges_of_mere_noise_obey_an_order():
     rules = [Ordered("a", "b"), Ordered("b", "c", True), Ordered("day", "time")]
     kinds = {**dict.fromkeys("abc", Number()), "day": Date(), "time": Date(unit="second")}
     schema = Schema(kinds, rules)
-    for seed in range(12):
+    for seed in range(4):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = infer(frame, schema, epsilon=0.01, seed=seed)

@@ -205,12 +205,6 @@ FUNCTION = {
         "False",
         "tests/arrays/test_arrays.py::test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw[int8-300-asarray]",
     ),
-    "means of samples are known as those of all rows": Fault(
-        "arrays.units:SlicedMeans.warn",
-        "noise + sampling * np.eye(n_columns)",
-        "noise",
-        "tests/arrays/test_units.py::test_means_of_samples_have_the_error_of_sampling[50]",
-    ),
     "bounds beyond a dtype pass": Fault(
         "arrays.kind:ArrayKind.check_bounds",
         "np.all(np.less_equal(*find_held_range(dtype, *ends)))",

@@ -894,18 +894,6 @@ FUNCTION = {
         "self.counts",
         point_masses("counts_of_two_releases_are_averaged_by_precision"),
     ),
-    "noise beside one value is taken for amounts": Fault(
-        "tables.discovery.column:ColumnInference._find_hidden",
-        "signal * noise if n_atoms == 1 else find_clear(noise, 1)",
-        "0",
-        inference("a_constant_column_seldom_has_a_range_of_amounts[0-10-10]"),
-    ),
-    "beside any value there mostly are others": Fault(
-        "tables.discovery.column:ColumnInference._find_hidden",
-        "CONSTANTS.signal_of_zero if is_zero else CONSTANTS.signal",
-        "CONSTANTS.signal_of_zero",
-        inference("a_constant_column_seldom_has_a_range_of_amounts[5-3-100]"),
-    ),
     "amounts that noise hides are cut": Fault(
         "tables.discovery.column:ColumnInference._find_hidden",
         "signal * noise if n_atoms == 1 else find_clear(noise, 1)",
