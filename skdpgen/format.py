@@ -44,10 +44,10 @@ class Format(ABC):
         Scale of features in [0, 1] in a row of the unit ball; None for other rows.
     """
 
-    classes = None
+    classes: np.ndarray | None = None
     are_images = could_be_images = False
-    encoder = None
-    components = None
+    encoder: object = None
+    components: object = None
     is_open = False
     has_blocks = False
     clip_norm = 1.0

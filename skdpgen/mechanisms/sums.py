@@ -12,7 +12,7 @@ from dp_accounting import DpEvent, NonPrivateDpEvent
 from scipy.stats import norm
 
 from ..accounting.events import ThresholdDpEvent
-from ..data.names import count_names
+from ..data.names import count_names, count_short_names
 from ..data.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
 from ..saving.registry import savable
@@ -422,3 +422,16 @@ class CategoryCountsMechanism(Mechanism):
             if count > threshold:
                 passed[name][key] = count / self.weights[name]
         return passed
+
+
+class FrequentValuesMechanism(CategoryCountsMechanism):
+    """Noisy counts of the values that many records share, of numbers and dates.
+
+    These are counted like categories. Numbers with more digits than people write, and dates with a
+    time, are not counted: hardly any two records share them, and all would have to be held in
+    memory. As this follows from each cell alone, a record still adds 1 to at most one count of each
+    column.
+    """
+
+    name = "frequent values"
+    count_cells = staticmethod(count_short_names)

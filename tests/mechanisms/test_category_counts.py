@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from skdpgen.accounting.accountants import ACCOUNTANTS
 from skdpgen.accounting.event_json import event_from_dict, event_to_dict
-from skdpgen.mechanisms.frequent_values import FrequentValuesMechanism
+from skdpgen.mechanisms.sums import FrequentValuesMechanism
 from skdpgen.privacy import (
     BudgetExceededError,
     CategoryCountsMechanism,
