@@ -1,4 +1,4 @@
-"""Recorded releases of schema inference give the recorded schemas; see `replay`."""
+"""Recorded releases of schema inference give the recorded schemas, whatever the rows; see `replay`."""
 
 import dataclasses
 
