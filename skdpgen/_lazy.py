@@ -20,7 +20,7 @@ def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Calla
     def find(name):
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        value = getattr(import_module(homes[name], package), name)
         setattr(sys.modules[package], name, value)
         return value
 
