@@ -265,7 +265,7 @@ def test_repeated_thresholds_add_up():
 
 @pytest.mark.parametrize("slack", [-0.1, 1.0, math.nan, "1", True])
 def test_bad_thresholds_are_refused(slack):
-    with pytest.raises(Exception, match="threshold"):
+    with pytest.raises(Exception, match="ThresholdDpEvent must"):
         ledger_epsilon([ThresholdDpEvent(1.0, slack)], DELTA)
 
 
