@@ -706,9 +706,9 @@ PRIVACY = {
         certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
     "true is a number of JSON": Fault(
-        "accounting.strict_json:number",
-        "type(given) in (int, float)",
-        "isinstance(given, (int, float))",
+        "accounting.strict_json:_is_a",
+        "isinstance(given, cls) and not isinstance(given, bool)",
+        "isinstance(given, cls)",
         strict_json("number"),
     ),
     "digits of a digest may be followed by others": Fault(
