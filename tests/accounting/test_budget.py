@@ -283,12 +283,15 @@ def test_copies_and_pickles_are_refused(spread):
         ((np.nan, 1e-5), "epsilon must be"),
         ((1.0, 0), "delta must be"),
         ((1.0, 2), "delta must be"),
-        ((1.0, 1e-5, "neighbours"), "relation must be one of"),
+        ((1.0, 1e-5, {"relation": "neighbours"}), "relation must be one of"),
+        ((1.0, 1e-5, {"threshold_delta": -1e-6}), "threshold_delta must be in"),
+        ((1.0, 1e-5, {"threshold_delta": 1e-5}), "threshold_delta must be in"),
     ],
 )
 def test_bad_budgets(arguments, message):
+    epsilon, delta, *options = arguments
     with pytest.raises(ValueError, match=message):
-        PrivacyBudget(*arguments[:2], **dict(zip(["relation"], arguments[2:], strict=False)))
+        PrivacyBudget(epsilon, delta, **dict(*options))
 
 
 def test_reprs_say_what_is_spent_and_on_what():

@@ -1,12 +1,28 @@
-"""Rows in memory, and the test of a noise's variance, that several mechanisms share."""
+"""Rows in memory, given coins, and the test of a noise's variance, that mechanisms share."""
 
 import numpy as np
 import torch
 from scipy import stats
 
+from skdpgen.privacy import NoiseSource
+
 # A noise multiplier is relative to this, in sensitivities: a record that is replaced moves a sum by
 # twice its norm.
 UNIT = {"zero_out": 1.0, "replace_one": 0.5}
+
+
+class Drawn(NoiseSource):
+    """A source of noise whose coins are given, and the order of slots if asked for."""
+
+    def __init__(self, positions, seed=0, slots=None):
+        super().__init__(seed)
+        self._positions, self._slots = np.asarray(positions, dtype=int), slots
+
+    def poisson_sample(self, n_records, rate):
+        return self._positions
+
+    def fixed_sample(self, n_records, size):
+        return super().fixed_sample(n_records, size) if self._slots is None else self._slots[:size]
 
 
 class Rows:
