@@ -38,6 +38,26 @@ class Rows:
         return self._rows[positions], self._membership[positions]
 
 
+class Blocks:
+    """A source of rows, or codes, that are given in blocks; all or none are present."""
+
+    max_rows, n_classes = None, 1
+
+    def __init__(self, *blocks, absent=False, n_records=None):
+        self._blocks, self._absent = blocks, absent
+        self.n_records = sum(map(len, blocks)) if n_records is None else n_records
+
+    def add_up(self, function):
+        return function(self)
+
+    def blocks(self, name, size=None):
+        for block in self._blocks:
+            membership = torch.full((len(block), 1), 1.0 - self._absent, dtype=torch.float64)
+            yield torch.as_tensor(block), membership
+
+    codes = blocks
+
+
 def assert_variance(values, std):
     values = np.ravel(values) / std
     low, high = stats.chi2(values.size).ppf([1e-5, 1 - 1e-5])
