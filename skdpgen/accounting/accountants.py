@@ -25,13 +25,14 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
 from ..checks import check_choice, check_number
-from .event_support import find_unsupported
+from .event_types import find_unsupported
 from .events import (
     ThresholdDpEvent,
     check_events,
     flatten,
     over_sensitivity,
     pure_epsilon,
+    reveals_nothing,
     split_sampling,
     total_gaussian_multiplier,
 )
@@ -97,7 +98,7 @@ class _LedgerAccountant(PrivacyAccountant):
                     self._pure_epsilon += times * count * pure
                     if pure > 0:
                         self._pure[leaf] = self._pure.get(leaf, 0) + times * count
-                elif not _reveals_nothing(leaf):
+                elif not reveals_nothing(leaf):
                     self._leaves[leaf] = self._leaves.get(leaf, 0) + times * count
         return None
 
@@ -172,14 +173,6 @@ def _has_no_noise(leaf: DpEvent) -> bool:
     if isinstance(leaf, RepeatAndSelectDpEvent):
         return any(map(_has_no_noise, flatten([leaf.event])))
     return isinstance(leaf, NonPrivateDpEvent) or split_sampling(leaf)[0].noise_multiplier == 0
-
-
-def _reveals_nothing(leaf: DpEvent) -> bool:
-    """Return whether a leaf event is independent of the records."""
-    if isinstance(leaf, (NonPrivateDpEvent, RepeatAndSelectDpEvent)):
-        return False
-    base, rate, _ = split_sampling(leaf)
-    return rate == 0 or math.isinf(base.noise_multiplier)
 
 
 class PLDAccountant(_LedgerAccountant):

@@ -3,7 +3,7 @@
 
 import numbers
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._process.isolation import isolated
 from .rounding import plain_numbers
@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 @isolated()
 def preview(
-    estimator, X, y=None, *, target: str | None = None, persons=None, n_classes: int | None = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    target: str | None = None,
+    persons: Any = None,
+    n_classes: int | None = None,
 ) -> "Certificate":
     """Return what a fit would release and cost, before any data are read.
 

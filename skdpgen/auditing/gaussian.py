@@ -31,7 +31,7 @@ from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sampled import SampledMechanism
 from .base import N_TESTED, MechanismAudit, ReleaseAudit
-from .runs import Run, flatten_numbers
+from .runs import FixedNoise, Run, flatten_numbers
 from .statistics import (
     Autocorrelation,
     equal_scale_p_value,
@@ -206,7 +206,7 @@ class GaussianAudit(MechanismAudit):
         first = self._run(source, self._seed())
 
         def count_released(added):
-            run = self._run(source, _FixedNoise(added), measured=first.measured[0])
+            run = self._run(source, FixedNoise(added), measured=first.measured[0])
             return len(flatten_numbers(run.result))
 
         std = first.std.max(initial=0.0)
@@ -220,16 +220,6 @@ class GaussianAudit(MechanismAudit):
             return 0.0
         chance = stats.norm.sf((enough - 0.5) / (std * factor))
         return -math.expm1(n_released * math.log1p(-chance))
-
-
-class _FixedNoise:
-    """Noise source that adds the same noise to all numbers."""
-
-    def __init__(self, added: int) -> None:
-        self._added = added
-
-    def rounded_gaussian(self, scale: np.ndarray) -> np.ndarray:
-        return np.full(scale.shape, self._added, dtype=np.int64)
 
 
 class _Neighbours:

@@ -15,8 +15,8 @@ from skdpgen.mechanisms.streams import (
 )
 from skdpgen.privacy import NoiseSource, TablesMechanism
 
-from .common import UNIT, assert_variance
-from .test_tables import Blocks, any_places
+from .common import UNIT, Blocks, assert_variance
+from .test_tables import any_places
 
 HORIZON, SIZES = 5, [4, 5, 3]
 

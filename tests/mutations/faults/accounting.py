@@ -87,15 +87,15 @@ PRIVACY = {
         compatibility("verify_passes_what_a_fit_can_make[rows-zero_out-False-dask-None]"),
     ),
     "samples are for persons": Fault(
-        "accounting.compatibility",
-        '_SAMPLE = Release("a release of samples or of single rows")',
-        '_SAMPLE = Release("a release of samples or of single rows", for_persons=True)',
+        "accounting.event_types",
+        '_SAMPLE = EventType("a release of samples or of single rows")',
+        '_SAMPLE = EventType("a release of samples or of single rows", for_persons=True)',
         compatibility("verify_passes_what_a_fit_can_make[sampled gradient-zero_out-False-None-5]"),
     ),
     "compositions hide what they compose": Fault(
-        "accounting.compatibility:_list_leaves",
-        "yield from _list_leaves(event.events)",
-        "continue",
+        "accounting.event_types:find_conflict",
+        "flatten(events)",
+        "events",
         compatibility("verify_passes_what_a_fit_can_make[fixed-zero_out-False-None-None]"),
     ),
     "shuffling counts the larger of two randomisers": Fault(
@@ -375,7 +375,7 @@ PRIVACY = {
     ),
     "a release may touch no data": Fault(
         "accounting.certificate_form:read_event",
-        "not touches_data(event)",
+        "reveals_nothing(event)",
         "False",
         certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
@@ -706,9 +706,9 @@ PRIVACY = {
         certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
     "true is a number of JSON": Fault(
-        "accounting.strict_json:number",
-        "type(given) in (int, float)",
-        "isinstance(given, (int, float))",
+        "accounting.strict_json:_is_a",
+        "isinstance(given, cls) and not isinstance(given, bool)",
+        "isinstance(given, cls)",
         strict_json("number"),
     ),
     "digits of a digest may be followed by others": Fault(
