@@ -101,7 +101,7 @@ def draw_histogram(
     Parameters
     ----------
     shares : Shares
-        Of the bins.
+        Those of the bins.
     bins : sequence of (float, float)
     is_date : bool, default=False
         Whether numbers are seconds since 1970.
