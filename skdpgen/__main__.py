@@ -9,8 +9,8 @@ import os
 import sys
 from importlib import import_module
 
-from ._cli.exits import FAILED, STOPPED, StoppedError, describe_error
-from ._cli.parser import make_parser
+from .cli.exits import FAILED, STOPPED, StoppedError, describe_error
+from .cli.parser import make_parser
 from .exceptions import BudgetExceededError, SpentError
 
 
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     try:
         # Imported after parsing, since it takes seconds.
-        module = import_module(f"{__package__}._cli.{options.module}")
+        module = import_module(f"{__package__}.cli.{options.module}")
         code = getattr(module, options.command)(options)
         sys.stdout.flush()
         return code

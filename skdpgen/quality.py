@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 import pandas as pd
 
-from ._muting import is_muted
+from ._process.muting import is_muted
 from .checks import MAX_NAMES, list_names
 from .exceptions import FitQualityWarning, warn_caller
 from .messages import Message

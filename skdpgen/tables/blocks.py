@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..curator.names import encode_levels
+from ..data.names import encode_levels
 from ..exceptions import TableError
 from .columns.cells import find_present
 from .columns.values import CodeScale, Values, locate_between

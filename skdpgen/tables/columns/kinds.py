@@ -14,8 +14,8 @@ from pandas.api.types import (
     is_object_dtype,
 )
 
-from ...curator.dtypes import check_dtype, is_date, read_dtype
-from ...curator.texts import is_writable
+from ...data.dtypes import check_dtype, is_date, read_dtype
+from ...data.texts import is_writable
 from . import TYPES, Boolean, Category, Date, Number, Ordinal, Unknown
 from .base import read_dict
 from .cells import read_dates, read_numbers
