@@ -2,6 +2,7 @@
 """Findings on the quality of fits, judged from public sizes and released values."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,8 +31,9 @@ MOSTLY_OTHER = 0.9
 MOSTLY_MISSING = 0.95
 # Bounds of arrays are inferred within ± this number.
 FARTHEST = 2.0**65
-# Verdicts on a table of counts, and the most noise of a good one, relative to its average count.
-GOOD, ROUGH, NOISE = "good", "rough", "noise"
+# Verdicts on a table of counts, the best first, and the most noise of a good one, relative to its
+# average count.
+GOOD, ROUGH, NOISE = VERDICTS = "good", "rough", "noise"
 GOOD_NOISE = 0.1
 
 
@@ -390,31 +392,42 @@ def find_signal(numbers, std):
     return max(0.0, np.mean(np.square(noisy)) / std**2 - 1) if std > 0 and noisy.size else np.inf
 
 
-def judge(average: float, noise: float) -> str:
-    """Return the verdict on a table with this average count, and noise on each count.
+@dataclass(frozen=True)
+class CountTable:
+    """A released or planned table of counts, its expected error, and the verdict on it.
 
-    A table is noise if the signal-to-noise ratio of equal counts is below that of the warning after
-    a fit.
-
-    Parameters
+    Attributes
     ----------
-    average : float
-        Number of records over number of counts.
+    n_levels : int
+        Number of counts.
     noise : float
-        Standard deviation.
-
-    Returns
-    -------
-    {"good", "rough", "noise"}
+        Standard deviation of the noise on each count, in records.
+    n_records : float
 
     Examples
     --------
-    >>> judge(100, 10), judge(100, 11), judge(100, 230)
-    ('good', 'rough', 'noise')
+    >>> [CountTable(10, noise, 1000).verdict for noise in (10, 11, 230)]
+    ['good', 'rough', 'noise']
     """
-    if noise <= GOOD_NOISE * average:
-        return GOOD
-    return NOISE if average**2 < LEAST_SIGNAL * noise**2 else ROUGH
+
+    n_levels: int
+    noise: float
+    n_records: float
+
+    @property
+    def n_moved(self) -> float:
+        """Number of records that the noise is expected to move to other counts."""
+        # Half of the mean absolute value of normal noise: a record that moves is in two counts.
+        return min(self.n_levels * self.noise / math.sqrt(2 * math.pi), self.n_records)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        average = self.n_records / self.n_levels
+        if self.noise <= GOOD_NOISE * average:
+            return GOOD
+        # The signal-to-noise ratio of equal counts is below that of the warning after a fit.
+        return NOISE if average**2 < LEAST_SIGNAL * self.noise**2 else ROUGH
 
 
 def warn_of_noise(signal, what):

@@ -49,7 +49,7 @@ def _list_columns(columns, judged) -> list[tuple]:
         bounds = "" if column["lower"] is None else show_range(column["lower"], column["upper"])
         shares = [column[f"share_{name}"] for name in ("other", "missing")]
         shown = ["" if share is None else f"{share:.0%}" for share in shares]
-        verdict = _show_judged(judged.get(str(column["column"])))
+        verdict = _show_judged(judged.get(str(column["column"])), column["finding"])
         rows.append((column["column"], column["kind"], *verdict, *shown, bounds))
     return rows
 
@@ -60,12 +60,13 @@ def _list_pairs(pairs) -> list[tuple]:
     return [(f"{table['first']} × {table['second']}", *_show_judged(table)) for table in worst]
 
 
-def _show_judged(table: dict | None) -> tuple:
+def _show_judged(table: dict | None, finding: str | None = None) -> tuple:
     """Return the cells of a judged table of counts: the template shows its verdict."""
+    found = [finding] if finding else []
     if table is None:
-        return ("",) * 4
+        return "", *(found or [""]), "", ""
     margin, error = f"±{math.ceil(table['margin']):,}", f"{table['error']:.1%}"
-    return table, "; ".join(table["reasons"]), margin, error
+    return table, "; ".join([*table["reasons"], *found]), margin, error
 
 
 def _draw_columns(results: dict, judged: dict) -> list[dict]:
