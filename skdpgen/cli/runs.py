@@ -17,7 +17,7 @@ from ..base import saving_releases
 from ..exceptions import FitQualityWarning, SpentError
 from ..releases.published import PublishedRelease, from_release
 from ..tables.schema import Schema
-from .exits import BAD_RESULT, StoppedError
+from .exits import BAD_RESULT, StoppedError, describe_error
 from .outputs import (
     Interrupted,
     collected_warnings,
@@ -141,7 +141,8 @@ def fit_and_write(task: Any, options: Namespace) -> tuple[Any, list[str], int]:
         # Before the release, the error of the fit says itself what was spent.
         if kept.path is None:
             raise
-        why, how = str(error).removesuffix("."), kept.describe(isinstance(error, SpentError))
+        why, how = describe_error(error), kept.describe(isinstance(error, SpentError))
+        why = why.removesuffix(".")
         raise SpentError(f"{why}. No synthetic rows were written. {how}") from None
     is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
     return written, messages, BAD_RESULT if options.fail_on_warning and is_bad else 0

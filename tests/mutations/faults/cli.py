@@ -106,9 +106,9 @@ FUNCTION = {
     ),
     "warnings of the command line give code": Fault(
         "cli.outputs:collected_warnings",
-        "translate(str(message))",
+        "write(message, COMMAND_LINE)",
         "str(message)",
-        options("warnings_and_errors_are_translated"),
+        options("warnings_are_in_words_of_the_command_line"),
     ),
     "rows after the first piece are forgotten": Fault(
         "cli.synthesis:Task.write",
