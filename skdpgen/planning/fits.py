@@ -13,7 +13,6 @@ from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
 from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..arrays.box import BoxFormat
-from ..arrays.discovery import make_box
 from ..arrays.kind import ArrayKind
 from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals
@@ -174,6 +173,8 @@ class Planning(TakesSpecifications):
         return format.with_even_knots() if needs_columns else format
 
     def _make_format(self, n_samples, n_features, n_classes, **public) -> Format:
+        from ..arrays.discovery import make_box
+
         public_encoder, components = split_encoder(self.encoder)
         is_auto = isinstance(components, str)
         format = make_box(

@@ -7,7 +7,8 @@ from pkgutil import walk_packages
 # Name of an array's entry in a file.
 ARRAY = "arrays/{}.npy"
 # Packages with parts of estimators, next to the modules of public names.
-_ROOMS = (
+_ROOMS = ("learners", "networks", "mechanisms", "tables", "arrays", "curator", "data", "histories")
+_ROOMS += ("preprocessing",)
     "generators",
     "learners",
     "networks",
