@@ -7,8 +7,7 @@ from pkgutil import walk_packages
 # Name of an array's entry in a file.
 ARRAY = "arrays/{}.npy"
 # Packages with parts of estimators, next to the modules of public names.
-_ROOMS = ("learners", "networks", "mechanisms", "tables", "arrays", "curator", "data", "histories")
-_ROOMS += ("preprocessing",)
+_ROOMS = (
     "generators",
     "learners",
     "networks",
@@ -18,6 +17,7 @@ _ROOMS += ("preprocessing",)
     "curator",
     "data",
     "histories",
+    "preprocessing",
 )
 _classes: dict[str, type] = {}
 
