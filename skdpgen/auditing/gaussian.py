@@ -30,7 +30,7 @@ from ..accounting.events import ThresholdDpEvent
 from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sampled import SampledMechanism
-from .base import N_TESTED, MechanismAudit, ReleaseAudit
+from .mechanism_audit import N_TESTED, MechanismAudit, ReleaseAudit
 from .runs import FixedNoise, Run, flatten_numbers
 from .statistics import (
     Autocorrelation,

@@ -13,7 +13,7 @@ import numpy as np
 from dp_accounting import LaplaceDpEvent
 
 from ..mechanisms.noise import NoiseSource
-from .base import N_TESTED, MechanismAudit, ReleaseAudit
+from .mechanism_audit import N_TESTED, MechanismAudit, ReleaseAudit
 from .statistics import (
     Autocorrelation,
     equal_scale_p_value,

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..mechanisms.base import FixedSensitivity, to_grid
 from ..mechanisms.codes import HatBasis
+from ..mechanisms.mechanism import FixedSensitivity, to_grid
 from ..mechanisms.two_way import CONSTANTS, ProductMechanism, TablesMechanism
 from ..saving.registry import savable
 
@@ -175,7 +175,7 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
         """Number of persons in one unit of the sensitivity."""
         return math.sqrt(len(self.left) * len(self.right))
 
-    def _add_up(self, half, source):
+    def _add_products(self, half, source):
         total = np.zeros((sum(self.left), sum(self.right)), dtype=np.int64)
         n_rows = CONSTANTS.batch_size(sum(self.left) + sum(self.right))
         scale = half / math.sqrt(self.records)

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from ..saving.registry import savable
-from .base import to_grid
 from .codes import HatBasis, Refinement
+from .mechanism import to_grid
 from .two_way import CONSTANTS, ProductMechanism, own_and_later
 
 # A column, and its map from levels to groups, of shape (n_levels, n_groups).
@@ -130,7 +130,7 @@ class MultiWayMechanism(ProductMechanism):
     def _shapes(self):
         return [tuple(groups.shape[1] for _, groups in factors) for factors in self.products]
 
-    def _add_up(self, half, source):
+    def _add_products(self, half, source):
         total = [np.zeros(math.prod(shape), dtype=np.int64) for shape in self._shapes]
         matched, width = self._match_parts()
         n_rows = CONSTANTS.batch_size(width)

@@ -8,10 +8,9 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent
 
-from skdpgen.mechanisms.base import GRID_BITS
 from skdpgen.mechanisms.codes import HatBasis
-from skdpgen.mechanisms.level_counts import LevelCountsMechanism
-from skdpgen.mechanisms.sums import WeightSumMechanism
+from skdpgen.mechanisms.mechanism import GRID_BITS
+from skdpgen.mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 
 from .common import Blocks
 

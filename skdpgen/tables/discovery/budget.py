@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...mechanisms.sums import CategoryCountsMechanism
+from ...mechanisms.categories import CategoryCountsMechanism
 from ..columns.decimals import DECIMALS
 from .frequencies import FREQUENT
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ...data.record_functions import RecordFunction
-from ...mechanisms.level_counts import LevelCountsMechanism
-from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
+from ...mechanisms.categories import CategoryCountsMechanism
+from ...mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ..columns import Category, Date, Number, Ordinal

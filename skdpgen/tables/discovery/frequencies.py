@@ -4,7 +4,7 @@
 import pandas as pd
 
 from ...data.texts import PLAIN
-from ...mechanisms.frequent_values import FrequentValuesMechanism
+from ...mechanisms.categories import FrequentValuesMechanism
 from ..columns.texts import read_cell
 from ..columns.values import find_farthest
 from .point_masses import CONSTANTS

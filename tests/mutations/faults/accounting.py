@@ -63,7 +63,7 @@ PRIVACY = {
         dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
     ),
     "an audit claims what multipliers over the sensitivity would": Fault(
-        "auditing.base:MechanismAudit._report",
+        "auditing.mechanism_audit:MechanismAudit._report",
         "over_sensitivity(self._base, self._relation)",
         "self._base",
         audit("persons[slice sketch-replace_one]"),

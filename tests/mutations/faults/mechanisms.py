@@ -36,13 +36,13 @@ PRIVACY = {
         histories("sensitivity[RowTablesMechanism]"),
     ),
     "rows of a person weigh 1": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "rows if shares is None else to_integers(basis, shares)",
         "rows",
         histories("sensitivity[RowTablesMechanism]"),
     ),
     "rows of a person with their person weigh 1": Fault(
-        "histories.mechanism:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_products",
         "to_grid(w * s, scale)",
         "to_grid(w, scale)",
         histories("sensitivity[PersonRowTablesMechanism]"),
@@ -66,13 +66,13 @@ PRIVACY = {
         histories("sensitivity[StepTablesMechanism]"),
     ),
     "absent persons are in links": Fault(
-        "histories.mechanism:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_products",
         "codes[membership.sum(1) > 0]",
         "codes",
         histories("releases_without_noise[StepTablesMechanism]"),
     ),
     "links are rounded to nearest": Fault(
-        "histories.mechanism:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_products",
         """
         left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
         right = HatBasis(right, self.right).to_dense(lambda w: to_grid(w, scale))
@@ -159,19 +159,19 @@ PRIVACY = {
         aggregates("both_sums_together_move_by_at_most_what_is_stated"),
     ),
     "noise over √2": Fault(
-        "mechanisms.base:Measurement.grid_std",
+        "mechanisms.mechanism:Measurement.grid_std",
         "self.std * self.scale",
         "self.std * self.scale / math.sqrt(2)",
         common("check_noise"),
     ),
     "persons in partitions move sums as records do": Fault(
-        "mechanisms.base:Mechanism._find_std",
+        "mechanisms.mechanism:Mechanism._find_std",
         "unit_sensitivity(self.sensitivity, relation, source.max_rows)",
         "unit_sensitivity(self.sensitivity, relation)",
         engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
     ),
     "classes of sliced rows share their noise": Fault(
-        "mechanisms.base:Mechanism.run",
+        "mechanisms.mechanism:Mechanism.run",
         "noisy = measured.add_noise(noise)",
         """
         noisy = measured.add_noise(noise)
@@ -182,7 +182,7 @@ PRIVACY = {
         independent("sliced rows"),
     ),
     "classes of aggregates share their noise": Fault(
-        "mechanisms.base:Mechanism.run",
+        "mechanisms.mechanism:Mechanism.run",
         "noisy = measured.add_noise(noise)",
         """
         noisy = measured.add_noise(noise)
@@ -193,25 +193,25 @@ PRIVACY = {
         independent("forward aggregate"),
     ),
     "no noise": Fault(
-        "mechanisms.base:Measurement.add_noise",
+        "mechanisms.mechanism:Measurement.add_noise",
         "noisy += self.exact",
         "noisy = self.exact",
         common("check_noise"),
     ),
     "infinite numbers are large ones on the grid": Fault(
-        "mechanisms.base:to_grid",
+        "mechanisms.mechanism:to_grid",
         "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0)",
         "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0)",
         mechanisms_rounding("missing_numbers_are_0_on_the_grid"),
     ),
     "vectors are rounded to nearest": Fault(
-        "mechanisms.base:to_grid",
+        "mechanisms.mechanism:to_grid",
         "(vectors * (scale * (1 - MARGIN))).trunc_",
         "(vectors * (scale * (1 - MARGIN))).round_",
         rounding("Gaussian sum-1000000-20"),
     ),
     "rows are clipped by the largest of them": Fault(
-        "mechanisms.base:clip_rows",
+        "mechanisms.mechanism:clip_rows",
         "sum_rows(rows.square())",
         "sum_rows(rows.square()).max()",
         common("check_neighbours"),
@@ -265,7 +265,7 @@ PRIVACY = {
         rounding("local rows, L1-10000-20"),
     ),
     "local noise is used again for each block": Fault(
-        "mechanisms.base:Measurement.add_noise",
+        "mechanisms.mechanism:Measurement.add_noise",
         "parts = [draw(std[start : start + size]) for start in range(0, len(std) or 1, size)]",
         """
         part = draw(std[:size])
@@ -391,25 +391,25 @@ PRIVACY = {
         rounding("sum of weights-100003-20"),
     ),
     "counts of levels are not shared by the columns": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "mechanisms.sums:LevelCountsMechanism._add_up",
         "weights / math.sqrt(len(self.sizes))",
         "weights",
         level_counts("sums_are_those_of_encoded_rows"),
     ),
     "columns share counts of levels": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism.__init__",
+        "mechanisms.sums:LevelCountsMechanism.__init__",
         "sum(map(len, counted)) > len(set().union(*counted))",
         "False",
         level_counts("columns_share_no_counts"),
     ),
     "levels that are not counted are": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "mechanisms.sums:LevelCountsMechanism._add_up",
         "self.places[levels.flatten().cpu()] % len(total)",
         "self.places[levels.flatten().cpu()].clamp(min=0)",
         level_counts("levels_share_counts_within_a_column"),
     ),
     "counts of levels are rounded to nearest": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "mechanisms.sums:LevelCountsMechanism._add_up",
         "to_grid(weights / math.sqrt(len(self.sizes)), scale).long()",
         "(weights / math.sqrt(len(self.sizes)) * scale).round().long()",
         level_counts("no_record_adds_more_than_its_bound"),
@@ -463,19 +463,19 @@ PRIVACY = {
         sums("truncation_does_not_move_two_rows_further_apart"),
     ),
     "a threshold is a little lower": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism._measure",
         "most * weights + 1 + math.ceil(std * quantile * (1 + 1e-6))",
         "0 * weights + math.ceil(std * quantile * (1 + 1e-6))",
         counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
     ),
     "the threshold is for one column": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism._measure",
         "event.delta / (most * len(self.columns))",
         "event.delta * 8",
         counts("categories_of_one_record_pass_as_rarely_as_stated"),
     ),
     "the threshold is that of one row": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism._measure",
         "most * weights + 1",
         "weights + 1",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
@@ -487,31 +487,31 @@ PRIVACY = {
         counts("a_record_adds_one_to_one_count_of_a_column"),
     ),
     "frequent values pass without a threshold": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._present",
+        "mechanisms.categories:CategoryCountsMechanism._present",
         "count > threshold",
         "count > threshold or key == '-1'",
         counts("frequent_values_pass_a_threshold_of_their_own"),
     ),
     "weights of counts are free": Fault(
-        "mechanisms.sums:CategoryCountsMechanism.sensitivity",
+        "mechanisms.categories:CategoryCountsMechanism.sensitivity",
         "sum(weight**2 for weight in self.weights.values())",
         "len(self.weights)",
         counts("weights_share_the_noise"),
     ),
     "a weighted count of one record is below the threshold of others": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism._measure",
         "most * weights + 1",
         "0 * weights + most + 1",
         counts("a_heavy_category_of_one_record_passes_as_rarely_as_stated"),
     ),
     "a person holds one category of a column": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism._measure",
         "most * len(self.columns)",
         "len(self.columns)",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns1-zero_out]"),
     ),
     "categories that one record holds are shown": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._present",
+        "mechanisms.categories:CategoryCountsMechanism._present",
         "count > threshold",
         "count > 0",
         counts("categories_of_one_record_pass_as_rarely_as_stated"),
@@ -541,25 +541,25 @@ PRIVACY = {
         two_way("noise"),
     ),
     "absent records are in tables": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "codes[membership.sum(1) > 0]",
         "codes",
         two_way("an_absent_record_adds_nothing"),
     ),
     "tables have the scale of single rows": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "half / math.sqrt(self.records)",
         "half",
         two_way("sensitivity"),
     ),
     "every level has the records of all": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "to_integers(basis, share[has, None])",
         "to_integers(basis)",
         two_way("sensitivity_by_level"),
     ),
     "two-way tables are rounded to nearest": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "to_grid(weights * share, scale)",
         "(weights * share * ((1 - 1e-5) * scale)).round()",
         rounding("two-way tables-1000000-20"),
@@ -598,19 +598,19 @@ PRIVACY = {
         multi_way("sensitivity[signs first-levels]"),
     ),
     "multi-way tables are as many as one": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "mechanisms.multi_way:MultiWayMechanism._add_products",
         "divisor = math.sqrt(len(self.products))",
         "divisor = len(self.products) ** 0.25",
         multi_way("sensitivity[levels-levels]"),
     ),
     "absent records are in multi-way tables": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "mechanisms.multi_way:MultiWayMechanism._add_products",
         "self.refinement.refine(codes[membership.sum(1) > 0])",
         "self.refinement.refine(codes)",
         multi_way("releases_without_noise[levels]"),
     ),
     "multi-way tables are rounded to nearest": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "mechanisms.multi_way:MultiWayMechanism._add_products",
         "to_grid(multiply(first) / divisor, half)",
         "(multiply(first) / divisor * ((1 - 1e-5) * half)).round()",
         rounding("multi-way tables-10000-20"),
@@ -697,7 +697,7 @@ PRIVACY = {
 
 FUNCTION = {
     "an accelerator waits for norms": Fault(
-        "mechanisms.base:clip_rows",
+        "mechanisms.mechanism:clip_rows",
         "rows.device.type == 'cpu' and (norms == radius).all()",
         "(norms == radius).all()",
         devices("steps_after_a_release_wait_for_nothing[flow]"),

@@ -176,24 +176,32 @@ class SumMechanism(Mechanism):
     name = "sum"
     is_sum = True
 
-    @abstractmethod
+    # Factor by which vectors, and the noise, are divided before they are added up.
+    divisor = 1.0
+
     def _block_sum(self, rows, membership, scale):
-        """Return the sum over a block in units of 1/`scale`: whole numbers, as an int64 tensor."""
+        """Return the sum over a block in units of 1/`scale`: whole numbers, as an int64 tensor.
+
+        Needed unless the mechanism reads other than rows, and has an `_add_up` of its own.
+        """
+        raise NotImplementedError
 
     def _noise_shape(self, total):
         """Return each entry's noise, in units of multiplier × sensitivity."""
         return np.ones(total.shape)
 
-    def _grid_bits(self, n_records):
-        return GRID_BITS
+    def _find_scale(self, std, n_records):
+        """Return 1 over the grid's step, for noise of this standard deviation."""
+        return grid_scale(std)
 
     def _measure(self, source, event, relation, noise):
-        std = self._find_std(source, event, relation)
-        scale = grid_scale(std, self._grid_bits(source.n_records))
+        std = self._find_std(source, event, relation) / self.divisor
+        scale = self._find_scale(std, source.n_records)
         total = source.add_up(partial(self._add_up, scale))
         return Measurement(total, scale, std * self._noise_shape(total), context=std)
 
     def _add_up(self, scale, source):
+        """Return the sum over a source in units of 1/`scale`, as an array of int64."""
         blocks = source.blocks(self.name)
         return sum(self._block_sum(*block, scale) for block in blocks).cpu().numpy()
 
