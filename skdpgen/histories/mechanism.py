@@ -188,7 +188,7 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
             total += (left.T @ right).long().cpu().numpy()
         return total
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         return LinkTables(noisy * self.records, measured.context * self.records)
 
 

@@ -58,7 +58,7 @@ class CategoryCountsMechanism(Mechanism):
         if not (is_threshold or isinstance(event, NonPrivateDpEvent)):
             raise PlanError(f"{self.name!r} is a release by a threshold; it is planned as {event}.")
 
-    def _measure(self, source, event, relation, noise):
+    def query(self, source, event, relation, noise):
         counts = source.add_up(self._count)
         # The order must not depend on that of the records.
         keys = sorted(counts, key=self._sort_key)
@@ -88,7 +88,7 @@ class CategoryCountsMechanism(Mechanism):
         name, key = pair
         return self.columns[name], key
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         passed = {name: {} for name in self.columns}
         for (name, key), threshold, count in zip(*measured.context, noisy.tolist(), strict=True):
             if count > threshold:

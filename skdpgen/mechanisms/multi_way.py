@@ -184,7 +184,7 @@ class MultiWayMechanism(ProductMechanism):
         ]
         return listed, width
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         std, shapes = measured.context, self._shapes
         records = math.sqrt(len(self.products))
         parts = np.split(noisy * records, np.cumsum([math.prod(shape) for shape in shapes])[:-1])

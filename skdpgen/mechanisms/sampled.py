@@ -55,10 +55,10 @@ class SampledMechanism(Mechanism):
 
     @abstractmethod
     def _check_base(self, base, sampling):
-        """Raise a `PlanError` if `_measure_batch` does not implement an unsampled event."""
+        """Raise a `PlanError` if `query_batch` does not implement an unsampled event."""
 
     @abstractmethod
-    def _measure_batch(self, rows, membership, base, relation, noise):
+    def query_batch(self, rows, membership, base, relation, noise):
         """Return the `Measurement` of `rows`, one for each slot."""
 
     def check(self, event: DpEvent) -> None:
@@ -66,7 +66,7 @@ class SampledMechanism(Mechanism):
         base, _, sampling = split_sampling(event)
         self._check_base(base, sampling)
 
-    def _measure(self, source, event, relation, noise):
+    def query(self, source, event, relation, noise):
         base, rate, sampling = split_sampling(event)
         n_records = source.n_records
         if sampling == "poisson":
@@ -92,7 +92,7 @@ class SampledMechanism(Mechanism):
         in_slots, joined = np.zeros(n_slots, dtype=np.int64), torch.zeros(n_slots, 1)
         in_slots[slots], joined[slots] = positions, 1.0
         rows, membership = source.take(in_slots)
-        return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
+        return self.query_batch(rows, membership * joined.to(membership), base, relation, noise)
 
 
 @savable
@@ -232,14 +232,14 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
                 f"it is planned as {base}."
             )
 
-    def _measure(self, source, event, relation, noise):
+    def query(self, source, event, relation, noise):
         if source.n_classes != self.n_classes:
             raise PlanError(
                 f"{self.name!r} is for {self.n_classes} classes; the rows have {source.n_classes}."
             )
-        return super()._measure(source, event, relation, noise)
+        return super().query(source, event, relation, noise)
 
-    def _measure_batch(self, rows, membership, base, relation, noise):
+    def query_batch(self, rows, membership, base, relation, noise):
         # Fresh at each step, after the rows were fixed, as the event requires.
         directions = random_directions(
             base.n_features,
@@ -270,7 +270,7 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
         then = None if self.cotangent is None else pull_back
         return Measurement(exact, scale, std, context=directions, then=then)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         if self.cotangent is None:
             return ProjectedRows(noisy, measured.context, measured.std)
         products = noisy * (self.grad_clip / math.sqrt(self.beside))

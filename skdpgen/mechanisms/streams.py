@@ -114,5 +114,5 @@ class StreamedTablesMechanism(TablesMechanism):
     def _add_up(self, scale, source):
         return np.tensordot(self._weights, super()._add_up(scale / 2**WEIGHT_BITS, source), 1)
 
-    def _present(self, noisy, measured):
-        return replace(super()._present(noisy, measured), by=None)
+    def postprocess(self, noisy, measured):
+        return replace(super().postprocess(noisy, measured), by=None)

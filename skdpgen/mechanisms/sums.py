@@ -175,7 +175,7 @@ class CovarianceMechanism(FixedSensitivity, SumMechanism):
         np.fill_diagonal(shape, 1.0)
         return shape
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         # The noise is drawn for the upper triangle: mirror it.
         mirrored = np.triu(noisy) + np.triu(noisy, 1).T
         return NoisySum(mirrored, std=measured.context)
@@ -324,7 +324,7 @@ class SliceSketchMechanism(SumMechanism):
         # Never negative: on a grid that is too coarse everything becomes 0, which is safe.
         return max(0.0, 1 - growth / self.basis.diameter)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         std = measured.context
         return Sketch(
             sums=noisy[:, :-1],

@@ -367,7 +367,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
             else:
                 table += _to_array(product)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         noisy *= self.records
         cells, columns = np.split(noisy, [-sum(self.sizes)], axis=-1)
         std = measured.context * self.records

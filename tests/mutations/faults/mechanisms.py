@@ -85,7 +85,7 @@ PRIVACY = {
         rounding("step tables-10000-20"),
     ),
     "links have the noise of one": Fault(
-        "histories.mechanism:LinkTablesMechanism._present",
+        "histories.mechanism:LinkTablesMechanism.postprocess",
         "LinkTables(noisy * self.records, measured.context * self.records)",
         "LinkTables(noisy * self.records, measured.context)",
         histories(
@@ -123,25 +123,25 @@ PRIVACY = {
         samplers("coins_have_just_their_probability"),
     ),
     "layers after the aggregate are trained without noise": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "self._read(noisy, std)",
         "self._read(sums.cpu().numpy() / scale, std)",
         aggregates("cotangents_are_taken_at_the_noisy_sums"),
     ),
     "cotangents are taken at sums without noise": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "self.cotangent(aggregate)",
         "self.cotangent(self._read(sums.cpu().numpy() / scale, std))",
         aggregates("cotangents_are_taken_at_the_noisy_sums"),
     ),
     "products cost nothing": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "math.sqrt(1 - self.share)",
         "1.0",
         aggregates("a_record_adds_one_vector_of_norm_one_to_both_sums"),
     ),
     "features are rounded to nearest": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "to_grid(self._join(features), scale)",
         "(self._join(features) * ((1 - 1e-5) * scale)).round().double()",
         rounding("features in float32-100003-20"),
@@ -223,13 +223,13 @@ PRIVACY = {
         gradients("noise_is_the_multiplier_times_twice_the_clip"),
     ),
     "a generated batch of the sample's size": Fault(
-        "mechanisms.gradients:ClippedGradientMechanism._measure_batch",
+        "mechanisms.gradients:ClippedGradientMechanism.query_batch",
         "Measurement(exact, scale, std)",
         "Measurement(exact[: int(joined.sum())], scale, std)",
         gradients("shape_and_noise_do_not_tell_how_many_joined"),
     ),
     "gradients are rounded to nearest": Fault(
-        "mechanisms.gradients:ClippedGradientMechanism._measure_batch",
+        "mechanisms.gradients:ClippedGradientMechanism.query_batch",
         "to_grid(clip_whole(gradient, self.grad_clip), scale)",
         "(clip_whole(gradient, self.grad_clip) * ((1 - 1e-5) * scale)).round()",
         rounding("clipped gradient-100003-20"),
@@ -259,7 +259,7 @@ PRIVACY = {
         ldp_entropic_gan("rows_without_noise_are_refused[params1-laplace-whole]"),
     ),
     "local rows are rounded to nearest": Fault(
-        "mechanisms.local:LocalRowsMechanism._measure",
+        "mechanisms.local:LocalRowsMechanism.query",
         "to_grid(rows, scale)",
         "(rows * ((1 - 1e-5) * scale)).round()",
         rounding("local rows, L1-10000-20"),
@@ -280,7 +280,7 @@ PRIVACY = {
         local("randomised_response_has_the_stated_ratio"),
     ),
     "the shape follows the size of a Poisson sample": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         """
         n_slots = count_slots(n_records, rate)
         positions = noise.poisson_sample(n_records, rate)
@@ -292,19 +292,19 @@ PRIVACY = {
         sampled("shape_and_noise_do_not_tell_how_many_joined"),
     ),
     "fixed samples for Poisson samples": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         "noise.poisson_sample(n_records, rate)",
         "noise.fixed_sample(n_records, round(rate * n_records))",
         sampled("poisson_samples_are_independent_coins"),
     ),
     "samples that are too large are cut": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         "positions[:0]",
         "positions[:n_slots]",
         sampled("more_records_than_slots_leave_noise_only"),
     ),
     "null records take no slot": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         "positions = noise.poisson_sample(n_records, rate)",
         """
         positions = noise.poisson_sample(n_records, rate)
@@ -325,25 +325,25 @@ PRIVACY = {
         sampled("no_row_looks_at_another_when_joined"),
     ),
     "gradient through raw target features": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "self.cotangent(released)",
         "self.cotangent(replace(released, values=exact / scale))",
         sliced_products("both_parts_have_the_noise_of_the_event"),
     ),
     "slots without a record have no noise": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "Measurement(exact, scale, std, context=directions, then=then)",
         "Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
         sampled("an_empty_sample_releases_noise_and_is_charged"),
     ),
     "public maps see the size of a sample": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "self.encode.on(rows, width=self.n_columns)",
         "self.encode._function(rows[membership.any(1)]).new_zeros(rows.shape)",
         sampled("public_maps_see_as_many_rows_however_many_joined"),
     ),
     "directions are used again": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "noise.public_generator()",
         "np.random.default_rng(0)",
         sampled("directions_are_fresh_at_each_step"),
@@ -355,7 +355,7 @@ PRIVACY = {
         rounding("products beside slices-100003-20"),
     ),
     "slices are rounded to nearest": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "to_grid(directions.T.to(joined.device) @ joined.T, scale)",
         "(directions.T @ joined.T * ((1 - 1e-5) * scale)).round()",
         mechanisms_rounding("projections_are_no_longer_than_before[10000-2]"),
@@ -427,7 +427,7 @@ PRIVACY = {
         rounding("second moments-1000000-20"),
     ),
     "numbers without noise": Fault(
-        "mechanisms.sums:CovarianceMechanism._present",
+        "mechanisms.sums:CovarianceMechanism.postprocess",
         "np.triu(noisy) + np.triu(noisy, 1).T",
         "noisy",
         common("check_noise"),
@@ -463,19 +463,19 @@ PRIVACY = {
         sums("truncation_does_not_move_two_rows_further_apart"),
     ),
     "a threshold is a little lower": Fault(
-        "mechanisms.categories:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * weights + 1 + math.ceil(std * quantile * (1 + 1e-6))",
         "0 * weights + math.ceil(std * quantile * (1 + 1e-6))",
         counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
     ),
     "the threshold is for one column": Fault(
-        "mechanisms.categories:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "event.delta / (most * len(self.columns))",
         "event.delta * 8",
         counts("categories_of_one_record_pass_as_rarely_as_stated"),
     ),
     "the threshold is that of one row": Fault(
-        "mechanisms.categories:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * weights + 1",
         "weights + 1",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
@@ -487,7 +487,7 @@ PRIVACY = {
         counts("a_record_adds_one_to_one_count_of_a_column"),
     ),
     "frequent values pass without a threshold": Fault(
-        "mechanisms.categories:CategoryCountsMechanism._present",
+        "mechanisms.categories:CategoryCountsMechanism.postprocess",
         "count > threshold",
         "count > threshold or key == '-1'",
         counts("frequent_values_pass_a_threshold_of_their_own"),
@@ -499,19 +499,19 @@ PRIVACY = {
         counts("weights_share_the_noise"),
     ),
     "a weighted count of one record is below the threshold of others": Fault(
-        "mechanisms.categories:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * weights + 1",
         "0 * weights + most + 1",
         counts("a_heavy_category_of_one_record_passes_as_rarely_as_stated"),
     ),
     "a person holds one category of a column": Fault(
-        "mechanisms.categories:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * len(self.columns)",
         "len(self.columns)",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns1-zero_out]"),
     ),
     "categories that one record holds are shown": Fault(
-        "mechanisms.categories:CategoryCountsMechanism._present",
+        "mechanisms.categories:CategoryCountsMechanism.postprocess",
         "count > threshold",
         "count > 0",
         counts("categories_of_one_record_pass_as_rarely_as_stated"),
@@ -571,7 +571,7 @@ PRIVACY = {
         two_way("sensitivity"),
     ),
     "levels share their noise": Fault(
-        "mechanisms.two_way:TablesMechanism._present",
+        "mechanisms.two_way:TablesMechanism.postprocess",
         "noisy *= self.records",
         """
         noisy = noisy[:1].repeat(len(noisy), axis=0)
@@ -682,7 +682,7 @@ PRIVACY = {
         two_way("sensitivity"),
     ),
     "one product of a subset has no bound": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._present",
+        "mechanisms.multi_way:MultiWayMechanism.postprocess",
         "std * records",
         "std",
         multi_way("noise_is_that_of_all_tables_together"),
