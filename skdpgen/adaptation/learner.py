@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from ..data.record_functions import PullingFunction
 from ..learners.training import Descent, linear_decay, run_steps
-from ..mechanisms.mechanism import clip_rows
+from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..transport import random_directions, wasserstein_1d
 

@@ -22,7 +22,7 @@ from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.rows import even_scale
 from ..learners.table_rows import TableParticles
-from ..mechanisms.mechanism import clip_rows
+from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
 from ..planning.fits import refuse_given

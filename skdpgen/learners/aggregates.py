@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from ..mechanisms.aggregates import NoisyAggregate
-from ..mechanisms.mechanism import clip_rows
+from ..mechanisms.base import clip_rows
 from ..networks import Discriminator
 from ..quality import warn_of_absent
 from .rows import RowNetwork

@@ -18,7 +18,7 @@ from ..data.record_functions import PullingFunction, RecordFunction, check_funct
 from ..exceptions import PlanError
 from ..saving.registry import savable
 from ..transport import random_directions
-from .mechanism import (
+from .base import (
     FixedSensitivity,
     Measurement,
     Mechanism,

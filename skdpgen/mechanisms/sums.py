@@ -13,8 +13,7 @@ from ..data.record_functions import RecordFunction, check_function
 from ..saving.registry import savable
 from ..transport import SliceBasis, slice_diameter
 from ..transport.harmonics import N_STEPS
-from .codes import HatBasis
-from .mechanism import (
+from .base import (
     GRID_BITS,
     MARGIN,
     FixedSensitivity,
@@ -25,6 +24,7 @@ from .mechanism import (
     grid_scale,
     to_grid,
 )
+from .codes import HatBasis
 
 # Slices whose values are computed at once, so that they stay in the cache.
 _SLICES = 128

@@ -19,7 +19,7 @@ from skdpgen.arrays.kind import cast_numbers
 from skdpgen.curator.curator import intercept_releases
 from skdpgen.encoders import PrivatePCA
 from skdpgen.exceptions import FitQualityWarning
-from skdpgen.mechanisms.mechanism import NoisySum
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.preprocessing import DPPCA
 from skdpgen.testing.spies import spying
 

@@ -21,7 +21,7 @@ from skdpgen.adaptation import DPSWDDomainAdapter
 from skdpgen.arrays import units
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.units import _find_means, _sum_at, are_near, warn_of_moments, warn_of_norms
-from skdpgen.mechanisms.mechanism import NoisySum
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.preprocessing import DPPCA
 from skdpgen.releases import SlicedRows
 from skdpgen.transport import SliceBasis, random_directions

@@ -24,8 +24,8 @@ from skdpgen import (
 from skdpgen.curator import batches as sources
 from skdpgen.curator.persons import Reading
 from skdpgen.mechanisms import sums
+from skdpgen.mechanisms.base import Mechanism
 from skdpgen.mechanisms.local import LocalRowsMechanism
-from skdpgen.mechanisms.mechanism import Mechanism
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import CategoryCountsMechanism, CovarianceMechanism, NoiseSource, SumMechanism
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows, SliceSketch

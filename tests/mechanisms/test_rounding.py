@@ -14,8 +14,8 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 from skdpgen.histories.mechanism import HistorySizes, StepTablesMechanism
 from skdpgen.mechanisms import gradients as _gradients
 from skdpgen.mechanisms import local as _local
+from skdpgen.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
 from skdpgen.mechanisms.codes import Refinement
-from skdpgen.mechanisms.mechanism import GRID_BITS, MARGIN, NOISE_BITS, to_grid
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.mechanisms.two_way import count_cells
 from skdpgen.privacy import (

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.windows import draw_windows
-from skdpgen.mechanisms.mechanism import NoisySum
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.networks.components import (
     PrincipalComponents,
     choose_space,

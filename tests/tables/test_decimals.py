@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import DPSWFlowSampler
-from skdpgen.mechanisms.mechanism import NoisySum
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.planning.fits import find_thresholds
 from skdpgen.privacy import (

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import Plan
 from skdpgen.data.texts import TextStyle
-from skdpgen.mechanisms.mechanism import NoisySum
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.planning.fits import find_thresholds
 from skdpgen.privacy import (
     Curator,
