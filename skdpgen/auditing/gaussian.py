@@ -30,7 +30,7 @@ from ..accounting.events import ThresholdDpEvent
 from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sampled import SampledMechanism
-from .base import N_TESTED, MechanismAudit, ReleaseAudit
+from .mechanism_audit import N_TESTED, MechanismAudit, ReleaseAudit
 from .runs import FixedNoise, Run, flatten_numbers
 from .statistics import (
     Autocorrelation,
@@ -170,9 +170,7 @@ class GaussianAudit(MechanismAudit):
         position = self._canary.candidates[which - 1]
         alone, n_sampled = self._canary.insert(self._source, position, present=[]), 0
         for seed in self._seeds(self._n_runs):
-            measured = self._mechanism._measure(
-                alone, self._event, self._relation, NoiseSource(seed)
-            )
+            measured = self._mechanism.query(alone, self._event, self._relation, NoiseSource(seed))
             n_sampled += bool(np.any(measured.exact))
         return self._rate, rate_lower_bound(n_sampled, self._n_runs, self._alpha)
 

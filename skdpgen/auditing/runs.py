@@ -106,9 +106,9 @@ class Run:
         self.released: list[np.ndarray] = []
         # A copy is instrumented, so that the audited mechanism stays as it is.
         copied = copy(mechanism)
-        copied._present = self._present
-        copied._measure = lambda *args: self._keep(
-            mechanism._measure(*args) if measured is None else measured
+        copied.postprocess = self.postprocess
+        copied.query = lambda *args: self._keep(
+            mechanism.query(*args) if measured is None else measured
         )
         self.result = copied.run(source, event, relation=relation, noise=noise)
 
@@ -152,9 +152,9 @@ class Run:
 
         return replace(measured, then=then)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         self.released.append(np.array(noisy))
-        return self._mechanism._present(noisy, measured)
+        return self._mechanism.postprocess(noisy, measured)
 
 
 class RecordedMechanism:
@@ -187,7 +187,7 @@ class FixedNoise:
 
 def measure_given(released: Sequence[np.ndarray], mechanism, source, event, relation, noise):
     """Return the exact values of other records, given the same noisy values before them."""
-    measured = mechanism._measure(source, event, relation, noise)
+    measured = mechanism.query(source, event, relation, noise)
     parts = [measured.exact / measured.scale]
     # The last one decides nothing that is measured.
     for noisy in released[:-1]:

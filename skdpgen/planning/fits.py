@@ -19,9 +19,9 @@ from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
 from ..encoders import choose_components, split_encoder, try_encoder
 from ..format import Format
-from ..mechanisms.frequent_values import FrequentValuesMechanism
+from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE
-from ..mechanisms.sums import CategoryCountsMechanism, count_rows_by
+from ..mechanisms.sums import count_rows_by
 from ..params import TakesSpecifications
 from ..quality import warn_of_pixels
 from ..releases.release import Release

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan
-from ..mechanisms.sums import CategoryCountsMechanism
+from ..mechanisms.categories import CategoryCountsMechanism
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
 from ..quality import CountTable
 from ..releases.two_way_tables import TwoWayTables

@@ -51,7 +51,7 @@ class _Spy(RecordedMechanism):
     repeat : int
         How often the noise is drawn again, for `noisy`.
     other : spy, default=None
-        Its mechanism was run in another fit. What it released is used in place of new values.
+        Spy of another fit, whose released values are used in place of new ones.
 
     Attributes
     ----------

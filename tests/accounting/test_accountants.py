@@ -823,7 +823,7 @@ def test_events_without_a_price_are_refused(event, accountant):
 @pytest.mark.parametrize(
     "event", [NoOpDpEvent(), GaussianDpEvent(math.inf), PoissonSampledDpEvent(0, SLICED)]
 )
-def test_what_reveals_nothing_costs_nothing(event, accountant):
+def test_releases_without_information_cost_nothing(event, accountant):
     for ledger in ([], [event]):
         assert ledger_epsilon(ledger, 1e-5, accountant=accountant) == 0.0
         assert ledger_delta(ledger, 0.0, accountant=accountant) == 0.0

@@ -64,7 +64,7 @@ def run(mechanism, rows, noise, multiplier=0.0, relation="zero_out"):
 
 def stages(mechanism, rows, noise, told, relation="zero_out"):
     """Measure both sums at a given first release, in the units of the noise."""
-    first = mechanism._measure(rows, poisson(1.0), relation, noise)
+    first = mechanism.query(rows, poisson(1.0), relation, noise)
     second = first.then(told)
     return np.concatenate([m.exact.ravel() / m.scale for m in (first, second)])
 

@@ -14,7 +14,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEven
 from scipy.stats import norm
 
 from skdpgen.accounting.accountants import ACCOUNTANTS
-from skdpgen.mechanisms.frequent_values import FrequentValuesMechanism
+from skdpgen.mechanisms.categories import FrequentValuesMechanism
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     Curator,

@@ -10,8 +10,7 @@ from dp_accounting import GaussianDpEvent
 
 from skdpgen.mechanisms.base import GRID_BITS
 from skdpgen.mechanisms.codes import HatBasis
-from skdpgen.mechanisms.level_counts import LevelCountsMechanism
-from skdpgen.mechanisms.sums import WeightSumMechanism
+from skdpgen.mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 
 from .common import Blocks
 
@@ -20,9 +19,7 @@ SIZES = (7, 2, 30)
 
 def measure(mechanism, rows):
     """Return the sum without noise, in units of the grid."""
-    return mechanism._measure(
-        Blocks(*rows.split(100)), GaussianDpEvent(1.0), "zero_out", None
-    ).exact
+    return mechanism.query(Blocks(*rows.split(100)), GaussianDpEvent(1.0), "zero_out", None).exact
 
 
 def draw_codes(n_rows=350):

@@ -79,8 +79,8 @@ def test_rows_stay_in_the_ball_of_the_norm_and_on_the_grid(p):
     for epsilon in (math.inf, 2.0, 1e-4, 1e6):
         plan = local_plan(p, None, epsilon, DELTA)
         mechanism, seen = LocalRowsMechanism(p), []
-        measure = mechanism._measure
-        mechanism._measure = lambda *args, m=measure, s=seen: s.append(m(*args)) or s[-1]
+        measure = mechanism.query
+        mechanism.query = lambda *args, m=measure, s=seen: s.append(m(*args)) or s[-1]
         with Curator(X, plan=plan, noise=NoiseSource(0)) as curator:
             values = curator.release(mechanism).values
         measured = seen[0]

@@ -81,12 +81,12 @@ def nearest(vectors, scale):
 
 
 def measure(mechanism, source, event):
-    return mechanism._measure(source, event, "zero_out", NoiseSource(0))
+    return mechanism.query(source, event, "zero_out", NoiseSource(0))
 
 
 def measure_batch(mechanism, base, row=(0.0,)):
     rows, membership = torch.tensor([row], dtype=torch.float64), torch.ones(1, 1).double()
-    return mechanism._measure_batch(rows, membership, base, "zero_out", NoiseSource(0))
+    return mechanism.query_batch(rows, membership, base, "zero_out", NoiseSource(0))
 
 
 # Each case measures one record, and returns whole numbers and how long they may be, in steps.
@@ -208,7 +208,7 @@ def of_local_rows(width, bits, p=2):
     row = 5 * make_row(width, 2.0**bits, p)
     event = LaplaceDpEvent if p == 1 else GaussianDpEvent
     event = event(noise_of(bits, _local.NOISE_BITS))
-    measured = LocalRowsMechanism(p)._measure(one_record(row), event, "replace_one", NoiseSource(0))
+    measured = LocalRowsMechanism(p).query(one_record(row), event, "replace_one", NoiseSource(0))
     return measured.exact, measured.scale, p
 
 

@@ -537,9 +537,9 @@ def test_rows_without_padding_cost_more_than_is_certified():
     """The shape of an unpadded release tells who joined: amplification by sampling is lost."""
 
     class Unpadded(SlicedRowsMechanism):
-        def _present(self, noisy, measured):
+        def postprocess(self, noisy, measured):
             joined = measured.exact.any((0, 1))
-            return super()._present(noisy[:, :, joined], measured)
+            return super().postprocess(noisy[:, :, joined], measured)
 
     # On a basis H = 1: a Gaussian release of μ = 1, and its amplification at q = 0.1.
     event, epsilon = PoissonSampledDpEvent(0.1, sliced(1.0)), 0.5

@@ -15,9 +15,8 @@ from ...data.record_functions import RecordFunction
 from ...data.texts import is_writable
 from ...exceptions import TableError
 from ...histograms.ranges import choose_per_octave, count_affordable
-from ...mechanisms.frequent_values import FrequentValuesMechanism
-from ...mechanisms.level_counts import LevelCountsMechanism
-from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
+from ...mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
+from ...mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ...saving.registry import savable

@@ -33,8 +33,8 @@ from ..ids import (
 
 PRIVACY = {
     "a stated multiplier is priced as one over the sensitivity": Fault(
-        "accounting.accountants:_LedgerAccountant._maybe_compose",
-        "over_sensitivity(leaf, self.relation)",
+        "accounting.accountants:_Ledger.__init__",
+        "over_sensitivity(leaf, relation)",
         "leaf",
         dp_accounting("dp_accounting_recomputes_the_certificate_of[aggregates-replace_one-None]"),
     ),
@@ -63,7 +63,7 @@ PRIVACY = {
         dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
     ),
     "an audit claims what multipliers over the sensitivity would": Fault(
-        "auditing.base:MechanismAudit._report",
+        "auditing.mechanism_audit:MechanismAudit._report",
         "over_sensitivity(self._base, self._relation)",
         "self._base",
         audit("persons[slice sketch-replace_one]"),
@@ -111,21 +111,21 @@ PRIVACY = {
         shuffling("all_releases_of_a_record_are_one_randomiser[twice-Laplace]"),
     ),
     "a threshold costs nothing": Fault(
-        "accounting.accountants:_LedgerAccountant._maybe_compose",
-        "times * count * leaf.delta",
+        "accounting.accountants:_Ledger.__init__",
+        "count * leaf.delta",
         "0.0",
         counts("price_is_that_of_the_gaussian_at_a_smaller_delta"),
     ),
     "pure releases are priced once": Fault(
-        "accounting.accountants:_LedgerAccountant._maybe_compose",
-        "self._pure_epsilon += times * count * pure",
-        "self._pure_epsilon = max(self._pure_epsilon, times * count * pure)",
+        "accounting.accountants:_Ledger.__init__",
+        "self.pure_epsilon += count * pure",
+        "self.pure_epsilon = max(self.pure_epsilon, count * pure)",
         composition("costs_of_a_composition_in_closed_form[Laplace-responses-1e-05]"),
     ),
     "pure releases cost nothing beside others": Fault(
-        "accounting.accountants:_LedgerAccountant.get_epsilon",
-        "{**self._leaves, **self._pure}",
-        "{**self._leaves}",
+        "accounting.accountants:_Ledger._find_least",
+        "{**self.leaves, **self._pure}",
+        "{**self.leaves}",
         composition("costs_of_a_composition_in_closed_form[Gaussian-Laplace-1e-05]"),
     ),
     "Laplace noise hides twice as much beside others": Fault(
@@ -784,12 +784,9 @@ PRIVACY = {
         spending("a_run_of_a_search_notes_no_price_of_its_own"),
     ),
     "multipliers are halved twice where grids do not reach": Fault(
-        "accounting.accountants:PLDAccountant._moments",
-        "moments._leaves.update(self._leaves)",
-        """
-        for leaf, count in self._leaves.items():
-            moments.compose(leaf, count)
-        """,
+        "accounting.accountants:PLDAccountant.__init__",
+        "RDPAccountant(leaves, relation)",
+        "RDPAccountant({over_sensitivity(e, relation): n for e, n in leaves.items()}, relation)",
         accounting("where_grids_do_not_reach_the_price_is_that_of_moments[replace_one]"),
     ),
 }
