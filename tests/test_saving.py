@@ -221,7 +221,7 @@ def _assert_same(made, again):
 
 @pytest.mark.default(
     *("number", "rows", "open texts", "particles", "gradients, table", "aggregates", "local"),
-    *("encoded", "adapter by rows", "persons", "histories", "noised rows", "search"),
+    *("encoded", "persons", "histories", "noised rows", "search"),
     *("classifier", "components of persons", "autoencoder", "frequencies", "privatizer"),
 )
 @pytest.mark.parametrize("name", FITS)
@@ -604,14 +604,6 @@ def test_a_dict_has_a_key_once(tmp_path):
 
     with pytest.raises(ValueError, match="a key more than once"):
         _load(_changed(content, lambda held: double(held["estimator"])), tmp_path)
-
-
-def test_a_classifier_of_a_domain_saves(tmp_path):
-    X = np.random.RandomState(0).normal(size=(90, 3))
-    y = np.arange(90) % 2
-    adapter = DPSWDDomainClassifier(5.0, 1e-4, n_steps=3).fit(X, y, X_target=X)
-    adapter.save(tmp_path / "adapter")
-    assert (skdpgen.load(tmp_path / "adapter").predict(X) == adapter.predict(X)).all()
 
 
 class Shifted(DPSWFlowSampler):
