@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -304,19 +302,6 @@ def _with_cell(value, dtype=float):
     return X
 
 
-class _NoInverse:
-    def transform(self, X):
-        return X
-
-
-class _Halving:
-    def transform(self, X):
-        return X / 2
-
-    def inverse_transform(self, X):
-        return 2 * X
-
-
 BAD_PARAMETERS = {
     "epsilon < 0": (dict(epsilon=-1.0), "epsilon must be a positive number"),
     "epsilon = 0": (dict(epsilon=0), "epsilon must be a positive number"),
@@ -331,15 +316,6 @@ BAD_PARAMETERS = {
     "network": (dict(network="gan"), "network must be one of"),
     "network list": (dict(network=["mlp"]), "network must be one of"),
     "release": (dict(release="row"), "release must be one of"),
-    "encoder": (dict(encoder="pca"), "encoder must be None, one of"),
-    "encoder, no inverse": (
-        dict(encoder=_NoInverse()),
-        "an object with transform and inverse_transform",
-    ),
-    "encoder, not fitted": (dict(encoder=FrozenEstimator(PCA(2))), "is not fitted"),
-    "encoder, not frozen": (dict(encoder=PCA(2).fit(_data()[0])), "FrozenEstimator"),
-    "encoder, two public": (dict(encoder=[_Halving(), _Halving()]), "encoder as a list is"),
-    "encoder, wrong order": (dict(encoder=["dp-pca", _Halving()]), "encoder as a list is"),
     "n_projections = 0": (
         dict(release__n_projections=0),
         "n_projections must be a positive whole number",
@@ -355,7 +331,6 @@ BAD_PARAMETERS = {
     "learning_rate": (dict(learning_rate=0), "learning_rate must be a positive number"),
     "clip_norm": (dict(clip_norm=math.inf), "clip_norm must be a positive number"),
     "share": (dict(encoder="dp-pca", encoder__share=1), "share must be in"),
-    "share, in a list": (dict(encoder=[_Halving(), PrivatePCA(share=1)]), "share must be in"),
     "bounds reversed": (dict(bounds=(1, 0)), "bounds must be finite, with lower < upper"),
     "bounds equal": (dict(bounds=(1, 1)), "bounds must be finite, with lower < upper"),
     "bounds width": (dict(bounds=([0, 0], [1, 1])), "arrays of 3 numbers"),
@@ -369,6 +344,7 @@ BAD_PARAMETERS = {
         "needs bounds",
     ),
     "conv28, width": (dict(network="conv28", bounds=(0, 1)), "makes images of shape"),
+    "device": (dict(device="warp"), "device must be"),
     "random_state": (dict(random_state=1.5), "random_state must be"),
     "random_state < 0": (dict(random_state=-1), "random_state must be"),
 }
@@ -394,18 +370,6 @@ def _refused(params, X, y, match, error=ValueError, costs=False):
 @pytest.mark.parametrize(("params", "match"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
 def test_bad_parameters(params, match):
     _refused(params, *_data(), match)
-
-
-@pytest.mark.parametrize(
-    ("params", "name"),
-    [
-        (dict(device="warp"), "device"),
-        (dict(device=None), "device"),
-        (dict(encoder=PrivatePCA(share="half")), "share"),
-    ],
-)
-def test_bad_parameters_of_bad_types(params, name):
-    _refused(params, *_data(), f"{name} must be")
 
 
 def test_bad_y_bounds():
@@ -479,11 +443,6 @@ def test_a_missing_device_costs_nothing():
 def test_a_network_of_a_wrong_size_costs_nothing():
     factory = lambda n_inputs, n_outputs: nn.Linear(n_inputs, n_outputs + 1)  # noqa: E731
     _refused(dict(network=factory), *_data(), None, error=Exception)
-
-
-def test_delta_over_one_record(iris):
-    with pytest.warns(UserWarning, match="publish a record outright"):
-        make(delta=0.01, n_steps=1).fit(iris[0])
 
 
 @pytest.mark.parametrize("encoder", [None, "dp-pca"])
