@@ -21,7 +21,7 @@ from .params import warn_of_delta
 from .planning.fits import find_thresholds
 from .quality import collects_findings
 from .tables.columns.cell_kinds import FEW, KINDS
-from .tables.discovery.columns import SchemaInference
+from .tables.discovery.stages import SchemaInference, noise_on_counts
 from .tables.schema import Schema
 
 # Parameters of the shape of a numeric column, which a fit infers within its bounds.
@@ -136,7 +136,7 @@ def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -
     inference = SchemaInference(format.schema)
     first = inference.releases[0]
     names = inference.unknown if first == KINDS else inference.schema.undeclared
-    return math.ceil(FEW * inference.noise_of(plan, first, names))
+    return math.ceil(FEW * noise_on_counts(plan, first, len(names)))
 
 
 def _prepare(X, target, persons, params):

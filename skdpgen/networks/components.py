@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..arrays.frequencies import find_shape, lowest_frequencies
+from ..arrays.images import find_shape, lowest_frequencies
 from ..quality import warn_of_components
 from ..saving.registry import savable
 from ..transport.products import ExactMatrix

@@ -13,7 +13,7 @@ from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
 from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..arrays.box import BoxFormat
-from ..arrays.inference import make_box
+from ..arrays.discovery import make_box
 from ..arrays.kind import ArrayKind
 from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals

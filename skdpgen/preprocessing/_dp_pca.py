@@ -15,7 +15,7 @@ from ..accounting.plan import Terms
 from ..accounting.spending import keep_nothing, say_how_to_go_on
 from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
-from ..arrays.inference import make_box
+from ..arrays.discovery import make_box
 from ..arrays.kind import ArrayKind, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..arrays.units import warn_of_moments, warn_of_radius

@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._process.isolation import isolated
-from ..arrays.frequencies import cosine_matrices, find_shape
+from ..arrays.images import cosine_matrices, find_shape
 from ..checks import shape_of_images, whole
 from ..params import Checked, DocumentedEstimator, documented
 from ..saving.serialization import Saves

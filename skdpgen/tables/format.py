@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..arrays.kind import find_positions
 from ..curator.dataset import Dataset
 from ..data.cells import CellReader
+from ..data.inputs import find_positions
 from ..data.names import find_ambiguous
 from ..data.record_functions import RecordFunction
 from ..data.texts import PLAIN, TextStyle
@@ -21,9 +21,8 @@ from ..saving.registry import savable
 from .columns import Category, Number, Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_found
-from .discovery.columns import SchemaInference
-from .discovery.grids import Histograms
-from .discovery.ranges import find_far, is_beyond
+from .discovery.densities import find_far, is_beyond
+from .discovery.stages import Histograms, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes

@@ -20,7 +20,6 @@ D = K = 6
 @pytest.mark.parametrize("rate", [1.0, 0.1])
 def test_both_together_cost_one_gaussian_release(accountant, relation, rate):
     """With as many orthonormal directions as columns H is 1, and μ² = (1 + beside) / s²."""
-
     unit = {"zero_out": 1.0, "replace_one": 0.5}[relation]
 
     def price(base):
