@@ -110,4 +110,4 @@ def find_local_sigma(certificate: Certificate, format: BallFormat) -> float:
     """Return the standard deviation of the noise on rows of a format, as certified."""
     mechanism = LocalRowsMechanism(format.p)
     scale = certificate.find_sigma(mechanism.name, mechanism.sensitivity) or 0.0
-    return scale * DEVIATIONS[format.p] * format.radius
+    return scale * DEVIATIONS[format.p] * (format.radius or 0.0)
