@@ -51,6 +51,8 @@ _SCORE_ROWS = 5_000
 _MOST_SAMPLES = 1_000_000
 # Attributes by which scikit-learn knows the columns of X.
 _FEATURES = ("n_features_in_", "feature_names_in_")
+# Types of devices whose memory is that of the process: fits on others are rehearsed.
+_OWN_MEMORY = ("cpu",)
 # Rows of each class that a fit generates as a check.
 _TRIED = 8
 # Fitted attributes that not all fits set.
@@ -142,8 +144,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         for name in _OPTIONAL:
             vars(self).pop(name, None)
         noise, device = NoiseSource(self.random_state), choose_device(self.device)
-        if device.type != "cpu":
-            # Imported here: the memory of a CPU is that of the process.
+        if device.type not in _OWN_MEMORY:
             from .planning.rehearsal import rehearse_fit
 
             rehearse_fit(self, format, fit_plan.plan, dataset, device)

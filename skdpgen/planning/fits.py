@@ -3,7 +3,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
@@ -66,10 +66,19 @@ class FitPlan:
 class Planning(TakesSpecifications):
     """Base of generators: chooses the format of the data, and plans and prices a fit."""
 
-    # Parameters of central methods; others have these values.
+    # Parameters of all methods, and those of central ones with their values for others.
+    epsilon: float
+    delta: float
+    accountant: str
+    random_state: Any
+    strict: bool
+    bounds: Any
+    y_bounds: Any
+    classes: Any
+    clip_norm: Any
     relation = "replace_one"
-    schema: object = None
-    encoder: object = None
+    schema: Any = None
+    encoder: Any = None
     max_rows_per_person: int | None = None
     # Whether the release can be of principal components, released first.
     _takes_components = True
@@ -110,7 +119,7 @@ class Planning(TakesSpecifications):
         if self.y_bounds is not None and dataset.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            equivalent_records(dataset.n_records, max_rows),
+            equivalent_records(dataset.n_records or 0, max_rows),
             dataset.n_columns,
             dataset.n_classes,
             has_number=dataset.has_number,
@@ -158,7 +167,7 @@ class Planning(TakesSpecifications):
                 "set schema=None to fit X as an array."
             )
 
-    def _make_table_format(self, schema: "Schema | str", dataset: Dataset | None = None) -> Format:
+    def _make_table_format(self, schema: Any, dataset: Dataset | None = None) -> Format:
         # Imported here: arrays need nothing of tables.
         from ..tables.format import TableFormat, declare
         from ..tables.kind import TableKind
