@@ -186,16 +186,9 @@ FUNCTION = {
         forecasts("the_noise_is_that_of_the_fit[replace_one-None]"),
     ),
     "--relation is ignored": Fault(
-        "cli.parser:_add_relation",
-        """
-        command.add_argument(
-            "--relation",
-            choices=["zero_out", "replace_one"],
-            default="zero_out",
-            help="neighbouring tables differ in a record that is absent or replaced",
-        )
-        """,
-        'command.add_argument("--relation", type=lambda text: "zero_out", default="zero_out")',
+        "cli.runs:make_generator",
+        "options.relation",
+        "'zero_out'",
         command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
     ),
     "what was found is no schema": Fault(
