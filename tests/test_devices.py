@@ -21,7 +21,7 @@ from skdpgen import (
     LDPEntropicGAN,
     PrivacyBudget,
 )
-from skdpgen.planning.fits import rehearsal
+from skdpgen.planning import rehearsal
 from skdpgen.preprocessing import Autoencoder
 from skdpgen.privacy import Curator, SpentError
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
