@@ -39,7 +39,6 @@ from .planning.fits import Planning
 from .quality import warn_of_few_rows
 from .releases.published import PublishedRelease, ReplayedCurator
 from .saving.serialization import Certified, list_certified_sizes
-from .transport.slices import sliced_wasserstein_distance
 
 if TYPE_CHECKING:
     pass
@@ -407,6 +406,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         -------
         float
         """
+        from .transport.slices import sliced_wasserstein_distance
+
         check_is_fitted(self, "privacy_")
         warn_caller(
             "score compares X with synthetic rows without noise: a score of private rows, and what "
