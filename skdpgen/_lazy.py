@@ -14,7 +14,7 @@ def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Calla
     package : str
         The ``__name__`` of the package.
     homes : dict of str to str
-        The module of each public name, relative to the package: ``"module"`` or ``"..other"``.
+        The module of each public name, relative to the package.
     """
 
     def find(name):

@@ -16,9 +16,9 @@ from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
 from ..format import Format
-from ..mechanisms.frequent_values import FrequentValuesMechanism
+from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE
-from ..mechanisms.sums import CategoryCountsMechanism, count_rows_by
+from ..mechanisms.sums import count_rows_by
 from ..params import TakesSpecifications
 from ..releases.release import Release
 

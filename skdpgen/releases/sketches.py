@@ -178,6 +178,9 @@ class SliceSketch(Release):
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
         n, counts_std = curator.n_rows, sketch.counts_std * math.sqrt(curator.n_classes)
         if warn_of_absent(sketch.counts.sum() / n, counts_std / n) != "all":
+            # Imported here: tables have no units.
+            from ..arrays.units import warn_of_sketch_units
+
             warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
             warn_of_sketch_units(format, components, basis, sketch, n)
         return basis, sketch

@@ -21,7 +21,7 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
-from skdpgen.quality import Findings
+from skdpgen.quality import Finding, Findings
 from skdpgen.releases import from_release
 from skdpgen.tables import Ordered
 from skdpgen.testing.common import assert_not_quoted
@@ -537,8 +537,8 @@ def test_warnings_of_columns_that_no_schema_declares_say_what_to_declare():
     sampler = fit(tables, epsilon=50.0)
     found, since = Findings(), "visits.left since visits.day"
     found.advise(sampler._format.list_advice())
-    found.add_columns("tail", dict.fromkeys(["visits gap", since, "visits.cost"], ""))
-    (text,) = found.list_lines()
+    found.add(*(Finding("tail", name) for name in ("visits gap", since, "visits.cost")))
+    (text,) = map(str, found.list_messages())
     assert "For 'visits gap', declare the bounds of 'day'." in text
     assert f"For '{since}', declare Ordered('visits.day', 'visits.left', difference=Nu" in text
     assert "For 'visits.cost'" not in text

@@ -257,13 +257,13 @@ def assert_tells_nothing(error):
 
 def releases_of(generator, table):
     """Return what the mechanisms of a fit measure."""
-    exact, present = [], TablesMechanism._present
+    exact, present = [], TablesMechanism.postprocess
 
     def watched(mechanism, noisy, measured):
         exact.append(noisy)
         return present(mechanism, noisy, measured)
 
-    with mock.patch.object(TablesMechanism, "_present", watched):
+    with mock.patch.object(TablesMechanism, "postprocess", watched):
         generator.fit(table)
     return exact
 
