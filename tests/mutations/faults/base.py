@@ -182,7 +182,7 @@ PRIVACY = {
         few_rows("noise_hides_components_of_few_rows"),
     ),
     "components of images wait until they stand out of all pixels": Fault(
-        "encoders:choose_components",
+        "planning.arrays:choose_components",
         """
         if are_images:
             return components
