@@ -366,6 +366,10 @@ class Curator:
         """
         self._open_source().prepare(function, clip_norm)
 
+    def parse_cells(self, function: Callable) -> None:
+        """Replace cells by what a public function makes of them; see `RecordSource.parse_cells`."""
+        self._read(partial(self._open_source().parse_cells, function))
+
     def encode_cells_by(self, function: RecordFunction) -> None:
         """Replace records by their codes in the columns of a table.
 

@@ -12,12 +12,11 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from ..curator.cells import read_column
+from ..curator.cells import as_objects, read_cells
 from ..curator.dtypes import read_arrow_table
-from ..curator.names import name_cell
+from ..curator.names import map_distinct, name_cell
 from ..curator.partitions import PartitionedTable
 from ..curator.tables import iter_quietly
 from ..curator.texts import PLAIN, read_text
@@ -349,10 +348,13 @@ def _read_markers(na_values):
 
 def _name_cells(column):
     """Return a key of each cell, equal for all spellings of a number."""
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.tolist()]
-    read = read_column(np.fromiter(cells, dtype=object), PLAIN).tolist()
-    # Numbers equal booleans.
-    return [(type(cell) is bool, cell) for cell in read]
+
+    def name(cells):
+        stripped = as_objects(c.strip() if isinstance(c, str) else c for c in cells.tolist())
+        # Numbers equal booleans.
+        return ((type(cell) is bool, cell) for cell in read_cells(stripped, PLAIN).tolist())
+
+    return map_distinct(name, column).tolist()
 
 
 def _read_arrow(data):

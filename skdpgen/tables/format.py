@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from ..arrays.kind import find_positions
-from ..curator.cells import CellReader
+from ..curator.cells import CellReader, as_frame
 from ..curator.dataset import Dataset
 from ..curator.names import find_ambiguous
 from ..curator.record_functions import RecordFunction
@@ -337,7 +337,7 @@ class TableFormat(Format):
         return tables if self.halves is None else replace(tables, by=None)
 
     def _parse(self, X):
-        table = pd.DataFrame(X, columns=list(self.schema), dtype=object)
+        table = as_frame(X, list(self.schema))
         return parse_found(table, self.schema, self.texts or {})
 
     # Public tables.

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
-import pandas as pd
 
+from ...curator.cells import as_frame
 from ...curator.record_functions import RecordFunction
 from ...mechanisms.level_counts import LevelCountsMechanism
 from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
@@ -24,7 +24,7 @@ from ..columns.decimals import (
     read_levels,
 )
 from ..columns.number import N_KNOTS
-from ..columns.texts import is_blank, parse_found
+from ..columns.texts import parse_private
 from ..encoder import TableEncoder
 from ..schema import Schema
 from ..strata import as_classes, may_stratify
@@ -163,8 +163,7 @@ class SchemaInference:
             self._encoder.encode(table[list(self._wide)])
 
     def _read(self, cells):
-        table = pd.DataFrame(cells, columns=list(self.schema), dtype=object)
-        return self.schema.add_differences(parse_found(table, self.schema, self.texts))
+        return self.schema.add_differences(as_frame(cells, list(self.schema)))
 
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
@@ -180,14 +179,12 @@ class SchemaInference:
             return self._hand_over(curator, find_decimals(self.schema, levels), self.texts, levels)
         if FREQUENT in self.releases:
             numbers = self._wrap(self._numbers)
-            self._frequent = release_frequent(curator, self.schema, numbers, self.texts)
+            self._frequent = release_frequent(curator, self.schema, numbers)
         ranged, kinds = self._find_ranges(curator), dict(self.schema)
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             mechanism = CategoryCountsMechanism(positions, {self.label: TARGET_WEIGHT})
             for name, counts in curator.release(mechanism).items():
-                if name in self.texts:  # as they are encoded: blanks are no category
-                    counts = {c: n for c, n in counts.items() if not is_blank(c)}
                 kinds[name] = with_categories(kinds[name], counts)
             lost = [name for name in self._categories if kinds[name].levels == (kinds[name].other,)]
             warn_of_columns("no category", lost)
@@ -202,6 +199,8 @@ class SchemaInference:
     def _hand_over(self, curator, schema, texts, levels=None):
         """Let another one go on, which knows more."""
         known = SchemaInference(schema, texts, levels, self.label, self.has_classes)
+        if self.unknown:
+            curator.parse_cells(partial(parse_private, schema=schema, styles=texts))
         curator.prepare(RecordFunction(known.encode), 1.0)
         schema = known.run(curator)
         self.counted, self.texts, self.histograms = known.counted, known.texts, known.histograms

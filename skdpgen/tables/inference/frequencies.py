@@ -3,7 +3,6 @@
 
 import pandas as pd
 
-from ...curator.texts import PLAIN
 from ...mechanisms.frequent_values import FrequentValuesMechanism
 from ..columns.texts import read_cell
 from ..columns.values import find_farthest
@@ -13,7 +12,7 @@ from .point_masses import CONSTANTS
 FREQUENT = FrequentValuesMechanism.name
 
 
-def release_frequent(curator, schema, kinds, styles):
+def release_frequent(curator, schema, kinds):
     """Release the frequent values of open numbers and dates.
 
     Parameters
@@ -23,8 +22,6 @@ def release_frequent(curator, schema, kinds, styles):
         Its columns are those of the cells.
     kinds : dict of str to Number or Date
         The columns, with the units in which they are counted.
-    styles : dict of str to TextStyle
-        How columns of texts are written.
 
     Returns
     -------
@@ -35,14 +32,10 @@ def release_frequent(curator, schema, kinds, styles):
     names = [name for name in schema.names if name in opened] or schema.names[:1]
     mechanism = FrequentValuesMechanism({name: schema.names.index(name) for name in names})
     counts = curator.release(mechanism)
-    return {
-        name: read_frequent(kinds[name], counts[name], styles.get(name, PLAIN))
-        for name in names
-        if name in kinds
-    }
+    return {name: read_frequent(kinds[name], counts[name]) for name in names if name in kinds}
 
 
-def read_frequent(kind, counts, style=PLAIN):
+def read_frequent(kind, counts):
     """Return values of a column that may be point masses, the most frequent first.
 
     Parameters
@@ -51,8 +44,6 @@ def read_frequent(kind, counts, style=PLAIN):
         As declared, perhaps without bounds.
     counts : dict of str to float
         Noisy counts of the names of cells.
-    style : TextStyle, default=PLAIN
-        How texts are written.
 
     Returns
     -------
@@ -64,7 +55,7 @@ def read_frequent(kind, counts, style=PLAIN):
     lower = -farthest if number.lower is None else number.lower
     upper = farthest if number.upper is None else number.upper
     names = sorted(sorted(counts), key=counts.get, reverse=True)
-    cells = [read_cell(name, style)[1] for name in names]
+    cells = [read_cell(name)[1] for name in names]
     _, values = kind.read(pd.Series(cells, dtype=object))
     found = [value for value in values.tolist() if lower <= value <= upper]
     if number.decimals is not None:

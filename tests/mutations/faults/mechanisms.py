@@ -481,9 +481,9 @@ PRIVACY = {
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
     ),
     "a frequent value is named by other cells": Fault(
-        "curator.names:count_short_names",
-        "counts = count_names(cells)",
-        "counts = count_names(sorted(Counter(cells).elements(), key=str))",
+        "curator.names:_count_names",
+        "counts[name_cell(cell)] += size",
+        "counts[name_cell(cells[0])] += size",
         counts("a_record_adds_one_to_one_count_of_a_column"),
     ),
     "frequent values pass without a threshold": Fault(
