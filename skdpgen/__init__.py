@@ -4,7 +4,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import forking as forking  # registers hooks of forked children
+from ._process import forking as forking  # registers hooks of forked children
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         DPSWFlowSampler,
         LDPEntropicGAN,
     )
-    from .serialization import load
+    from .saving.serialization import load
     from .tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
 
 __all__ = [
@@ -47,16 +47,19 @@ __all__ = [
     "verify",
 ]
 
-# Where public names are defined that belong to no package of HOMES.
-_FUNCTIONS = {
+# Where public names are defined.
+_DEFINED = {
     "PrivacyBudget": "accounting.budget",
     "audit": "auditing.releases",
     "compose": "accounting.composition",
-    "load": "serialization",
+    "load": "saving.serialization",
     "preview": "accounting.previews",
     "verify": "accounting.verification",
+    "DPSWDDomainAdapter": "adaptation",
 }
-# Modules whose public names can also be imported from here, and which define savable classes.
+_DEFINED |= dict.fromkeys(("DPAFGenerator", "DPSWFlowSampler", "DPSinkhornGenerator"), "generators")
+_DEFINED |= dict.fromkeys(("DPSlicedWassersteinGenerator", "LDPEntropicGAN"), "generators")
+# Modules whose other public names can be imported from here, too, and hold savable classes.
 HOMES = (
     "tables",
     "generators",
@@ -69,7 +72,7 @@ HOMES = (
 )
 
 # Modules of engines, by the top-level package of their tables. Each is imported with the first
-# such table, and registers a class by `skdpgen.curator.tables.register_engine`.
+# such table, and registers a class by `skdpgen.curator.chunks.register_engine`.
 ENGINES = {"dask": "skdpgen.engines.dask", "pyspark": "skdpgen.engines.spark"}
 
 
@@ -84,9 +87,9 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
-    for home in (_FUNCTIONS[name],) if name in _FUNCTIONS else HOMES:
+    for home in (_DEFINED[name],) if name in _DEFINED else HOMES:
         module = import_module(f"{__name__}.{home}")
-        if name in _FUNCTIONS or name in module.__all__:
+        if name in _DEFINED or name in module.__all__:
             value = globals()[name] = getattr(module, name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

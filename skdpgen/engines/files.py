@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..curator.cells import as_objects, read_cells
-from ..curator.dtypes import read_arrow_table
-from ..curator.names import map_distinct, name_cell
+from ..curator.chunks import iter_quietly
 from ..curator.partitions import PartitionedTable
-from ..curator.tables import iter_quietly
-from ..curator.texts import PLAIN, read_text
+from ..data.cells import as_objects, read_cells
+from ..data.dtypes import read_arrow_table
+from ..data.names import map_distinct, name_cell
+from ..data.texts import PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows
 

@@ -12,13 +12,12 @@ from dp_accounting import DpEvent, NonPrivateDpEvent
 from scipy.stats import norm
 
 from ..accounting.events import ThresholdDpEvent
-from ..curator.cells import as_frame
-from ..curator.names import count_names
-from ..curator.record_functions import RecordFunction, check_function
+from ..data.cells import as_frame
+from ..data.names import count_names
+from ..data.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
-from ..registry import savable
-from ..transport import SliceBasis, slice_diameter
-from ..transport.harmonics import N_STEPS
+from ..saving.registry import savable
+from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
 from .base import (
     GRID_BITS,
     MARGIN,

@@ -12,9 +12,8 @@ import pandas as pd
 
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
-from ..curator.containers import as_array
+from ..data.containers import as_array
 from .columns.kinds import infer_public_column, kind_of_dtype
-from .metadata import WRITABLE, load, read_metadata, write_metadata
 
 if TYPE_CHECKING:
     from typing import Self
@@ -102,6 +101,8 @@ class ConvertibleSchema(Mapping):
             'sex': Category(categories=('F', 'M'), missing=True),
         })
         """
+        from ..metadata import load, read_metadata
+
         declared, rules = _split_declared(declared)
         return read_metadata(cls, load(path_or_document), declared, rules, table)
 
@@ -270,6 +271,8 @@ class ConvertibleSchema(Mapping):
         [{'name': 'age', 'type': 'integer',
           'constraints': {'required': True, 'minimum': 18, 'maximum': 90}}]
         """
+        from ..metadata import WRITABLE, write_metadata
+
         document = write_metadata(type(self), self, format)
         if path in WRITABLE:
             raise ValueError(f"path names a format: write to_metadata(format={path!r}).")

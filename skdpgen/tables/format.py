@@ -8,25 +8,25 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..arrays.kind import find_positions
-from ..curator.cells import CellReader, as_frame
 from ..curator.dataset import Dataset
-from ..curator.names import find_ambiguous
-from ..curator.record_functions import RecordFunction
-from ..curator.texts import PLAIN, TextStyle
+from ..data.cells import CellReader, as_frame
+from ..data.inputs import find_positions
+from ..data.names import find_ambiguous
+from ..data.record_functions import RecordFunction
+from ..data.texts import PLAIN, TextStyle
 from ..format import Format
 from ..mechanisms.codes import Refinement
 from ..quality import warn_of_columns
-from ..registry import savable
+from ..saving.registry import savable
 from .columns import Category, Number, Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_found
+from .discovery.densities import find_far, is_beyond
+from .discovery.stages import Histograms, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
-from .inference.columns import SchemaInference
-from .inference.grids import Histograms
-from .inference.ranges import find_far, is_beyond
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
+from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
@@ -92,6 +92,15 @@ class TableFormat(Format):
     @property
     def found(self):
         return {"schema_": self.schema}
+
+    def describe(self):
+        """Return the report on the columns; see `Format.describe`."""
+        return {"schema_report_": describe(self.schema)}
+
+    @property
+    def has_class_target(self):
+        """Whether tables are stratified by the levels of the target."""
+        return may_be_class(self.target)
 
     @property
     def is_open(self):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..histograms.grids import find_widths
 from .blocks import find_power, share_below
-from .inference.densities import Histogram, estimate_density
-from .inference.ranges import find_widths
+from .discovery.densities import Histogram, estimate_density
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from .._html import make_table
-from ..curator.containers import adapt
+from ..data.containers import adapt
+from ..saving.registry import savable
 from .columns.base import check_list
 from .columns.kinds import parse_column
 from .conversions import ConvertibleSchema
@@ -18,6 +19,7 @@ from .rules.rules import RULES, Derived, parse_rules, split_document
 
 
 @dataclass(frozen=True, repr=False)
+@savable
 class Schema(ConvertibleSchema):
     """Public description of a table: names, types, bounds and levels of columns, and rules.
 

@@ -10,8 +10,8 @@ from skdpgen import Category, Date, DPSWFlowSampler, Number, Unknown
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.tables import Schema
 from skdpgen.tables.columns.cell_kinds import COUNTED, find_kinds
+from skdpgen.tables.discovery.stages import CONSTANTS
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.inference.budget import CONSTANTS
 
 CATEGORIES = "category counts"
 

@@ -9,9 +9,9 @@ from dataclasses import MISSING, fields, replace
 import numpy as np
 import pandas as pd
 
-from ...curator.cells import read_cells
-from ...curator.record_functions import call_quietly
-from ...curator.texts import MISSING_TEXTS, is_writable
+from ...data.cells import read_cells
+from ...data.record_functions import call_quietly
+from ...data.texts import MISSING_TEXTS, is_writable
 
 # Advice on cells of a wrong dtype.
 CONVERT = "convert them, as with pandas.{}, or declare the column as another kind"

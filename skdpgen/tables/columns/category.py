@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ...curator.texts import MISSING_TEXTS
+from ...data.texts import MISSING_TEXTS
 from .base import LevelColumn, check_flag, check_labels, plain
 from .number import Number
 

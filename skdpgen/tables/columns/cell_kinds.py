@@ -9,10 +9,10 @@ from functools import partial
 import pandas as pd
 
 from ...checks import list_names
-from ...curator.names import map_cells
-from ...curator.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
+from ...data.names import map_cells
+from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
+from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
-from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
 from .texts import find_kinds_of_dtype, read_cell
@@ -52,7 +52,6 @@ def encode_kinds(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
-
     found = {name: _find_kinds(table[name], style) for name, style in styles.items()}
     return encode_levels(pd.DataFrame(found), COUNTED)
 

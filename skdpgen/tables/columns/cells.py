@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from ...curator.cells import factorize
-from ...curator.record_functions import call_quietly, drops_errors
+from ...data.cells import factorize
+from ...data.record_functions import call_quietly, drops_errors
 
 # Names that pandas gives to cells which are all numbers.
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")

@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ...curator.cells import FrameCells, as_frame, as_objects, find_dtype
-from ...curator.names import map_cells, name_cell
-from ...curator.record_functions import drops_errors
-from ...curator.texts import BLANK_TEXTS, PLAIN, read_text
+from ...data.cells import FrameCells, as_frame, as_objects, find_dtype
+from ...data.names import map_cells, name_cell
+from ...data.record_functions import drops_errors
+from ...data.texts import BLANK_TEXTS, PLAIN, read_text
+from ...histograms.grids import MAX_UNITS
 from .cells import find_present, read_date, read_number
-from .values import MAX_UNITS
 
 
 def parse_cells(frame, schema, style=PLAIN):

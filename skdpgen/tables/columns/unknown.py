@@ -3,8 +3,8 @@
 
 from dataclasses import dataclass
 
-from ...curator.texts import MISSING_TEXTS, TextStyle
-from ...registry import savable
+from ...data.texts import MISSING_TEXTS, TextStyle
+from ...saving.registry import savable
 from .base import Column
 
 

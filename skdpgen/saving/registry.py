@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Registry of the classes that files of fitted estimators may hold, and names in these files."""
+
+from importlib import import_module
+from pkgutil import walk_packages
+
+# Name of an array's entry in a file.
+ARRAY = "arrays/{}.npy"
+# Packages with parts of estimators, next to the modules of public names.
+_ROOMS = ("learners", "networks", "mechanisms", "tables", "arrays", "curator", "data", "histories")
+_ROOMS += ("preprocessing",)
+_classes: dict[str, type] = {}
+
+
+def savable(cls):
+    """Register a class whose instances may be parts of a saved estimator.
+
+    Files hold the attributes, which are set again without a call of the class. Names are unique,
+    since files identify classes by them.
+    """
+    known = _classes.setdefault(cls.__name__, cls)
+    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise TypeError(
+            f"{known.__module__} has registered another class {cls.__name__}: rename this one, as "
+            "saved files know classes by their names."
+        )
+    _classes[cls.__name__] = cls
+    return cls
+
+
+class Savable:
+    """Base of classes that are registered when they are defined."""
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        savable(cls)
+
+
+def is_savable(cls):
+    """Return whether a class is registered."""
+    return _classes.get(cls.__name__) is cls
+
+
+def find_class(name):
+    """Return the registered class of a name; import modules of the package to find it.
+
+    Raises
+    ------
+    KeyError
+        If there is none. Import a class of another package before.
+    """
+    package = __package__.partition(".")[0]
+    library = import_module(package)
+    if name not in _classes:
+        # A public class is found by its name, without the others.
+        homes = [import_module(f"{package}.{home}") for home in library.HOMES]
+        for home in homes:
+            if name in home.__all__:
+                getattr(home, name)
+    for room in _ROOMS if name not in _classes else ():
+        path = import_module(f"{package}.{room}").__path__
+        for module in walk_packages(path, f"{package}.{room}."):
+            import_module(module.name)
+    return _classes[name]

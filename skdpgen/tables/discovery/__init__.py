@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private discovery of a schema: column types, ranges, knots and categories."""
