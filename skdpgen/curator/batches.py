@@ -14,8 +14,8 @@ from tqdm import tqdm
 from ..data.cells import FrameCells
 from ..data.inputs import encode_labels, parse_rows
 from ..data.record_functions import RecordFunction, check_function
+from ..data.rows import clip_rows
 from ..exceptions import PlanError, PublicTypeError, PublicValueError
-from ..mechanisms.base import clip_rows
 from ..quality import warn_of_other_persons
 from .blocks import cut_blocks, slice_arrays
 from .partitions import Partitions

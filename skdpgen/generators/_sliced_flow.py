@@ -16,7 +16,7 @@ from ..arrays.numbers import read_numbers
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
 from ..data.inputs import read_rows
-from ..mechanisms.base import clip_rows
+from ..data.rows import clip_rows
 from ..params import documented
 from ..planning.fits import refuse_given
 from ..releases.sketches import SliceSketch, make_tables

@@ -15,6 +15,7 @@ from ..accounting.events import ThresholdDpEvent
 from ..data.cells import as_frame
 from ..data.names import count_names
 from ..data.record_functions import RecordFunction, check_function
+from ..data.rows import clip_rows
 from ..exceptions import PlanError
 from ..saving.registry import savable
 from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
@@ -27,7 +28,6 @@ from .base import (
     NoisySum,
     SumMechanism,
     check_radius,
-    clip_rows,
     to_grid,
 )
 

@@ -458,7 +458,7 @@ PRIVACY = {
     ),
     "the number of rows is told without noise": Fault(
         "curator.curator:Curator.count_rows",
-        "self.release(RowCountMechanism()).value.item",
+        "self.release(mechanism).value.item",
         "self._source.count_rows",
         persons("the_number_of_rows_is_noised_and_kept_within_what_is_possible"),
     ),

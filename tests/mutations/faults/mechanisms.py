@@ -210,7 +210,7 @@ PRIVACY = {
         rounding("Gaussian sum-1000000-20"),
     ),
     "rows are clipped by the largest of them": Fault(
-        "mechanisms.base:clip_rows",
+        "data.rows:clip_rows",
         "sum_rows(rows.square())",
         "sum_rows(rows.square()).max()",
         common("check_neighbours"),
@@ -684,7 +684,7 @@ PRIVACY = {
 
 FUNCTION = {
     "an accelerator waits for norms": Fault(
-        "mechanisms.base:clip_rows",
+        "data.rows:clip_rows",
         "rows.device.type == 'cpu' and (norms == radius).all()",
         "(norms == radius).all()",
         devices("steps_after_a_release_wait_for_nothing[flow]"),
