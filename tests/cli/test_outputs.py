@@ -71,6 +71,7 @@ def make_links(folder):
         (["--delta", "1"], "delta must be"),
         (["--target", "AGE"], r"--target must be one of the columns \['age', 'ward'\]"),
         (["--seed", "-1"], "--seed must be"),
+        (["--schema", "none.json"], "none.json"),
     ],
 )
 def test_senseless_options_are_refused_before_anything_is_read(
