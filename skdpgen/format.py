@@ -47,8 +47,8 @@ class Format(ABC):
     n_columns: Any
     classes: np.ndarray | None = None
     are_images = could_be_images = False
-    encoder: object = None
-    components: object = None
+    encoder: Any = None
+    components: Any = None
     is_open = False
     has_blocks = False
     clip_norm = 1.0
