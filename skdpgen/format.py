@@ -44,10 +44,11 @@ class Format(ABC):
         Scale of features in [0, 1] in a row of the unit ball; None for other rows.
     """
 
+    n_columns: Any
     classes: np.ndarray | None = None
     are_images = could_be_images = False
-    encoder: object = None
-    components: object = None
+    encoder: Any = None
+    components: Any = None
     is_open = False
     has_blocks = False
     clip_norm = 1.0
