@@ -8,10 +8,9 @@ import torch
 
 from ..data.record_functions import call_quietly
 from ..saving.registry import savable
-from .frequencies import find_shape
+from .images import draw_windows, find_shape
 from .kind import ArrayFormat
 from .numbers import match_names
-from .windows import draw_windows
 
 # Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
 _SIDE_OF_IMAGES = 16
@@ -41,11 +40,6 @@ class BoxFormat(ArrayFormat):
     encoder: object = None
     components: object = None
     clip_norm: float = 1.0
-
-    # Parameters of estimators that are for arrays only, and their defaults.
-    parameters = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
-        ("encoder", "clip_norm"), "auto"
-    )
 
     @property
     def found(self):

@@ -77,7 +77,7 @@ class Histories(Run):
         sampler, names = self.generator, {}
         drawn = sampler.sample(self._n_made, random_state=self.options.seed)
         # How texts were written whose types were inferred.
-        texts = sampler._format.table.texts or {}
+        texts = sampler._format.table.texts
         for name, rows in drawn.items():
             found = {n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts}
             form = self.tables[name].make_form(found)

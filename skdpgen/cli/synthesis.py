@@ -113,7 +113,7 @@ class Synthesis(Run):
         counts = None
         generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
         # Columns whose types were inferred are written as their texts were.
-        form = self.make_form(generator._format.texts or {}).with_units(generator.schema_)
+        form = self.make_form(generator._format.texts).with_units(generator.schema_)
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
         first = next(pieces)
         form.write(chain([first], pieces), folder / names["rows"])

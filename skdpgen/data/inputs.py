@@ -24,7 +24,8 @@ from ..exceptions import (
     PublicValueError,
     warn_caller,
 )
-from .containers import adapt_column, as_array, as_objects
+from .cells import as_objects
+from .containers import adapt_column, as_array
 from .dtypes import check_dtype
 from .names import encode_levels, find_ambiguous
 from .record_functions import call_quietly, drops_errors
@@ -463,4 +464,22 @@ def encode_labels(labels: np.ndarray, levels) -> np.ndarray:
     # Numbers on both sides: pandas' index is exact and fast, and needs no canonical form.
     if not kinds & set("ObUS"):
         return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
-    return encode_levels(labels.astype(object), tuple(np.asarray(levels, dtype=object).tolist()))
+    column = pd.Series(labels.astype(object), dtype=object)
+    return encode_levels(column, tuple(np.asarray(levels, dtype=object).tolist()))
+
+
+def find_positions(y, classes):
+    """Return the positions of labels among the classes, an array of shape (n_samples,)."""
+    if classes is None:
+        raise ValueError("y=... asks for classes, but fit was given none.")
+    positions = call_quietly(_look_up_all, y, classes)
+    if positions is None or positions.ndim != 1 or len(positions) == 0 or (positions < 0).any():
+        raise ValueError(f"y must be a list of at least one label, all among {classes.tolist()}.")
+    return positions
+
+
+def _look_up_all(y, classes):
+    labels = np.atleast_1d(np.asarray(as_array(y)))
+    found = encode_labels(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
+    # Requested classes are public, so a text is no number here.
+    return np.where(classes[found].astype(object) == labels.astype(object), found, -1)

@@ -19,7 +19,7 @@ from ..quality import (
     VERDICTS,
     CountTable,
 )
-from ..releases import TwoWayTables
+from ..releases.two_way_tables import TwoWayTables
 
 
 @dataclass(frozen=True)

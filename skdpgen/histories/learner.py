@@ -367,7 +367,7 @@ def _read_tables(released, format, n_records):
             None,
             {name: shown[where] for name, where in format.table.blocks},
             {name: noise[where.start] for name, where in format.table.blocks},
-            format.table.inferred,
+            format.table.inferred_parameters,
             has_absent=absent is not None,
         )
     if absent != "all":

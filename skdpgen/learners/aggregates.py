@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..data.rows import clip_rows
 from ..mechanisms.aggregates import NoisyAggregate
-from ..mechanisms.base import clip_rows
-from ..networks import Discriminator
+from ..networks.discriminators import Discriminator
 from ..quality import warn_of_absent
 from .rows import RowNetwork
 from .training import ClassShares, Descent, Training, run_steps

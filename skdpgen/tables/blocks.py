@@ -8,7 +8,7 @@ import numpy as np
 from ..data.names import encode_levels
 from ..exceptions import TableError
 from .columns.cells import find_present
-from .columns.values import CodeScale, Values, locate_between
+from .columns.values import CodeScale, Values
 
 
 def make_mismatch_error(name, kind, dtype):
@@ -83,10 +83,7 @@ class LevelBlock(Block):
 
     def _encode(self, column):
         """Return which cells are present, and their codes, NaN for undeclared levels."""
-        labels = column.to_numpy(dtype=object)
-        present = find_present(labels)
-        codes = np.full(len(labels), -1)
-        codes[present] = encode_levels(labels[present], self.kind.levels)
+        present, codes = find_present(column), encode_levels(column, self.kind.levels)
         if self.kind.other is not None:
             codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
         return present, np.where(codes < 0, np.nan, codes)
@@ -233,28 +230,6 @@ class KnotBlock(Block):
         for position, atom in enumerate(self.atoms):
             numbers[others == position] = atom
         return self.kind.make_cells(numbers, others == len(self.atoms))
-
-
-def knot_weights(numbers, knots):
-    """Return the weights of numbers in the hat basis on knots.
-
-    Parameters
-    ----------
-    numbers : ndarray of any shape
-        They are clipped to the range of the knots.
-    knots : ndarray of shape (n_knots,)
-        Increasing.
-
-    Returns
-    -------
-    ndarray of the shape of `numbers`, with n_knots appended
-        Weights that sum to 1; the mean of the knots with these weights is the number. NaN for NaN.
-    """
-    left, share = locate_between(numbers, knots)
-    weights = np.zeros((*left.shape, len(knots)))
-    np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
-    np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
-    return weights
 
 
 def to_probabilities(weights):

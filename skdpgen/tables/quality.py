@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from ..histograms.grids import find_widths
 from ..messages import Message
 from ..quality import (
     LEAST_SIGNAL,
@@ -13,7 +14,6 @@ from ..quality import (
     warn_of_columns,
     warn_of_fit,
 )
-from .discovery.ranges import find_widths
 
 # Largest share of `other` in a column of inferred categories without a warning.
 MUCH_OTHER = 0.25

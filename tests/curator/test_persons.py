@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.accounting.units import unit_sensitivity
-from skdpgen.arrays.inference import make_box
+from skdpgen.arrays.discovery import make_box
 from skdpgen.curator.persons import Persons, RowLimit, hash_persons
 from skdpgen.data.containers import as_objects
 from skdpgen.mechanisms.base import SumMechanism
@@ -126,7 +126,7 @@ def measure(mechanism, curator, relation):
     event = GaussianDpEvent(MULTIPLIER * {"zero_out": 1, "replace_one": 2}[relation])
     if isinstance(mechanism, TablesMechanism | MultiWayMechanism):
         curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
-    return mechanism._measure(curator._source, event, relation, NoiseSource(0))
+    return mechanism.query(curator._source, event, relation, NoiseSource(0))
 
 
 def in_noise(measured):
@@ -635,7 +635,7 @@ def test_the_number_of_rows_is_noised_and_kept_within_what_is_possible():
     for seed in range(60):
         noise = NoiseSource(seed)  # chance alone would fail once in some hundred runs
         with Curator(np.zeros((2400, 1)), persons=persons, plan=plan, noise=noise) as c:
-            c.count_rows()
+            c.count_rows(RowCountMechanism())
             found.append(c.n_rows)
             assert c.certificate().releases == ("row count",)
     # All have three rows that count, which is the most.

@@ -6,16 +6,17 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
+from ...histograms.grids import find_farthest
+from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns
-from ..discovery.ranges import find_clear
 from ..encoder import TableEncoder
 from ..schema import Schema
 from . import Category, Date, Number
 from .cells import read_dates, read_numbers
 from .date import DATE_CODES
 from .heaps import DECIMALS_OF, STEP_OF, STEPS, find_date_levels, find_heaps, find_levels
-from .values import find_farthest
 
 # The release.
 DECIMALS = "decimals"
@@ -60,7 +61,9 @@ def encode_decimals(table, schema):
     names = list_counted(schema)
     counted = table[list(names)].copy()
     for name in names:
-        counted[name] = np.array(_COUNTED, dtype=object)[_count(table[name], schema[name])]
+        codes = _count(table[name], schema[name])
+        codes[codes < 0] = len(_COUNTED) - 1
+        counted[name] = pd.Categorical.from_codes(codes, _COUNTED)
     return encode_levels(counted, _COUNTED)
 
 

@@ -5,25 +5,25 @@ from ..ids import arrays, arrays_inference, components, few_rows, rehearsal
 
 PRIVACY = {
     "an encoder may mix rows": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "codes.shape != expected.shape or not _are_close(codes, expected)",
         "False",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-mixes rows]"),
     ),
     "an encoder may be random": Fault(
-        "encoders:_are_close",
+        "planning.arrays:_are_close",
         "1e-4 * max(1e-300, np.abs(expected).max())",
         "1e4 * max(1e-300, np.abs(expected).max())",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[sketch-is random]"),
     ),
     "windows are as wide as images": Fault(
-        "arrays.windows:_draw_block",
+        "arrays.images:_draw_block",
         "side * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes",
         "side * 9.0**sizes",
         components("windows_are_small_and_everywhere"),
     ),
     "windows are in the middle": Fault(
-        "arrays.windows:_draw_block",
+        "arrays.images:_draw_block",
         "(side - 1) * places[..., None]",
         "(side - 1) * 0.5 * places[..., None].ceil()",
         components("windows_are_small_and_everywhere"),
@@ -59,13 +59,13 @@ PRIVACY = {
         components("windows_go_through_low_frequencies"),
     ),
     "rows without bounds are images": Fault(
-        "arrays.inference:OpenBoxFormat.are_images",
+        "arrays.discovery:OpenBoxFormat.are_images",
         "not self.opens_X and super().are_images",
         "super().are_images",
         few_rows("components_of_images_are_sought_however_few_rows_there_are"),
     ),
     "ranges of columns weigh more than is stated": Fault(
-        "arrays.inference:OpenBoxFormat.encode",
+        "arrays.discovery:OpenBoxFormat.encode",
         "knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])",
         "knot_weights(numbers, self.knots)",
         arrays_inference("a_record_adds_weights_of_norm_one_at_most[True-4]"),
@@ -82,13 +82,13 @@ FUNCTION = {
         ),
     ),
     "an inverse is not tried": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "(codes[:1], codes)",
         "()",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-an inverse of NaN]"),
     ),
     "an encoder must map all that is made up": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "not any(are_good)",
         "not all(are_good)",
         rehearsal("an_encoder_may_fail_for_some_rows"),
@@ -100,25 +100,25 @@ FUNCTION = {
         rehearsal("draws_of_a_rehearsal_are_not_those_of_the_process"),
     ),
     "one value that most records have is a small part of a range": Fault(
-        "arrays.inference:_is_stretched",
+        "arrays.discovery:_is_stretched",
         "(inside > find_clear(wide_std, len(inside))).sum() > 2",
         "True",
         arrays_inference("codes_that_stretch_a_range_are_named"),
     ),
     "codes that stretch a range are not named": Fault(
-        "arrays.inference:OpenBoxFormat._narrow_ranges",
+        "arrays.discovery:OpenBoxFormat._narrow_ranges",
         "_is_stretched(row, std, n_records, *wide)",
         "False",
         arrays_inference("codes_among_few_rows_are_named"),
     ),
     "long tails are named as codes that stretch a range": Fault(
-        "arrays.inference:_is_stretched",
+        "arrays.discovery:_is_stretched",
         "far < counts[is_near].sum()",
         "False",
         arrays_inference("codes_among_few_rows_are_named"),
     ),
     "components are sought among high frequencies": Fault(
-        "arrays.frequencies:lowest_frequencies",
+        "arrays.images:lowest_frequencies",
         "matrix[:n_frequencies]",
         "matrix[-n_frequencies:]",
         components("spaces_of_low_frequencies[64-16-sizes0]"),
@@ -136,19 +136,19 @@ FUNCTION = {
         arrays("rows_are_decoded_from_the_unit_ball"),
     ),
     "squared norms weigh more than is stated": Fault(
-        "arrays.inference:OpenBoxFormat.encode",
+        "arrays.discovery:OpenBoxFormat.encode",
         "knot_weights((rows**2).sum(axis=1), _SQUARES)",
         "2 * knot_weights((rows**2).sum(axis=1), _SQUARES)",
         arrays_inference("a_record_adds_weights_of_its_squared_norm"),
     ),
     "ranges are counted in units of the radius": Fault(
-        "arrays.inference:OpenBoxFormat.resolve",
+        "arrays.discovery:OpenBoxFormat.resolve",
         "1.0",
         "self.clip_norm",
         arrays_inference("records_are_counted_whole_whatever_the_radius[0.5]"),
     ),
     "rows are not in units of the radius that is found": Fault(
-        "arrays.inference:OpenBoxFormat.resolve",
+        "arrays.discovery:OpenBoxFormat.resolve",
         "format.clip_norm",
         "1.0",
         arrays_inference("rows_are_in_units_of_the_radius"),
@@ -194,7 +194,7 @@ FUNCTION = {
         "tests/arrays/test_units.py::test_means_have_the_stated_covariance",
     ),
     "numbers beyond a dtype become infinite": Fault(
-        "arrays.kind:find_range",
+        "data.dtypes:find_held_range",
         "(float(end) for end in (np.finfo(numbers).min, np.finfo(numbers).max))",
         "(first, last)",
         "tests/arrays/test_arrays.py::test_samples_stay_within_the_range_of_the_dtype[float16]",
@@ -205,22 +205,10 @@ FUNCTION = {
         "False",
         "tests/arrays/test_arrays.py::test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw[int8-300-asarray]",
     ),
-    "means of samples are known as those of all rows": Fault(
-        "arrays.units:SlicedMeans.warn",
-        "noise + sampling * np.eye(n_columns)",
-        "noise",
-        "tests/arrays/test_units.py::test_means_of_samples_have_the_error_of_sampling[50]",
-    ),
     "bounds beyond a dtype pass": Fault(
         "arrays.kind:ArrayKind.check_bounds",
-        "np.all(np.less_equal(*find_range(dtype, *ends)))",
+        "np.all(np.less_equal(*find_held_range(dtype, *ends)))",
         "True",
         "tests/arrays/test_arrays.py::test_bounds_beyond_the_dtype_are_refused_for_nothing",
-    ),
-    "means of slices have the noise of one class": Fault(
-        "arrays.units:SlicedMeans.add",
-        "n_classes * n_slots",
-        "n_slots",
-        "tests/arrays/test_units.py::test_the_noise_of_all_classes_is_in_means_of_slices",
     ),
 }
