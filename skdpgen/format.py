@@ -44,10 +44,11 @@ class Format(ABC):
         Scale of features in [0, 1] in a row of the unit ball; None for other rows.
     """
 
-    classes = None
+    n_columns: Any
+    classes: np.ndarray | None = None
     are_images = could_be_images = False
-    encoder = None
-    components = None
+    encoder: Any = None
+    components: Any = None
     is_open = False
     has_blocks = False
     clip_norm = 1.0

@@ -5,13 +5,13 @@ from ..ids import arrays, arrays_inference, components, few_rows, rehearsal
 
 PRIVACY = {
     "an encoder may mix rows": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "codes.shape != expected.shape or not _are_close(codes, expected)",
         "False",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-mixes rows]"),
     ),
     "an encoder may be random": Fault(
-        "encoders:_are_close",
+        "planning.arrays:_are_close",
         "1e-4 * max(1e-300, np.abs(expected).max())",
         "1e4 * max(1e-300, np.abs(expected).max())",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[sketch-is random]"),
@@ -82,13 +82,13 @@ FUNCTION = {
         ),
     ),
     "an inverse is not tried": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "(codes[:1], codes)",
         "()",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-an inverse of NaN]"),
     ),
     "an encoder must map all that is made up": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "not any(are_good)",
         "not all(are_good)",
         rehearsal("an_encoder_may_fail_for_some_rows"),
@@ -205,22 +205,10 @@ FUNCTION = {
         "False",
         "tests/arrays/test_arrays.py::test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw[int8-300-asarray]",
     ),
-    "means of samples are known as those of all rows": Fault(
-        "arrays.units:SlicedMeans.warn",
-        "noise + sampling * np.eye(n_columns)",
-        "noise",
-        "tests/arrays/test_units.py::test_means_of_samples_have_the_error_of_sampling[50]",
-    ),
     "bounds beyond a dtype pass": Fault(
         "arrays.kind:ArrayKind.check_bounds",
         "np.all(np.less_equal(*find_held_range(dtype, *ends)))",
         "True",
         "tests/arrays/test_arrays.py::test_bounds_beyond_the_dtype_are_refused_for_nothing",
-    ),
-    "means of slices have the noise of one class": Fault(
-        "arrays.units:SlicedMeans.add",
-        "n_classes * n_slots",
-        "n_slots",
-        "tests/arrays/test_units.py::test_the_noise_of_all_classes_is_in_means_of_slices",
     ),
 }
