@@ -14,7 +14,7 @@ from .._process.isolation import isolated
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
 from ..data.inputs import read_rows
-from ..mechanisms.base import clip_rows
+from ..data.rows import clip_rows
 from ..params import documented
 from ..planning.fits import refuse_given
 
