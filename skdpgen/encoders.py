@@ -2,22 +2,21 @@
 """Dimension reduction before a release: values of the parameter `encoder`."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ._process.muting import muted
 from .arrays.box import BoxFormat
-from .arrays.units import warn_of_moments
 from .checks import budget_share, whole
 from .data.record_functions import call_quietly
 from .mechanisms.sums import CovarianceMechanism
-from .networks.components import PrincipalComponents, find_spaces
-from .networks.generators import rehearsing
-from .params import Specification, parameters
+from .params import Specification
 
 __all__ = ["PrivatePCA"]
 
@@ -29,7 +28,7 @@ _FEW_COLUMNS, _SLICES = 64, 25
 _STANDING_OUT, _NO_LOSS = 0.5, 4
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class PrivatePCA(Specification):
     """Private principal components, from noisy second moments.
 
@@ -73,12 +72,17 @@ class PrivatePCA(Specification):
         if n_components == n_columns:
             return 0
         if are_images:
+            from .networks.components import find_spaces
+
             spaces = find_spaces(n_columns, n_components)
             n_columns = next((space.shape[1] for space in spaces), n_columns)
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
 
     def find_components(self, curator, format, n_components, **params):
         """Release second moments; return `PrincipalComponents` with the given parameters."""
+        from .arrays.units import warn_of_moments
+        from .networks.components import PrincipalComponents
+
         moments = curator.release(CovarianceMechanism())
         warn_of_moments(format, moments, curator.n_rows)
         components = PrincipalComponents.from_noisy_moments(
@@ -87,8 +91,8 @@ class PrivatePCA(Specification):
         return components.to(curator.device)
 
 
-# Specifications that strings name.
-ENCODERS = {"dp-pca": PrivatePCA()}
+# Makers of the specifications that strings name.
+ENCODERS: dict[str, Callable] = {"dp-pca": PrivatePCA}
 
 
 def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
@@ -134,7 +138,7 @@ def split_encoder(encoder):
         return None, encoder
     parts = encoder if isinstance(encoder, list | tuple) else [encoder]
     *public, last = parts or [None]
-    private = clone(ENCODERS[last]) if isinstance(last, str) and last in ENCODERS else last
+    private = ENCODERS[last]() if isinstance(last, str) and last in ENCODERS else last
     if not isinstance(private, PrivatePCA):
         public, private = [*public, last], None
     else:
@@ -164,6 +168,8 @@ def try_encoder(format):
     ValueError or TypeError
         The message shows the encoder's own error.
     """
+    from .networks.generators import rehearsing
+
     plain, encoder = format.without_target(), format.encoder
     with rehearsing("encoder"), muted():
         _encode(plain, np.zeros((1, plain.n_features)))

@@ -44,6 +44,7 @@ class Format(ABC):
         Scale of features in [0, 1] in a row of the unit ball; None for other rows.
     """
 
+    n_columns: Any
     classes = None
     are_images = could_be_images = False
     encoder = None
@@ -107,6 +108,10 @@ class Format(ABC):
     def resolve(self, curator):
         """Release what is not declared, and return the resolved format."""
         return self
+
+    def describe(self) -> dict[str, Any]:
+        """Return fitted attributes that need no released value, by name."""
+        return {}
 
     def calibrate_marginals(self, generate):
         """Return the format whose samples match the released marginals.

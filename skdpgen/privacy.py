@@ -34,10 +34,10 @@ from .exceptions import (
     TableError,
 )
 from .mechanisms.aggregates import ForwardAggregateMechanism
+from .mechanisms.base import SumMechanism
 from .mechanisms.categories import CategoryCountsMechanism
 from .mechanisms.gradients import ClippedGradientMechanism
 from .mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism, local_plan
-from .mechanisms.mechanism import SumMechanism
 from .mechanisms.multi_way import MultiWayMechanism
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sampled import SampledMechanism, SlicedRowsMechanism

@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import importlib
+import importlib.util
 import inspect
 import os
 import pickle
@@ -86,7 +87,6 @@ def test_estimators_link_to_their_pages_once_there_is_a_site(monkeypatch):
     estimators = {
         "skdpgen.DPSWFlowSampler": skdpgen.DPSWFlowSampler(),
         "skdpgen.releases.SliceSketch": skdpgen.releases.SliceSketch(),
-        "skdpgen.adaptation.DPSWDRowAdapter": skdpgen.adaptation.DPSWDRowAdapter(),
         "skdpgen.preprocessing.LowFrequencies": skdpgen.preprocessing.LowFrequencies(3),
     }
     for estimator in estimators.values():
@@ -142,6 +142,8 @@ def _find_imports(name, path, below):
 
 LEAVES = ("cli", "auditing", "engines", "evaluation", "testing")
 LEAVES += ("inference", "looks", "metadata", "planning.forecasts", "streams")
+# Those and the packages of generators that few use.
+ALL_LEAVES = (*LEAVES, "adaptation", "histories")
 FITS = """
 import sys
 import numpy as np, pandas as pd
@@ -172,13 +174,50 @@ for fit in (
 
 
 def test_fits_import_no_leaf_and_no_compiler():
-    """The core can be read, and runs, without them; see `DPSWDRowAdapter` for `torch.func.grad`.
+    """The core can be read, and runs, without them.
 
     The compiler of torch has 800 modules, and takes a second and 70 MB.
     """
     unused = [f"skdpgen.{name}" for name in (*LEAVES, "privacy")]
     unused += ["torch._dynamo", "sympy", "matplotlib", "autodp", "ot"]
     subprocess.run([sys.executable, "-W", "ignore", "-c", FITS, *unused], check=True)
+
+
+LOADED = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, pandas as pd
+from skdpgen import DPSWFlowSampler
+rng = np.random.default_rng(0)
+sampler = DPSWFlowSampler(epsilon=1.0, n_steps=3)
+if sys.argv[1] == "array":
+    sampler.fit(rng.random((60, 2)), rng.integers(0, 2, 60))
+else:
+    columns = {"a": rng.integers(0, 9, 300), "b": rng.choice(["x", "y"], 300)}
+    sampler.fit(pd.DataFrame({**columns, "c": rng.normal(size=300)}), target="b")
+sampler.sample(3)
+print(*(name for name in sys.modules if name.split(".")[0] == "skdpgen"))
+"""
+# Most lines and modules of the package that a fit loads; the numbers may only fall.
+MOST_LOADED = {"array": (27_000, 135), "table": (31_500, 155)}
+
+
+@pytest.mark.parametrize("data", MOST_LOADED)
+def test_a_fit_loads_what_it_needs(data):
+    """A reader of one fit need not know other generators, other data, and no leaf."""
+    found = subprocess.run(
+        [sys.executable, "-c", LOADED, data], check=True, capture_output=True, text=True
+    )
+    modules = found.stdout.split()
+    files = (importlib.util.find_spec(name).origin for name in modules)
+    n_lines = sum(len(Path(file).read_text(encoding="utf-8").splitlines()) for file in files)
+    most_lines, most_modules = MOST_LOADED[data]
+    assert n_lines <= most_lines, n_lines
+    assert len(modules) <= most_modules, modules
+    leaves = {name for name in modules if ".".join(name.split(".")[1:]) in ALL_LEAVES}
+    others = {name for name in modules if name.startswith("skdpgen.generators._")}
+    assert not leaves
+    assert others == {"skdpgen.generators._sliced_flow"}
 
 
 # Methods that users call by name, and the leaves that they import.
@@ -199,3 +238,19 @@ def test_no_module_of_the_core_imports_a_leaf():
                 leaves = {name.split(".")[0] for name in names} & {*LEAVES, "privacy"}
                 here = path.relative_to(root).as_posix()
                 assert {(here, leaf) for leaf in leaves} <= LATE
+
+
+FIND = """
+import sys
+from skdpgen.saving.registry import find_class
+for name in sys.argv[1:]:
+    assert find_class(name).__name__ == name
+"""
+
+
+def test_classes_of_saved_files_are_found_without_a_fit():
+    from skdpgen.saving import registry
+
+    names = [n for n, cls in registry._classes.items() if cls.__module__.startswith("skdpgen")]
+    for some in (names, ["TableParticles"]):
+        subprocess.run([sys.executable, "-c", FIND, *some], check=True)

@@ -15,7 +15,7 @@ from ..data.cells import FrameCells
 from ..data.inputs import encode_labels, parse_rows
 from ..data.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError, PublicTypeError, PublicValueError
-from ..mechanisms.mechanism import clip_rows
+from ..mechanisms.base import clip_rows
 from ..quality import warn_of_other_persons
 from .blocks import cut_blocks, slice_arrays
 from .partitions import Partitions

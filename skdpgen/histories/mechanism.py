@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..mechanisms.base import FixedSensitivity, to_grid
 from ..mechanisms.codes import HatBasis
-from ..mechanisms.mechanism import FixedSensitivity, to_grid
 from ..mechanisms.two_way import CONSTANTS, ProductMechanism, TablesMechanism
 from ..saving.registry import savable
 

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from ..mechanisms.aggregates import NoisyAggregate
-from ..mechanisms.mechanism import clip_rows
-from ..networks import Discriminator
+from ..mechanisms.base import clip_rows
+from ..networks.discriminators import Discriminator
 from ..quality import warn_of_absent
 from .rows import RowNetwork
 from .training import ClassShares, Descent, Training, run_steps

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..mechanisms.mechanism import clip_rows
-from ..networks import build, find_factory
+from ..mechanisms.base import clip_rows
+from ..networks.generators import build, find_factory
 from ..saving.registry import savable
 from .rehearsal import try_generator
 from .table_rows import SoftmaxBlocks

@@ -21,7 +21,7 @@ from torch import nn
 from ..accounting.events import step_std
 from ..data.record_functions import PullingFunction, check_function
 from ..exceptions import PlanError
-from .mechanism import FixedSensitivity, Measurement, check_radius, grid_scale, to_grid
+from .base import FixedSensitivity, Measurement, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism, bounded_rows, sum_products
 
 # Slots to which the public function is applied at once; it bounds memory.

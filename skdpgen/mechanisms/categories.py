@@ -11,7 +11,7 @@ from scipy.stats import norm
 from ..accounting.events import ThresholdDpEvent
 from ..data.names import count_names, count_short_names
 from ..exceptions import PlanError
-from .mechanism import Measurement, Mechanism
+from .base import Measurement, Mechanism
 
 
 class CategoryCountsMechanism(Mechanism):

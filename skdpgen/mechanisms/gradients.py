@@ -15,7 +15,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from ..accounting.events import DiameterGaussianDpEvent, step_std
 from ..data.record_functions import BatchFunction, check_function
 from ..exceptions import PlanError
-from .mechanism import Measurement, NoisySum, check_radius, grid_scale, to_grid
+from .base import Measurement, NoisySum, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism
 
 # Finest grid, relative to the radius of the gradient; set by hand.

@@ -7,7 +7,7 @@ the record from which a noised row comes.
 
 Exactness. Rows are rounded towards zero to a grid, which keeps them in their ball, L1 or L2. The
 noise is rounded to the same grid: for whole numbers S, S + round(G) is round(S + G), a
-post-processing of the mechanism with the noise G (see `skdpgen.mechanisms.mechanism`). G is exact,
+post-processing of the mechanism with the noise G (see `skdpgen.mechanisms.base`). G is exact,
 as are the coins that replace labels: claims hold at any ε.
 """
 
@@ -38,7 +38,7 @@ from ..accounting.events import gaussian_event, pure_epsilon, step_std
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
 from ..saving.registry import savable
-from .mechanism import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
+from .base import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
 from .noise import NoiseSource
 
 # Least noise in units of the grid, so that rounding is negligible; and the finest grid in the unit

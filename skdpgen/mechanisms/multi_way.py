@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from ..saving.registry import savable
+from .base import to_grid
 from .codes import HatBasis, Refinement
-from .mechanism import to_grid
 from .two_way import CONSTANTS, ProductMechanism, own_and_later
 
 # A column, and its map from levels to groups, of shape (n_levels, n_groups).

@@ -11,10 +11,8 @@ import torch
 
 from ..data.record_functions import RecordFunction, check_function
 from ..saving.registry import savable
-from ..transport import SliceBasis, slice_diameter
-from ..transport.harmonics import N_STEPS
-from .codes import HatBasis
-from .mechanism import (
+from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
+from .base import (
     GRID_BITS,
     MARGIN,
     FixedSensitivity,
@@ -25,6 +23,7 @@ from .mechanism import (
     grid_scale,
     to_grid,
 )
+from .codes import HatBasis
 
 # Slices whose values are computed at once, so that they stay in the cache.
 _SLICES = 128

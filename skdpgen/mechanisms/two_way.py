@@ -12,8 +12,8 @@ import torch
 from scipy import sparse
 
 from ..saving.registry import savable
+from .base import GRID_BITS, FixedSensitivity, SumMechanism, grid_scale, to_grid
 from .codes import HatBasis
-from .mechanism import GRID_BITS, FixedSensitivity, SumMechanism, grid_scale, to_grid
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
+from ..messages import Message
 from ..tables.columns import TYPES
 from ..tables.rules.rules import Ordered, Unique
 from . import frictionless, json_schema, own, sdv, sql
@@ -112,9 +113,11 @@ def _make_column(make_schema, format_name, field):
     except ValueError as error:
         reason = str(error)
     raise ValueError(
-        f"Column {field.name!r} of the {format_name} cannot be read: {reason} Correct the "
-        "document, or declare the column, as in Schema.from_metadata(..., "
-        f"declared={{{field.name!r}: Unknown()}})."
+        Message(
+            "Column {column!r} of the {format} cannot be read: {reason} Correct the document, or "
+            "declare the column{unknown}.",
+            {"column": field.name, "format": format_name, "reason": reason},
+        )
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from ..data.texts import BOOLEANS, MISSING_TEXTS
+from ..histograms.grids import MAX_UNITS
 from ..tables.columns import Boolean, Category, Date, Identifier, Number, Ordinal, Unknown
-from ..tables.columns.number import MAX_UNITS
 
 
 class Type(str, Enum):

@@ -8,16 +8,14 @@ from functools import partial
 import torch
 
 from ..accounting.plan import Plan, Terms
-from ..arrays.units import warn_of_sketch_units
 from ..checks import check_size, whole
 from ..data.record_functions import RecordFunction
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import Sketch, SliceSketchMechanism
-from ..params import parameters
 from ..quality import warn_of_absent, warn_of_sketch
-from ..transport import SliceBasis, random_directions
+from ..transport.directions import random_directions
+from ..transport.harmonics import SliceBasis
 from .release import Release, within
-from .two_way_tables import TwoWayTables
 
 # Rows of a block of the curator, of which a sketch is computed at once.
 _BLOCK = 256
@@ -54,7 +52,7 @@ class SketchDefaults:
 DEFAULTS = SketchDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SliceSketch(Release):
     """The slice sketch: harmonics of projections on public random directions, summed, once.
 
@@ -89,18 +87,18 @@ class SliceSketch(Release):
     }
 
     is_sum = True
-    name = SliceSketchMechanism.name
+    name, learner = SliceSketchMechanism.name, "sketch"
     n_components, scaling = 64, {"whiten": 0.5}
 
     def of(self, format) -> Release:
         """Return two-way tables for data of a table; see `Release.of`."""
-        return TwoWayTables() if format.has_blocks else self
+        return make_tables() if format.has_blocks else self
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""
-        n_values = self.count_values(terms)
-        check_size("n_projections", max(terms.n_classes, _BLOCK), n_values)
-        check_size("n_projections", terms.n_columns, self._fewest(terms.n_columns))
+        check_size("n_projections", max(terms.n_classes, _BLOCK), self.count_values(terms))
+        n_columns = terms.n_columns or 0
+        check_size("n_projections", n_columns, self._fewest(n_columns))
 
         def sensitivity(plan, relation):
             return self.resolved(plan, terms).sensitivity(relation, terms.n_classes)
@@ -109,9 +107,9 @@ class SliceSketch(Release):
 
     def sensitivity(self, relation: str, n_classes: int) -> float:
         """Return the sensitivity of the sketch; see `Release.sensitivity`."""
-        return SliceSketchMechanism.sensitivity_of(
-            self.n_projections, self.n_harmonics, n_classes, relation
-        )
+        # A resolved release has both.
+        k, n_harmonics = self.n_projections or 0, self.n_harmonics or 0
+        return SliceSketchMechanism.sensitivity_of(k, n_harmonics, n_classes, relation)
 
     def _count(self, plan, terms):
         k, n_harmonics = self.count(plan, terms.n_columns, terms.n_classes, terms.n_samples)
@@ -128,9 +126,10 @@ class SliceSketch(Release):
         noise each, and less information. On iris, wine, breast cancer and digits, and on images of
         up to 3,072 columns, classifiers lose little at this number.
         """
-        ratio = self.noise_ratio(plan, terms.n_columns, terms.n_classes, terms.n_samples)
-        enough = max(DEFAULTS.slices[0], DEFAULTS.slices_per_column * terms.n_columns)
-        ratio *= math.sqrt(enough / self._fewest(terms.n_columns))
+        n_columns = terms.n_columns or 0
+        ratio = self.noise_ratio(plan, n_columns, terms.n_classes, terms.n_samples)
+        enough = max(DEFAULTS.slices[0], DEFAULTS.slices_per_column * n_columns)
+        ratio *= math.sqrt(enough / self._fewest(n_columns))
         return math.ceil(ratio * terms.n_samples)
 
     def noise_ratio(self, plan: Plan, n_columns: int, n_classes: int, n_records: float) -> float:
@@ -139,7 +138,7 @@ class SliceSketch(Release):
         More slices have more noise each, and the same information in total.
         """
         k, _ = self.count(plan, n_columns, n_classes, n_records)
-        sigma = plan.sigma * math.sqrt(self._fewest(n_columns) / k)
+        sigma = (plan.sigma or 0.0) * math.sqrt(self._fewest(n_columns) / k)
         return sigma * n_classes / n_records
 
     def run(
@@ -172,6 +171,9 @@ class SliceSketch(Release):
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
         n, counts_std = curator.n_rows, sketch.counts_std * math.sqrt(curator.n_classes)
         if warn_of_absent(sketch.counts.sum() / n, counts_std / n) != "all":
+            # Imported here: tables have no units.
+            from ..arrays.units import warn_of_sketch_units
+
             warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
             warn_of_sketch_units(format, components, basis, sketch, n)
         return basis, sketch
@@ -213,6 +215,14 @@ class SliceSketch(Release):
         if noise_ratio == 0:
             return most
         return round(within(0.4 / math.sqrt(noise_ratio), DEFAULTS.harmonics))
+
+
+def make_tables(**params) -> Release:
+    """Return `TwoWayTables`, the sketch of tables."""
+    # Imported here: arrays need nothing of tables.
+    from .two_way_tables import TwoWayTables
+
+    return TwoWayTables(**params)
 
 
 def _draw_directions(format, components, n_columns, k, generator):

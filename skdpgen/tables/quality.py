@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from ..histograms.grids import find_widths
+from ..messages import Message
 from ..quality import (
     LEAST_SIGNAL,
     MOSTLY_MISSING,
@@ -12,7 +14,6 @@ from ..quality import (
     warn_of_columns,
     warn_of_fit,
 )
-from .discovery.ranges import find_widths
 
 # Largest share of `other` in a column of inferred categories without a warning.
 MUCH_OTHER = 0.25
@@ -105,8 +106,11 @@ def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_abse
     levels = getattr(schema.get(label), "levels", ())
     if len(levels) == 1 and label in inferred:
         warn_of_fit(
-            f"One level of the target {label!r} shows above the noise, {levels[0]!r}: rows of "
-            "others count as absent. Declare its levels, as Boolean() or Category([...])."
+            Message(
+                "One level of the target {label!r} shows above the noise, {level!r}: rows of "
+                "others count as absent. Declare its levels, {levels}.",
+                {"label": label, "level": levels[0]},
+            )
         )
     found = [
         level

@@ -30,7 +30,7 @@ from skdpgen.accounting.directions import log_mgf
 from skdpgen.accounting.events import flatten
 from skdpgen.accounting.loss_distributions import largest_loss, pld_of
 from skdpgen.accounting.moments import rdp_of
-from skdpgen.mechanisms.mechanism import MARGIN, grid_scale
+from skdpgen.mechanisms.base import MARGIN, grid_scale
 from skdpgen.privacy import (
     Certificate,
     DiameterGaussianDpEvent,

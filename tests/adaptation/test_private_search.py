@@ -14,7 +14,6 @@ from scipy.stats import loguniform, uniform
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from skdpgen import (
@@ -28,13 +27,11 @@ from skdpgen.accounting.moments import ORDERS
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
     DPSWDDomainClassifier,
-    DPSWDRowAdapter,
     PrivateSearch,
-    Whole,
     reverse_validation_score,
 )
 from skdpgen.encoders import PrivatePCA
-from skdpgen.generators import _sliced_flow
+from skdpgen.learners import particles
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, SpentError
 from skdpgen.releases import SlicedRows, from_release
@@ -49,7 +46,7 @@ def few_steps_of_particles(monkeypatch):
     def fit(*args, n_steps, **kwargs):
         return fit_particles_to_sketch(*args, n_steps=min(n_steps, 10), **kwargs)
 
-    monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", fit)
+    monkeypatch.setattr(particles, "fit_particles_to_sketch", fit)
 
 
 @pytest.fixture
@@ -128,17 +125,6 @@ def test_shares_may_be_searched(data):
     search(data, params, scoring, n_candidates=12, random_state=1)
     seen = [params["sampler__encoder"] for params, *_ in scoring.seen]
     assert {encoder and encoder.share for encoder in seen} == {None, 0.1, 0.5}
-
-
-def test_parameters_of_specifications_may_be_searched(data):
-    """A string is exchanged for its object; each share is covered by the same event."""
-    scoring = Scoring()
-    params = {"sampler__encoder__share": uniform(0.1, 0.5)}
-    sampler = DPSWFlowSampler(n_particles=20, encoder="dp-pca")
-    search(data, params, scoring, n_candidates=4, random_state=1, sampler=sampler)
-    shares = [params["sampler__encoder"].share for params, *_ in scoring.seen]
-    assert len(set(shares)) == len(shares)
-    assert all(0.1 <= share <= 0.6 for share in shares)
 
 
 def test_samplers_may_be_searched(data):
@@ -247,14 +233,6 @@ def test_a_budget_is_charged_for_the_search_only(data):
     assert scoring.seen == []
 
 
-def test_bad_rows_count_as_absent(data):
-    X, y, X_target = data
-    X_target[3, 0] = np.nan
-    with PrivacyBudget(5.0, 1e-4) as budget:
-        search((X, y, X_target), RADIUS)
-    assert budget.spent > 0
-
-
 @pytest.mark.parametrize("params", [{"learning_rate": [0.0]}, {"network": ["conv28"]}])
 def test_bad_candidates_cost_nothing(data, params):
     with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=r"rate|784 pixels"):
@@ -339,24 +317,6 @@ def test_an_error_of_a_candidate_that_costs_nothing_states_the_price_of_the_sear
     assert _prices(raised.value) == [show(budget.spent)]
 
 
-def test_rows_are_released_anew_by_each_candidate(data):
-    X, y, X_target = data
-    params = {"align_weight": [0.1, 1.0], "grad_clip": [0.5, 1.0]}
-    scoring = Scoring()
-    options = {"kind": DPSWDRowAdapter, "batch_size": 20}
-    best = search((X, y, Whole(X_target)), params, scoring, **options)
-    (event,) = best.privacy_.events
-    assert event.event.count == 5
-    assert event.event.event.sampling_probability == 20 / 60
-    assert 4.9 < best.epsilon_ <= 5.0
-    assert best.transform(X).shape == (100, 50)
-    assert not best.privacy_.reproducible
-
-
-def test_no_noise_is_no_privacy(data):
-    assert search(data, RADIUS, epsilon=np.inf).epsilon_ == np.inf
-
-
 # One sketch for all candidates.
 
 
@@ -391,7 +351,6 @@ def test_parameters_handed_to_the_sampler_are_not_free(data, sampler):
     handed = {"sampler", "bounds", "epsilon", "delta", "relation", "accountant"}
     handed |= {"random_state", "device", "verbose", "strict"}
     assert classifier.free_parameters == set(classifier.get_params(deep=False)) - handed
-    assert DPSWDRowAdapter().free_parameters == set()
     scoring = Scoring()
     params = {"bounds": [(-9, 9), (-8, 8)]}
     searched = search(data, params, scoring, sampler=sampler, random_state=1)
@@ -477,15 +436,6 @@ def test_a_search_before_it_is_fitted():
     assert not any(hasattr(transformer, name) for name in ("predict", "predict_proba", "score"))
 
 
-def test_a_search_in_a_pipeline(data):
-    X, y, X_target = data
-    searching = PrivateSearch(DPSWDDomainClassifier(**QUICK), WEIGHT, n_candidates=2)
-    pipe = make_pipeline(searching, LogisticRegression())
-    pipe.fit(X, y, privatesearch__X_target=X_target)
-    assert pipe.predict(X).shape == (100,)
-    assert 0 < pipe[0].epsilon_ <= 5.0
-
-
 # Refusals.
 
 
@@ -500,9 +450,8 @@ def test_a_search_in_a_pipeline(data):
         ({"sampler__n_particles": [10]}, {"sampler": None}, "no parameters"),
         ({"network__width": [10]}, {}, "no parameters"),
         ({"sampler__release__width": [10]}, {}, "no parameters"),
-        (WEIGHT, {"kind": DPSWDRowAdapter}, "Reverse validation"),
+        (WEIGHT, {"kind": DPSWDDomainAdapter}, "Reverse validation"),
         (WEIGHT, {"scoring": "accuracy"}, "scoring must be"),
-        ({"batch_size": [10, 20]}, {"kind": DPSWDRowAdapter, "scoring": Scoring()}, "the cost"),
         (WEIGHT, {"n_candidates": 0.5}, "n_candidates"),
         (WEIGHT, {"epsilon": -1.0}, "epsilon must be"),
     ],

@@ -24,12 +24,12 @@ from skdpgen import (
 from skdpgen.curator import batches as sources
 from skdpgen.curator.persons import Reading
 from skdpgen.mechanisms import sums
+from skdpgen.mechanisms.base import Mechanism
 from skdpgen.mechanisms.local import LocalRowsMechanism
-from skdpgen.mechanisms.mechanism import Mechanism
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import CategoryCountsMechanism, NoiseSource, SumMechanism
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows, SliceSketch
-from skdpgen.tables.discovery.budget import LOCATIONS
+from skdpgen.tables.discovery.stages import LOCATIONS
 
 KINDS = {
     "age": Number(0, 100, n_knots=4),

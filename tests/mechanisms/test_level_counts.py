@@ -8,8 +8,8 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent
 
+from skdpgen.mechanisms.base import GRID_BITS
 from skdpgen.mechanisms.codes import HatBasis
-from skdpgen.mechanisms.mechanism import GRID_BITS
 from skdpgen.mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 
 from .common import Blocks

@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.arrays.windows import draw_windows
-from skdpgen.mechanisms.mechanism import NoisySum
+from skdpgen.arrays.images import draw_windows
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.networks.components import (
     PrincipalComponents,
     choose_space,

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skdpgen import Category, Date, DPSWFlowSampler, Number, Unknown
-from skdpgen.mechanisms.mechanism import NoisySum
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.tables import Schema
 from skdpgen.tables.columns.cell_kinds import COUNTED, find_kinds
-from skdpgen.tables.discovery.budget import CONSTANTS
+from skdpgen.tables.discovery.stages import CONSTANTS
 from skdpgen.tables.format import TableFormat
 
 CATEGORIES = "category counts"

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
+from ...histograms.grids import FINEST
 from .base import CONVERT, Column, check_flag, check_heaps, check_list, get_dtype_code
 from .cells import read_dates
 from .heaps import DATE_STEPS, DAYS_OF, expect_dates, snap_dates
 from .number import N_KNOTS, Number
-from .values import FINEST
 
 DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
 _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86_400, "millisecond": 86_400_000}

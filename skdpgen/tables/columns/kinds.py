@@ -16,11 +16,11 @@ from pandas.api.types import (
 
 from ...data.dtypes import check_dtype, is_date, read_dtype
 from ...data.texts import is_writable
+from ...histograms.grids import MAX_UNITS
 from . import TYPES, Boolean, Category, Date, Number, Ordinal, Unknown
 from .base import read_dict
 from .cells import read_dates, read_numbers
 from .date import DATE_CODES
-from .values import MAX_UNITS
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100

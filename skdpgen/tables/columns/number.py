@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...checks import is_one_of
+from ...histograms.grids import MAX_UNITS, wide_knots
 from .base import (
     CONVERT,
     Column,
@@ -23,7 +24,7 @@ from .base import (
 )
 from .cells import read_numbers
 from .heaps import expect_numbers, snap_numbers
-from .values import MAX_UNITS, Values, place_knots, wide_knots
+from .values import Values, place_knots
 
 # Default number of knots.
 N_KNOTS = 16

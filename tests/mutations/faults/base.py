@@ -241,10 +241,10 @@ FUNCTION = {
         "numbers",
         quality("mostly_noise[0.9-True]"),
     ),
-    "a column is named for all its causes": Fault(
-        "quality:Findings.list_lines",
-        "named |= {*new}",
-        "pass",
+    "a column is named for its least cause": Fault(
+        "quality:Findings.find_worst",
+        "_RANKS.get(f.code, -1)",
+        "-_RANKS.get(f.code, -1)",
         quality("a_column_is_named_for_its_worst_cause_alone"),
     ),
     "findings are forgotten where a fit fails": Fault(
@@ -275,9 +275,9 @@ FUNCTION = {
         survival("a_release_is_kept_whatever_learning_meets[table-KeyboardInterrupt]"),
     ),
     "pairs are lost with the interactions after them": Fault(
-        "base:_find_released",
-        "isinstance(release, TwoWayTables) and release.name in names",
-        "False",
+        "releases.two_way_tables:TwoWayTables.find_released",
+        "self.name not in names",
+        "True",
         survival("pairs_are_kept_where_training_between_releases_fails"),
     ),
     "what is kept forgets the public draws since the last release": Fault(

@@ -23,7 +23,6 @@ from ..ids import (
     sampled,
     samplers,
     secrets,
-    sliced_products,
     sums,
     two_way,
 )
@@ -159,19 +158,19 @@ PRIVACY = {
         aggregates("both_sums_together_move_by_at_most_what_is_stated"),
     ),
     "noise over √2": Fault(
-        "mechanisms.mechanism:Measurement.grid_std",
+        "mechanisms.base:Measurement.grid_std",
         "self.std * self.scale",
         "self.std * self.scale / math.sqrt(2)",
         common("check_noise"),
     ),
     "persons in partitions move sums as records do": Fault(
-        "mechanisms.mechanism:Mechanism._find_std",
+        "mechanisms.base:Mechanism._find_std",
         "unit_sensitivity(self.sensitivity, relation, source.max_rows)",
         "unit_sensitivity(self.sensitivity, relation)",
         engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
     ),
     "classes of sliced rows share their noise": Fault(
-        "mechanisms.mechanism:Mechanism.run",
+        "mechanisms.base:Mechanism.run",
         "noisy = measured.add_noise(noise)",
         """
         noisy = measured.add_noise(noise)
@@ -182,7 +181,7 @@ PRIVACY = {
         independent("sliced rows"),
     ),
     "classes of aggregates share their noise": Fault(
-        "mechanisms.mechanism:Mechanism.run",
+        "mechanisms.base:Mechanism.run",
         "noisy = measured.add_noise(noise)",
         """
         noisy = measured.add_noise(noise)
@@ -193,25 +192,25 @@ PRIVACY = {
         independent("forward aggregate"),
     ),
     "no noise": Fault(
-        "mechanisms.mechanism:Measurement.add_noise",
+        "mechanisms.base:Measurement.add_noise",
         "noisy += self.exact",
         "noisy = self.exact",
         common("check_noise"),
     ),
     "infinite numbers are large ones on the grid": Fault(
-        "mechanisms.mechanism:to_grid",
+        "mechanisms.base:to_grid",
         "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0)",
         "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0)",
         mechanisms_rounding("missing_numbers_are_0_on_the_grid"),
     ),
     "vectors are rounded to nearest": Fault(
-        "mechanisms.mechanism:to_grid",
+        "mechanisms.base:to_grid",
         "(vectors * (scale * (1 - MARGIN))).trunc_",
         "(vectors * (scale * (1 - MARGIN))).round_",
         rounding("Gaussian sum-1000000-20"),
     ),
     "rows are clipped by the largest of them": Fault(
-        "mechanisms.mechanism:clip_rows",
+        "mechanisms.base:clip_rows",
         "sum_rows(rows.square())",
         "sum_rows(rows.square()).max()",
         common("check_neighbours"),
@@ -265,7 +264,7 @@ PRIVACY = {
         rounding("local rows, L1-10000-20"),
     ),
     "local noise is used again for each block": Fault(
-        "mechanisms.mechanism:Measurement.add_noise",
+        "mechanisms.base:Measurement.add_noise",
         "parts = [draw(std[start : start + size]) for start in range(0, len(std) or 1, size)]",
         """
         part = draw(std[:size])
@@ -324,15 +323,9 @@ PRIVACY = {
         "rows / torch.linalg.vector_norm(rows, dim=1).max().clamp(min=1.0)",
         sampled("no_row_looks_at_another_when_joined"),
     ),
-    "gradient through raw target features": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
-        "self.cotangent(released)",
-        "self.cotangent(replace(released, values=exact / scale))",
-        sliced_products("both_parts_have_the_noise_of_the_event"),
-    ),
     "slots without a record have no noise": Fault(
         "mechanisms.sampled:SlicedRowsMechanism.query_batch",
-        "Measurement(exact, scale, std, context=directions, then=then)",
+        "Measurement(exact, scale, std, context=directions)",
         "Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
         sampled("an_empty_sample_releases_noise_and_is_charged"),
     ),
@@ -347,12 +340,6 @@ PRIVACY = {
         "noise.public_generator()",
         "np.random.default_rng(0)",
         sampled("directions_are_fresh_at_each_step"),
-    ),
-    "products beside slices are rounded to nearest": Fault(
-        "mechanisms.sampled:sum_products",
-        "to_grid(bounded_rows(products, radius, weight), scale)",
-        "(bounded_rows(products, radius, weight) * ((1 - 1e-5) * scale)).round().double()",
-        rounding("products beside slices-100003-20"),
     ),
     "slices are rounded to nearest": Fault(
         "mechanisms.sampled:SlicedRowsMechanism.query_batch",
@@ -697,7 +684,7 @@ PRIVACY = {
 
 FUNCTION = {
     "an accelerator waits for norms": Fault(
-        "mechanisms.mechanism:clip_rows",
+        "mechanisms.base:clip_rows",
         "rows.device.type == 'cpu' and (norms == radius).all()",
         "(norms == radius).all()",
         devices("steps_after_a_release_wait_for_nothing[flow]"),
