@@ -18,7 +18,7 @@ from .checks import flag, in_range, one_of, radius
 from .data.record_functions import clears_frames
 from .exceptions import warn_caller
 from .quality import collects_findings
-from .saving.registry import Savable
+from .registry import Savable
 
 Class = TypeVar("Class")
 

@@ -242,14 +242,14 @@ def test_no_module_of_the_core_imports_a_leaf():
 
 FIND = """
 import sys
-from skdpgen.saving.registry import find_class
+from skdpgen.registry import find_class
 for name in sys.argv[1:]:
     assert find_class(name).__name__ == name
 """
 
 
 def test_classes_of_saved_files_are_found_without_a_fit():
-    from skdpgen.saving import registry
+    from skdpgen import registry
 
     names = [n for n, cls in registry._classes.items() if cls.__module__.startswith("skdpgen")]
     for some in (names, ["TableParticles"]):

@@ -52,7 +52,7 @@ from ..params import (
 )
 from ..preprocessing._low_frequencies import LowFrequencies
 from ..quality import advising_on_few_rows
-from ..saving.registry import savable
+from ..registry import savable
 from ..saving.serialization import Certified
 from ._augmentation import AUGMENTATIONS
 from ._domains import unwrap

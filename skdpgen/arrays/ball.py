@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..saving.registry import savable
+from ..registry import savable
 from .images import cosine_matrices
 from .kind import ArrayFormat
 

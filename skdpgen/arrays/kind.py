@@ -11,7 +11,7 @@ from ..data.containers import NUMPY, Container
 from ..data.dtypes import cast, find_held_range, find_numpy_dtype, hide_values
 from ..data.inputs import find_positions, read_rows
 from ..format import SAMPLE_BLOCK, Format, check_count
-from ..saving.registry import savable
+from ..registry import savable
 
 # Bounds that follow from the dtype.
 _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}

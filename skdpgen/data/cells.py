@@ -23,7 +23,7 @@ import pandas as pd
 from pandas.api.types import is_object_dtype
 
 from .._process.muting import muted
-from ..saving.registry import savable
+from ..registry import savable
 from .dtypes import is_date
 from .record_functions import call_quietly, drops_errors
 from .texts import BLANK_TEXTS, BOOLEANS, MISSING_TEXTS, TextStyle, read_iso_date

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from .._process.muting import muted
 from ..exceptions import TableError
-from ..saving.registry import savable
+from ..registry import savable
 from .cells import as_objects
 from .dtypes import read_arrow, read_arrow_table, read_column, read_frame
 from .record_functions import call_quietly

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..checks import is_one_of
-from ..saving.registry import savable
+from ..registry import savable
 
 # Texts that mean a missing value, unless they are declared as categories: those that
 # `pandas.read_csv` reads as missing by default.

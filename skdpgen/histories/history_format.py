@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ..format import Format, check_count
-from ..saving.registry import savable
+from ..registry import savable
 from ..tables.encoder import TableEncoder
 from ..tables.format import TableFormat
 from ..tables.kind import TableKind

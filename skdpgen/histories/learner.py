@@ -24,7 +24,7 @@ from ..quality import (
     warn_of_fit,
     warn_of_noise,
 )
-from ..saving.registry import savable
+from ..registry import savable
 from ..tables.quality import warn_of_table
 from ..tables.report import describe
 from .release import ReleasedHistories

@@ -25,7 +25,7 @@ import torch
 from ..mechanisms.base import FixedSensitivity, to_grid
 from ..mechanisms.codes import HatBasis
 from ..mechanisms.two_way import CONSTANTS, ProductMechanism, TablesMechanism
-from ..saving.registry import savable
+from ..registry import savable
 
 
 @savable

@@ -22,7 +22,7 @@ from ..data.cells import CellReader, FrameCells, as_frame, read_column
 from ..data.names import map_cells
 from ..data.texts import PLAIN
 from ..quality import warn_of_other_persons
-from ..saving.registry import savable
+from ..registry import savable
 
 # Rows that are read at once.
 _SLICE = 2**13

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..saving.registry import savable
+from ..registry import savable
 from ..tables.columns import Date, Number
 from ..tables.columns.base import read_dict
 from ..tables.rules.base import Rule

@@ -12,7 +12,7 @@ from torch import nn
 from ..data.rows import clip_rows
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..mechanisms.sums import Sketch
-from ..saving.registry import savable
+from ..registry import savable
 from ..transport.flow import sliced_drift
 from ..transport.harmonics import SliceBasis
 from .sketch import SliceCycle, read_sketch

@@ -9,7 +9,7 @@ from torch import nn
 
 from ..data.rows import clip_rows
 from ..networks.generators import build, find_factory
-from ..saving.registry import savable
+from ..registry import savable
 from .rehearsal import try_generator
 from .table_rows import SoftmaxBlocks
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from ..saving.registry import savable
+from ..registry import savable
 
 
 class HatBasis:

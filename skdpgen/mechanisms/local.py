@@ -38,7 +38,7 @@ from ..accounting.events import gaussian_event, pure_epsilon, step_std
 from ..accounting.plan import Plan
 from ..data.rows import sum_rows
 from ..exceptions import PlanError
-from ..saving.registry import savable
+from ..registry import savable
 from .base import FixedSensitivity, Measurement, Mechanism, to_grid
 from .noise import NoiseSource
 

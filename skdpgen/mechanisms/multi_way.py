@@ -10,7 +10,7 @@ from functools import reduce
 import numpy as np
 import torch
 
-from ..saving.registry import savable
+from ..registry import savable
 from .base import to_grid
 from .codes import HatBasis, Refinement
 from .two_way import CONSTANTS, ProductMechanism, own_and_later

@@ -16,7 +16,7 @@ from ..accounting.events import SlicedGaussianDpEvent, split_sampling, step_std
 from ..data.record_functions import RecordFunction, check_function
 from ..data.rows import clip_rows
 from ..exceptions import PlanError
-from ..saving.registry import savable
+from ..registry import savable
 from ..transport.directions import random_directions
 from .base import (
     FixedSensitivity,

@@ -11,7 +11,7 @@ import torch
 
 from ..data.record_functions import RecordFunction, check_function
 from ..data.rows import clip_rows
-from ..saving.registry import savable
+from ..registry import savable
 from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
 from .base import (
     GRID_BITS,

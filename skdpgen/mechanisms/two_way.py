@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from ..saving.registry import savable
+from ..registry import savable
 from .base import GRID_BITS, FixedSensitivity, SumMechanism, grid_scale, to_grid
 from .codes import HatBasis
 

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import nn
 
-from ..saving.registry import savable
+from ..registry import savable
 
 
 @savable

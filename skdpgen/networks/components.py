@@ -10,7 +10,7 @@ from torch import nn
 
 from ..arrays.images import find_shape, lowest_frequencies
 from ..quality import warn_of_components
-from ..saving.registry import savable
+from ..registry import savable
 from ..transport.products import ExactMatrix
 
 # Ratio of the dimensions of successive spaces of low frequencies; a coarser grid misses the best.

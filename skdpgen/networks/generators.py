@@ -19,7 +19,7 @@ from torch import nn
 
 from .._process.forking import in_forked_children
 from ..checks import tried
-from ..saving.registry import savable
+from ..registry import savable
 
 # Reentrant, as an object of a user that is rehearsed may make networks.
 _init_lock = threading.RLock()

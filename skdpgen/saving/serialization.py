@@ -20,7 +20,7 @@ from .._version import __version__
 from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.strict_json import parse_json
 from ..checks import as_path
-from .registry import ARRAY, Savable
+from ..registry import ARRAY, Savable
 
 # Major and minor version: older readers refuse a new major one, and read a new minor one.
 _FORMAT = (4, 0)

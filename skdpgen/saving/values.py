@@ -19,10 +19,10 @@ from torch import nn
 from ..accounting.certificate import Certificate
 from ..accounting.event_json import event_from_dict, event_to_dict
 from ..data.dtypes import read_arrow_type, write_arrow_type
+from ..registry import ARRAY, find_class, is_savable, savable
 from ..tables.rules.base import Rule
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
-from .registry import ARRAY, find_class, is_savable, savable
 
 for _cls in (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),

@@ -17,7 +17,7 @@ from ..data.texts import PLAIN, TextStyle
 from ..format import Format
 from ..mechanisms.codes import Refinement
 from ..quality import warn_of_columns
-from ..saving.registry import savable
+from ..registry import savable
 from .columns import Category, Number, Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_found

@@ -11,7 +11,7 @@ from ..data.containers import PANDAS, Container
 from ..data.dtypes import cast, find_held_range, hide_values
 from ..data.names import name_cell
 from ..data.texts import PLAIN
-from ..saving.registry import savable
+from ..registry import savable
 from .columns import Category, Number, Ordinal
 from .columns.values import Values
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._html import make_table
 from ..data.containers import adapt
-from ..saving.registry import savable
+from ..registry import savable
 from .columns.base import check_list
 from .columns.kinds import parse_column
 from .conversions import ConvertibleSchema

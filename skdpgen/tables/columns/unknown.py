@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from ...data.texts import MISSING_TEXTS, TextStyle
-from ...saving.registry import savable
+from ...registry import savable
 from .base import Column
 
 

@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from ...histograms.grids import find_widths, knot_weights
 from ...histograms.ranges import CONSTANTS as RANGE
 from ...histograms.ranges import find_clear
-from ...saving.registry import savable
+from ...registry import savable
 from ..blocks import share_below, share_between_knots
 from ..columns.number import N_KNOTS
 from ..columns.values import CodeScale

@@ -19,7 +19,7 @@ from ...mechanisms.categories import CategoryCountsMechanism, FrequentValuesMech
 from ...mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
-from ...saving.registry import savable
+from ...registry import savable
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
 from ..columns.decimals import (

@@ -57,7 +57,7 @@ def find_class(name):
     KeyError
         If there is none. Import a class of another package before.
     """
-    package = __package__.partition(".")[0]
+    package = __package__
     library = import_module(package)
     if name not in _classes:
         # A public class is found by its name, without the others.
