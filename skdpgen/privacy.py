@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .auditing.mechanism_audit import ReleaseAudit
     from .auditing.releases import AuditReport, audit
     from .engines.files import TableFile
-    from .looks import InferredSchema, infer_schema
+    from .generators._schema_inference import InferredSchema, infer_schema
     from .planning.forecasts import preview_tables
 
 # Names of modules that no fit needs; they are imported on first use.
@@ -65,8 +65,8 @@ _LEAVES = {
     "audit": "auditing.releases",
     "audit_fit": "auditing.fits",
     "TableFile": "engines.files",
-    "InferredSchema": "looks",
-    "infer_schema": "looks",
+    "InferredSchema": "generators._schema_inference",
+    "infer_schema": "generators._schema_inference",
     "preview_tables": "planning.forecasts",
 }
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..images import cosine_matrices
 from ..registry import savable
-from .images import cosine_matrices
 from .kind import ArrayFormat
 
 # Numbers are kept this small, so that sums of squares stay finite.

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from ..data.record_functions import call_quietly
+from ..images import draw_windows, find_shape
 from ..registry import savable
-from .images import draw_windows, find_shape
 from .kind import ArrayFormat
 from .numbers import match_names
 

@@ -17,7 +17,7 @@ from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
 from ..evaluation._verdicts import judge_protection
-from ..looks import InferredSchema
+from ..generators._schema_inference import InferredSchema
 from ..quality import NOISE, VERDICTS
 from ..tables.schema import Schema
 from .tables import Read

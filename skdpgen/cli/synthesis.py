@@ -20,7 +20,7 @@ from ..checks import read_file
 from ..data.texts import PLAIN, TextStyle
 from ..engines.files import list_files
 from ..evaluation import report as make_report
-from ..looks import count_needed_rows, infer_schema
+from ..generators._schema_inference import count_needed_rows, infer_schema
 from ..planning.forecasts import Forecast
 from ..tables.report import describe
 from ..tables.rules.draws import check_enough

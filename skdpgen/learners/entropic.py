@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
-from ..arrays.images import cosine_matrices
+from ..images import cosine_matrices
 from ..registry import savable
 from ..transport.sinkhorn_losses import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .rows import RowNetwork, even_scale

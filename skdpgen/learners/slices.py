@@ -2,13 +2,13 @@
 """Training on released slices of rows, step by step."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
-from ..releases.sliced_rows import SlicedReleases
 from ..transport.slices import wasserstein_1d
 from .rows import RowNetwork
 from .training import ClassShares, Training, run_steps
@@ -27,7 +27,7 @@ CONSTANTS = SliceConstants()
 
 def fit_to_rows(
     rows: RowNetwork,
-    releases: SlicedReleases,
+    releases: Any,
     *,
     learning_rate: float,
     generator: torch.Generator,

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..arrays.images import find_shape, lowest_frequencies
+from ..images import find_shape, lowest_frequencies
 from ..quality import warn_of_components
 from ..registry import savable
 from ..transport.products import ExactMatrix

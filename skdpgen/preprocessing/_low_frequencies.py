@@ -9,8 +9,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._process.isolation import isolated
-from ..arrays.images import cosine_matrices, find_shape
 from ..checks import shape_of_images, whole
+from ..images import cosine_matrices, find_shape
 from ..params import Checked, DocumentedEstimator, documented
 from ..saving.serialization import Saves
 

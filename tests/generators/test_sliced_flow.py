@@ -18,9 +18,9 @@ from sklearn.preprocessing import FunctionTransformer
 from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting.events import split_repetition
 from skdpgen.arrays import box
-from skdpgen.arrays.images import draw_windows
 from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
+from skdpgen.images import draw_windows
 from skdpgen.learners.particles import Particles, _smooth, flow_along_slices
 from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.networks.components import PrincipalComponents

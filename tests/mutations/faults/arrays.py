@@ -17,13 +17,13 @@ PRIVACY = {
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[sketch-is random]"),
     ),
     "windows are as wide as images": Fault(
-        "arrays.images:_draw_block",
+        "images:_draw_block",
         "side * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes",
         "side * 9.0**sizes",
         components("windows_are_small_and_everywhere"),
     ),
     "windows are in the middle": Fault(
-        "arrays.images:_draw_block",
+        "images:_draw_block",
         "(side - 1) * places[..., None]",
         "(side - 1) * 0.5 * places[..., None].ceil()",
         components("windows_are_small_and_everywhere"),
@@ -118,7 +118,7 @@ FUNCTION = {
         arrays_inference("codes_among_few_rows_are_named"),
     ),
     "components are sought among high frequencies": Fault(
-        "arrays.images:lowest_frequencies",
+        "images:lowest_frequencies",
         "matrix[:n_frequencies]",
         "matrix[-n_frequencies:]",
         components("spaces_of_low_frequencies[64-16-sizes0]"),

@@ -5,24 +5,24 @@ import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ._process.isolation import isolated
-from .accounting.certificate import Certificate
-from .accounting.plan import Plan, gaussian_plan
-from .accounting.provenance import Provenance
-from .accounting.rounding import plain_numbers
-from .accounting.spending import report_spent_on_error
-from .curator.curator import open_curator
-from .data.record_functions import clears_frames
-from .data.texts import TextStyle
-from .generators._sliced_flow import DPSWFlowSampler
-from .mechanisms.noise import NoiseSource
-from .mechanisms.sums import RowCountMechanism, count_rows_by
-from .params import warn_of_delta
-from .planning.fits import find_thresholds
-from .quality import collects_findings
-from .tables.columns.cell_kinds import FEW, KINDS
-from .tables.discovery.stages import SchemaInference, noise_on_counts
-from .tables.schema import Schema
+from .._process.isolation import isolated
+from ..accounting.certificate import Certificate
+from ..accounting.plan import Plan, gaussian_plan
+from ..accounting.provenance import Provenance
+from ..accounting.rounding import plain_numbers
+from ..accounting.spending import report_spent_on_error
+from ..curator.curator import open_curator
+from ..data.record_functions import clears_frames
+from ..data.texts import TextStyle
+from ..mechanisms.noise import NoiseSource
+from ..mechanisms.sums import RowCountMechanism, count_rows_by
+from ..params import warn_of_delta
+from ..planning.fits import find_thresholds
+from ..quality import collects_findings
+from ..tables.columns.cell_kinds import FEW, KINDS
+from ..tables.discovery.stages import SchemaInference, noise_on_counts
+from ..tables.schema import Schema
+from ._sliced_flow import DPSWFlowSampler
 
 # Parameters of the shape of a numeric column, which a fit infers within its bounds.
 _SHAPE = {"n_knots", "scale", "knots", "atoms", "cuts"}
