@@ -81,7 +81,7 @@ def test_a_record_is_at_one_place_of_each_column():
     stage, atoms = Locations(), {"a": [0.25], "b": [], "t": []}
     stage.clusters = clusters
     for name, column in inference.columns.items():
-        column._wide = WideHistogram(None, None, 1.0, atoms[name], 3)
+        column.wide = WideHistogram(None, None, 1.0, atoms[name], 3)
     codes = stage.encode(inference, cells)
     assert codes.shape == (3, 3 * N_LEVELS)
     rows = add_up(codes, (1, 2, 1))

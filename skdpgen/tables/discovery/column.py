@@ -73,6 +73,8 @@ class ColumnInference:
         The column type, of numbers of units.
     grid : Number
         The column type by which values are counted next.
+    wide : WideHistogram or None
+        The counts on the wide grid.
     histograms : list of Histogram
         The counts that show the density, if breakpoints were inferred.
     findings : dict of str to str
@@ -92,11 +94,12 @@ class ColumnInference:
         self.number = self.declared.to_number()
         decimals = self.number.decimals
         self.unit = None if decimals is None else 10.0**-decimals
-        self._wide: WideHistogram | None = None
+        self.wide: WideHistogram | None = None
         self.is_hidden, self._found = False, self.number
         self._masses: dict | None = None
-        # Raises where nothing can be found, before anything is spent.
-        self.grid = self._widen(1) if self.declared.is_open else self.number
+        self.grid = self.number
+        if self.declared.is_open:
+            self.widen(1)  # raises where nothing can be found, before anything is spent
 
     @cached_property
     def known(self):
@@ -111,9 +114,6 @@ class ColumnInference:
 
     def widen(self, n_per_octave):
         """Count next on a wide grid of so many knots an octave."""
-        self.grid = self._widen(n_per_octave)
-
-    def _widen(self, n_per_octave):
         number, knots = self.number, self.declared.wide_knots(n_per_octave)
         lower = -np.inf if number.lower is None else number.lower
         upper = np.inf if number.upper is None else number.upper
@@ -123,23 +123,14 @@ class ColumnInference:
                 "beyond that; declare both bounds, or give the column in larger units."
             )
         wide = with_knots(replace(number, n_knots=None, scale=None), knots)
-        return with_candidates(wide, self.declared, self.frequent)
+        self.grid = with_candidates(wide, self.declared, self.frequent)
 
     def read_range(self, counted):
         """Read counts on the wide grid."""
         wide = WideHistogram.of(counted, self.number)
-        self._wide = wide.drop_ends(self.declared)
-        if self._wide is not wide:
+        self.wide = wide.drop_ends(self.declared)
+        if self.wide is not wide:
             self.findings["beyond"] = ""
-
-    def find_clusters(self):
-        """Return the cells of the wide grid with values that are to be located."""
-        return self._wide.find_clusters()
-
-    @property
-    def wide_atoms(self):
-        """The point masses that the wide grid shows, which have no location."""
-        return self._wide.atoms
 
     def read_clusters(self, counted, std):
         """Turn clusters that are one value into point masses, and refine the grid of all others.
@@ -151,7 +142,7 @@ class ColumnInference:
         std : float
             Standard deviation of their noise.
         """
-        wide, unit, apart = self._wide, self.unit, list(counted)
+        wide, unit, apart = self.wide, self.unit, list(counted)
         # The smallest first: the last values stay, as a range is theirs.
         for cells, counts in reversed(counted.items()):
             value = read_value(counts, std, wide.count_within(*cells), *cells, unit)
@@ -166,7 +157,7 @@ class ColumnInference:
             knots, counts = read_locations(counted[cells], std, wide.n_values, *cells, unit)
             if knots is not None:
                 wide = wide.refine(cells, knots, counts, std)
-        self._wide = wide
+        self.wide = wide
 
     def _is_apart(self, wide, cells):
         """Whether cells have few values, further from the range of others than it is wide."""
@@ -197,18 +188,18 @@ class ColumnInference:
 
         With declared bounds, the grid has even knots and those of the wide grid.
         """
-        if self._wide is None:
+        if self.wide is None:
             number = self.number
             even = np.linspace(number.lower, number.upper, n_knots)
             knots = np.union1d(even, self.declared.wide_knots(n_per_octave))
             grid = with_knots(number, knots)
             self.grid = with_candidates(grid, self.declared, self.frequent)
             return
-        (lower, upper), is_resolved = self._find_range(self._wide)
+        (lower, upper), is_resolved = self._find_range(self.wide)
         self.is_hidden = not is_resolved
         if self.is_hidden:
             return  # counted on the same grid again
-        self._wide = within = self._wide.within(lower, upper)
+        self.wide = within = self.wide.within(lower, upper)
         histogram = within.knots, within.counts, within.std
         density = estimate_density([Histogram(*histogram)], lower, upper, self.unit)
         knots = quantile_knots(*histogram, n_knots, self.unit, is_fine=True, density=density)
@@ -228,9 +219,9 @@ class ColumnInference:
         """
         number, unit = self.number, self.unit
         if self.is_hidden:
-            counted = counted.average(self._wide.counted)
+            counted = counted.average(self.wide.counted)
         knots, std, n_knots = counted.knots, counted.std, number.n_knots or n_affordable
-        atoms = counted.find_atoms(number, self._wide.counted if self._is_resolved else None)
+        atoms = counted.find_atoms(number, self.wide.counted if self._is_resolved else None)
         if number.atoms is None:
             atoms += counted.find_shared(max(n_knots, N_KNOTS))
         counts, n_values = counted.without(atoms)
@@ -261,7 +252,7 @@ class ColumnInference:
     @property
     def _is_resolved(self):
         """Whether the wide grid shows the range."""
-        return self._wide is not None and not self.is_hidden
+        return self.wide is not None and not self.is_hidden
 
     def _find_density(self, fine, n_values, atoms):
         """Return the histograms of a range that has nearly all values, and their density.
@@ -278,7 +269,7 @@ class ColumnInference:
         knots, counts, std = fine.knots, fine.counts, fine.std
         if not self._is_resolved:
             return [fine], estimate_density([fine], *knots[[0, -1]], self.unit)
-        wide, outside = self._wide, self._wide.without(atoms)
+        wide, outside = self.wide, self.wide.without(atoms)
         lower, upper = narrow_range(knots, counts, std, n_values, self.unit, outside)
         within = (lower <= knots) & (knots <= upper)
         parts = [Histogram(knots[within], counts[within], std)]
@@ -321,11 +312,11 @@ class ColumnInference:
 
     def _note_outside(self, lower, upper, atoms):
         """Note values that lie apart from the range or beyond it."""
-        left = set(self._wide.atoms).difference(atoms)
+        left = set(self.wide.atoms).difference(atoms)
         for atom in left:
             if not lower <= atom <= upper:
                 self.findings["cut"] = write_near(self.known, atom)
-        for ends in self._wide.apart:
+        for ends in self.wide.apart:
             self.findings["apart"] = write_near(self.known, sum(ends) / 2)
 
     def _note_shape(self, fine, wide, density, lower, upper, n_values, atoms):

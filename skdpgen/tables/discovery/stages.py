@@ -282,7 +282,7 @@ class Locations(NumericStage):
     name = LOCATIONS
 
     def plan(self, inference):
-        clusters = {name: c.find_clusters() for name, c in inference.opened.items()}
+        clusters = {name: c.wide.find_clusters() for name, c in inference.opened.items()}
         self.clusters = {name: found for name, found in clusters.items() if found}
         if not self.clusters:
             return self._count_nothing()
@@ -297,7 +297,7 @@ class Locations(NumericStage):
             column = inference.columns[name]
             present, values = column.known.read(table[name])
             numbers = np.full(len(present), np.nan)
-            numbers[present] = np.where(np.isin(values, column.wide_atoms), np.nan, values)
+            numbers[present] = np.where(np.isin(values, column.wide.atoms), np.nan, values)
             codes.append(encode_locations(numbers, found))
         return np.hstack(codes)
 

@@ -326,7 +326,7 @@ FUNCTION = {
     ),
     "point masses are located with the other values": Fault(
         "tables.discovery.stages:Locations.encode",
-        "np.where(np.isin(values, column.wide_atoms), np.nan, values)",
+        "np.where(np.isin(values, column.wide.atoms), np.nan, values)",
         "values",
         location("a_record_is_at_one_place_of_each_column"),
     ),
@@ -584,8 +584,8 @@ FUNCTION = {
     ),
     "a range reaches infinities": Fault(
         "tables.discovery.column:ColumnInference.read_range",
-        "self._wide = wide.drop_ends(self.declared)",
-        "self._wide = replace(wide.drop_ends(self.declared), counts=wide.counts)",
+        "self.wide = wide.drop_ends(self.declared)",
+        "self.wide = replace(wide.drop_ends(self.declared), counts=wide.counts)",
         location("infinities_are_named_and_the_range_is_that_of_all_others"),
     ),
     "steps within noise are heaps": Fault(
