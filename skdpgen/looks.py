@@ -20,7 +20,7 @@ from .mechanisms.sums import count_rows_by
 from .params import warn_of_delta
 from .planning import find_thresholds
 from .quality import collects_findings
-from .tables.columns.cell_kinds import FEW, KINDS
+from .tables.columns.type_inference import FEW, KINDS
 from .tables.inference.columns import SchemaInference
 from .tables.schema import Schema
 

@@ -24,7 +24,7 @@ from .planning import list_assumptions
 from .releases import PublishedRelease, TwoWayTables
 from .serialization import Saves
 from .tables import Category, Schema
-from .tables.columns.base import check_labels
+from .tables.declaration import check_labels
 from .tables.format import TableFormat
 from .tables.kind import TableKind
 

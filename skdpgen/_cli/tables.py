@@ -18,10 +18,10 @@ from ..checks import read_file
 from ..curator.tables import adapt_table
 from ..curator.texts import PLAIN, TextStyle
 from ..engines.files import TableFile, list_files
-from ..tables.columns import TYPES, Number, Unknown
+from ..tables.columns import TYPES, Unknown
 from ..tables.columns.texts import parse_cells
 from ..tables.encoder import check_columns, check_dtypes
-from ..tables.metadata import find_format, load
+from ..tables.metadata import load, recognizes
 from ..tables.schema import Schema
 from .forms import Form
 from .outputs import (
@@ -121,7 +121,7 @@ class TableOptions:
         declared = [
             name
             for name, column in self.schema.items()
-            if isinstance(column, Number) and column.decimals != 0 and name not in self._styles
+            if column.is_number and column.decimals != 0 and name not in self._styles
         ]
         # Separated by semicolons, files of half of Europe have decimal commas, and both readings
         # parse.
@@ -331,7 +331,7 @@ def read_schema(path: str) -> Schema:
     """Return the schema in a file of any format of `Schema.from_metadata`."""
     with collected_warnings() as caught:
         document = load(Path(path))
-        if find_format(document) is None:
+        if not recognizes(document):
             return Schema.from_json(Path(path))
         schema = Schema.from_metadata(document)
     for message in caught:

@@ -13,7 +13,7 @@ from ..curator.dtypes import cast, hide_values
 from ..curator.names import name_cell
 from ..curator.texts import PLAIN
 from ..registry import savable
-from .columns import Category, Number, Ordinal
+from .columns import Category, Ordinal
 from .columns.values import Values
 
 
@@ -122,7 +122,7 @@ def _check_dtypes(schema, dtypes):
     """Raise an error for bounds, and rules on numbers, that the cast to a dtype would break."""
     for name, dtype in dtypes.items():
         kind = schema.get(name)
-        if not isinstance(kind, Number) or kind.is_open:
+        if not kind.is_number or kind.is_open:
             continue
         lower, upper = find_range(dtype, *_round_bounds(kind, _find_places(dtype)))
         if lower > upper:
@@ -219,10 +219,10 @@ def _can_hold(dtype, kind):
     if kind.has_knots:
         number = kind.to_number()
         numbers = np.array([number.lower, number.upper, *(number.atoms or ())])
-        if isinstance(kind, Number):
+        if kind.is_number:
             first, last = find_range(dtype)
             return bool(((first <= numbers) & (numbers <= last))[2:].all())
-        listed = pd.Series(kind.make_cells(numbers, np.zeros(len(numbers), dtype=bool)))
+        listed = pd.Series(kind.decode(numbers, np.zeros(len(numbers), dtype=bool)))
     return cast(listed, dtype).dtype == dtype
 
 
@@ -231,7 +231,7 @@ def _round_within(column, places, kind, dtype):
     rounded = column if places is None else column.round(places)
     # Clipped, since a cast out of range wraps around, or gives infinities, without an error.
     rounded = rounded.clip(*map(float, find_range(dtype)))
-    if not isinstance(kind, Number) or kind.is_open:
+    if not kind.is_number or kind.is_open:
         return rounded
     # Point masses may be beyond the bounds.
     is_within = column.between(kind.lower, kind.upper)

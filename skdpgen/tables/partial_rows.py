@@ -7,7 +7,7 @@ import pandas as pd
 from ..format import SAMPLE_BLOCK
 from .blocks import KnotBlock
 from .columns.identifier import go_on
-from .rules.conditions import make_condition
+from .rules.conditions import is_missing, make_condition
 
 # A number of any decimals has a density instead of a probability. It is compared by the mass of
 # this share of its range on either side.
@@ -84,7 +84,7 @@ def complete_rows(partial, n_samples, schema, blocks, pool, draw):
         given = {
             name: _plain(known[name].kind, cell)
             for name, cell in row.items()
-            if not (pd.api.types.is_scalar(cell) and pd.isna(cell))
+            if not is_missing(cell)
         }
         pool.restart()
         try:
@@ -119,10 +119,10 @@ def _group(partial):
     return groups.values()
 
 
-def _plain(kind, cell):
+def _plain(column, cell):
     """Return a cell as conditions take it: a value of Python, without the column's time zone."""
     if isinstance(cell, pd.Timestamp) and cell.tzinfo is not None:
-        zone = getattr(kind, "zone", None)
+        zone = getattr(column, "zone", None)
         return cell if zone is None else cell.tz_convert(zone).tz_localize(None)
     is_plain = isinstance(cell, np.generic) and not isinstance(cell, np.datetime64)
     return cell.item() if is_plain else cell

@@ -664,7 +664,7 @@ def test_all_is_released_whatever_is_found():
 def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
     """Σ over the columns of one count each: √m in counts, or √(2m)."""
     from skdpgen.mechanisms.sums import WeightSumMechanism
-    from skdpgen.tables.columns.cell_kinds import KINDS
+    from skdpgen.tables.columns.type_inference import KINDS
 
     rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
         np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)

@@ -231,7 +231,7 @@ REFUSED = {
     "identifier": ([Implies({"insured": "no"}, {"id": None})], "'id' must be declared"),
     "open level": ([Implies({"job": "nurse"}, {"nights": 1})], "'job' must be declared"),
     "levels in order": ([Ordered("ward", "bed")], "both must be numbers, or both dates"),
-    "dates of two zones": ([Ordered("admitted", "abroad")], "must have the same zone"),
+    "dates of two zones": ([Ordered("admitted", "abroad")], "both dates of one zone"),
     "difference of dates in days": (
         [Ordered("admitted", "discharged", difference=Number(0, 9))],
         "declared with decimals=0",

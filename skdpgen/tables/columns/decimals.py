@@ -15,6 +15,7 @@ from . import Category, Date, Number
 from .cells import read_dates, read_numbers
 from .date import DATE_CODES
 from .heaps import DECIMALS_OF, STEP_OF, STEPS, find_date_levels, find_heaps, find_levels
+from .number import FITTING_SHARE
 from .values import find_farthest
 
 # The release.
@@ -28,8 +29,6 @@ _DATE_DECIMALS = np.array([0, 0, 0, 0, 0, 1, 2, 3, 4, 5])
 _DATE, _MORE = _COUNTED.index("date"), _COUNTED.index("more")
 _UNITS = {0: "day", 1: "hour", 2: "minute", 3: "second", 4: "millisecond", 5: "millisecond"}
 _FINEST = len(_DATE_DECIMALS) - 2
-# Least share of cells that fit, up to noise.
-_FITTING_SHARE = 0.95
 
 
 def list_rough(schema):
@@ -138,7 +137,7 @@ class LevelCounts:
         """Whether numbers are dates such as 20240131, but for few."""
         dates, noise = self.counts[_DATE], self.std * math.sqrt(len(self.counts))
         others = self.counts.sum() - dates
-        is_small = others <= (1 - _FITTING_SHARE) * self.counts.sum() + 2 * noise
+        is_small = others <= (1 - FITTING_SHARE) * self.counts.sum() + 2 * noise
         return bool(is_small and dates - others > find_clear(noise, 1))
 
     @property
@@ -177,7 +176,7 @@ def _choose_decimals(counts, decimals_of, std):
     for decimals in range(_MOST_DECIMALS + 1):
         fits = decimals_of <= decimals
         fitting, rest = counts[fits].sum(), counts[~fits].sum()
-        is_small = rest <= (1 - _FITTING_SHARE) * total + noise * math.sqrt((~fits).sum())
+        is_small = rest <= (1 - FITTING_SHARE) * total + noise * math.sqrt((~fits).sum())
         if is_small and fitting - rest > noise * math.sqrt(len(counts)):
             return decimals
     return None

@@ -8,25 +8,29 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from ...checks import is_one_of
-from .base import (
-    CONVERT,
-    Column,
+from ..declaration import (
     check_flag,
-    check_heaps,
+    check_list,
     check_number,
     check_numbers,
     check_whole,
     find_repeated,
-    mask,
+    plain,
 )
+from .category import Ordinal
 from .cells import read_numbers
+from .column_type import CONVERT, KnotColumn, mask
 from .heaps import expect_numbers, snap_numbers
 from .values import MAX_UNITS, Values, place_knots, wide_knots
 
 # Default number of knots.
 N_KNOTS = 16
+# Least share of cells that fit a type, or a number of decimals, up to noise.
+FITTING_SHARE = 0.95
 # Values that many records may share, or that may stand for unknown ones: ends of shares,
 # repeated digits, as surveys code it, and the largest numbers of a field with decimals.
 _REPEATED = [digit * (10**k - 1) // 9 for digit in (7, 8, 9) for k in range(2, 8)]
@@ -35,7 +39,7 @@ _WITH_DECIMALS = (*(round(10**k - 0.1, 1) for k in (2, 3, 4)), 999.99, 9999.99)
 
 
 @dataclass(frozen=True, repr=False)
-class Number(Column):
+class Number(KnotColumn):
     """A column of numbers between public bounds.
 
     Parameters
@@ -102,10 +106,19 @@ class Number(Column):
     missing: bool = False
     heaps: Sequence | None = None
 
-    has_knots = is_dtype_inferred = True
+    is_number = True
     dtype_codes = "iufO"
     expected_text = "number"
-    text_kinds = ("whole", "number")
+    cell_types = ("whole", "number")
+    # Limits of measurements, such as <0.5, become missing; whole numbers beside texts may be codes.
+    evidence = {
+        "number": (
+            ("whole", "number", "decimal comma", "grouped", "comma", "limit"),
+            ("number", "decimal comma"),
+        ),
+        "integer": (("whole", "grouped", "comma"), ()),
+    }
+    forms = ("integer", "number")
 
     def __post_init__(self):
         decimals = self.decimals
@@ -178,23 +191,68 @@ class Number(Column):
         if self.cuts and (common := {*self.cuts} & {*self.positions.tolist()}):
             raise ValueError(f"cuts must not be knots; {sorted(common)} are both.")
 
+    @classmethod
+    def of_dtype(cls, dtype, missing):
+        if is_bool_dtype(dtype) or not is_numeric_dtype(dtype):
+            return None
+        return cls(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
+
+    @classmethod
+    def of_public(cls, column, missing, n_knots):
+        found = read_numbers(column)[1]
+        is_categorical = isinstance(column.dtype, pd.CategoricalDtype)
+        if is_categorical or np.isnan(found).any() or not np.isfinite(found).any():
+            return None
+        found = found[np.isfinite(found)]
+        decimals = _count_decimals(found)
+        lower, upper = (int(b) if decimals == 0 else float(b) for b in find_extremes(found))
+        return cls(lower, upper, decimals, n_knots=n_knots, missing=missing)
+
+    @classmethod
+    def of_field(cls, field):
+        decimals = 0 if field.type == "integer" else field.decimals
+        lower, upper = (field.round_bound(end, decimals) for end in ("lower", "upper"))
+        return cls(lower, upper, decimals, missing=field.missing)
+
+    def to_field(self):
+        form = "integer" if self.decimals == 0 else "number"
+        return {"type": form, "lower": self.lower, "upper": self.upper}
+
+    @classmethod
+    def infer(cls, cells, counts, std):
+        # Groups of thousands may be followed by decimals, as in 1,234.50, which the next release
+        # finds.
+        fractions = sum(counts[kind] for kind in ("number", "decimal comma", "grouped"))
+        total = sum(counts[kind] for kind in cls.evidence["number"][0])
+        is_whole = fractions <= (1 - FITTING_SHARE) * total + 2 * std
+        return cls(decimals=0 if cells == "integer" or is_whole else None, missing=True)
+
+    def example(self):
+        # Frequent values have few digits.
+        return Number(0, 100, decimals=1) if self.is_open else self
+
     @property
-    def is_open(self):
-        """Whether a bound is not known."""
-        return self.lower is None or self.upper is None
+    def may_be_class(self):
+        return self.is_open and self.decimals == 0
+
+    def as_classes(self, present=None):
+        if self.decimals != 0 or self.n_values > N_KNOTS:
+            return self
+        values = {*range(int(self.lower), int(self.upper) + 1), *(self.atoms or ())}
+        values = sorted(int(v) for v in (values if present is None else present & values))
+        return Ordinal(values, self.missing) if values else self
 
     @property
     def takes_knots(self):
         """Whether knots must be inferred: the bounds are known, and no knots are declared."""
         declared = (self.n_knots, self.scale, self.knots, self.cuts)
-        if self.is_open or declared != (None, None, None, None):
-            return False
-        return self.n_values > N_KNOTS
+        is_declared = self.is_open or declared != (None, None, None, None)
+        return not is_declared and self.n_values > N_KNOTS
 
     @property
     def n_values(self):
         """How many values there are between the bounds."""
-        if self.decimals is None:
+        if self.decimals is None or self.is_open:
             return math.inf
         return 1 + round((self.upper - self.lower) * 10.0**self.decimals)
 
@@ -207,7 +265,6 @@ class Number(Column):
         return number
 
     def wide_knots(self, n_per_octave):
-        """Return the knots of the grid for private inference of a range."""
         return wide_knots(self.decimals, n_per_octave)
 
     @property
@@ -273,11 +330,18 @@ class Number(Column):
             )
         return float(value)
 
-    def read(self, column):
+    def encode(self, column):
         """Return which cells are present, and the numbers of these, NaN for those that are none."""
         return read_numbers(column)
 
-    def make_cells(self, numbers, missing):
+    def to_values(self, column):
+        """Return cells as floats, NaN for missing values."""
+        return pd.Series(column).to_numpy(np.float64, na_value=np.nan, copy=True)
+
+    def write(self, number):
+        return f"{number:.6g}"
+
+    def decode(self, numbers, missing):
         """Return the cells of synthetic numbers, in the column's dtype."""
         # Only unsigned integers of 64 bits, and larger ones, are beyond int64.
         if self.decimals == 0 and max(-(self.lower or 0), self.upper or 0) < 2**63:
@@ -289,3 +353,42 @@ class Number(Column):
 def _check_increasing(name, numbers):
     if not all(a < b for a, b in pairwise(numbers)):
         raise ValueError(f"{name} must increase.")
+
+
+def find_extremes(values):
+    """Return the smallest and largest of public values."""
+    if values.min() == values.max():
+        raise ValueError("it has one value only.")
+    return values.min(), values.max()
+
+
+def _count_decimals(values):
+    """Return how many decimals suffice, or None for more than 6."""
+    for decimals in range(7):
+        if np.abs(values).max() * 10.0**decimals > MAX_UNITS:
+            return None
+        if (np.round(values, decimals) == values).all():
+            return decimals
+    return None
+
+
+def check_heaps(heaps, n_numbers, steps=None):
+    """Return heaps as tuples: of a known step, or of so many numbers, and of a share."""
+    if heaps is None:
+        return None
+    found = tuple(tuple(plain(part) for part in check_list("heaps", heap)) for heap in heaps)
+    for heap in found:
+        *step, share = heap or (None,)
+        is_step = (
+            step[0] in steps if steps and step else len(check_numbers("heaps", step)) == n_numbers
+        )
+        is_share = isinstance(share, int | float) and 0 < share <= 1
+        if not (is_step and is_share and (steps or step[0] > 0)):
+            raise ValueError(
+                "heaps must be a list of a step"
+                + (f" among {list(steps)}" if steps else ", a gap")
+                + f" and a share of at most 1; got {list(heap)}."
+            )
+    if sum(heap[-1] for heap in found) > 1 + 1e-9:
+        raise ValueError("the shares of heaps must sum to at most 1.")
+    return found

@@ -42,14 +42,14 @@ def parse_cells(frame, schema, style=PLAIN):
     return pd.DataFrame(parsed, index=frame.index)
 
 
-def parse_found(table, schema, styles):
-    """Turn the texts of columns whose kinds were found into values, each cell on its own.
+def parse_inferred(table, schema, styles):
+    """Turn the texts of columns of inferred types into values, each cell on its own.
 
     Parameters
     ----------
     table : DataFrame
     schema : Schema
-        With the kinds that were found.
+        With the inferred types.
     styles : dict of str to TextStyle
         The columns, and how they are written.
 
@@ -57,21 +57,18 @@ def parse_found(table, schema, styles):
     -------
     DataFrame
     """
-    parsed = {
-        name: pd.Series(
-            map_cells(partial(_parse_cell, kind=schema[name], style=style), table[name].tolist()),
-            dtype=object,
-        )
-        for name, style in styles.items()
-        if name in schema
-    }
+    parsed = {}
+    for name, style in styles.items():
+        if name in schema:
+            parse = partial(_parse_cell, types=schema[name].cell_types, style=style)
+            parsed[name] = pd.Series(map_cells(parse, table[name].tolist()), dtype=object)
     return table.assign(**parsed) if parsed else table
 
 
-def _parse_cell(cell, kind, style):
+def _parse_cell(cell, types, style):
     found, value = read_cell(cell, style)
-    if kind.text_kinds is not None:
-        return value if found in kind.text_kinds else None
+    if types is not None:
+        return value if found in types else None
     return None if is_blank(cell) else name_cell(cell)
 
 
@@ -81,9 +78,9 @@ def is_blank(cell):
 
 
 def read_cell(cell, style=PLAIN):
-    """Return the kind of a cell of an undeclared column, and its value.
+    """Return the type of a cell of an undeclared column, and its value.
 
-    The cell is a text, or a value of Python or NumPy; the kind of any other is "object". The
+    The cell is a text, or a value of Python or NumPy; the type of any other is "object". The
     result is a function of this cell alone.
 
     Examples

@@ -12,11 +12,11 @@ from ...curator.dataset import Dataset
 from ...curator.histories import HistoryDataset, HistoryLayout
 from ...curator.tables import adapt_table
 from ...exceptions import FitQualityWarning, TableError, warn_caller
-from ..columns import Date, Number
+from ..columns import Number
 from ..format import TableFormat, declare
 from ..kind import TableKind
-from ..rules.base import Rule
 from ..rules.ordered import Ordered
+from ..rules.rule import Rule
 from ..schema import Schema
 from .schema import Elapsed, JoinedSchema
 
@@ -280,7 +280,7 @@ def _join_schemas(persons, rows, order, rules):
 
 def _warn_of_zones(order, kinds):
     """Warn of dates whose time since the order is not learned, as one of them has no time zone."""
-    dates = {name: kind.zone for name, kind in kinds.items() if isinstance(kind, Date)}
+    dates = {name: kind.zone for name, kind in kinds.items() if kind.is_date}
     zone = dates.get(order)
     if others := [n for n, other in dates.items() if order in dates and other != zone]:
         warn_caller(
@@ -295,12 +295,12 @@ def _may_follow(kind, order):
 
     So the time from an admission to the discharge is kept, whatever the admission is.
     """
-    if isinstance(kind, Date) and isinstance(order, Date):
+    if kind.is_date and order.is_date:
         return kind.zone == order.zone
     # If an order of texts turns out to be no date, declared bounds of others are of use.
-    if order.is_unknown and isinstance(kind, Date):
+    if order.is_unknown and kind.is_date:
         return kind.is_open
-    return kind.is_unknown and (order.is_unknown or isinstance(order, Date))
+    return kind.is_unknown and (order.is_unknown or order.is_date)
 
 
 def _find_days(kinds, order, name, difference):
@@ -351,7 +351,7 @@ def _find_gap(kind):
     if kind.is_unknown or kind.is_open:
         return Number(missing=True)
     number, unit = kind.to_number(), getattr(kind, "units_per_day", 1)
-    is_whole = not isinstance(kind, Date) or unit == 1
+    is_whole = not kind.is_date or unit == 1
     upper = (number.upper - number.lower) / unit
     return Number(0, upper, decimals=number.decimals if is_whole else None, missing=True)
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..columns import Date, Number
-from ..columns.base import read_dict
-from ..rules.base import Rule
+from ..columns import Number
+from ..declaration import read_dict
 from ..rules.ordered import list_differences
+from ..rules.rule import Rule
 from ..rules.rules import RULES
 from ..schema import Schema
 
@@ -47,14 +47,10 @@ class Elapsed(Rule):
         """Name of the learned column."""
         return f"{self.date} since {self.order}"
 
-    def to_dict(self):
-        shown = super().to_dict()
-        return shown | {"difference": self.difference.to_dict()} if self.difference else shown
-
     def find_difference(self, kinds):
         """Return the column type of the days, or None if not both columns hold dates."""
         pair = [kinds[name] for name in self.names]
-        if not all(isinstance(kind, Date) for kind in pair) or pair[0].zone != pair[1].zone:
+        if not (pair[0].is_date and pair[0].compares_with(pair[1])):
             return None
         is_whole = all(kind.unit == "day" for kind in pair)
         found = self.difference or Number(decimals=0 if is_whole else None)
@@ -65,7 +61,7 @@ class Elapsed(Rule):
         """Return the days of cells, each row on its own: an array, NaN for missing values."""
         days = np.full((2, len(table)), np.nan)
         for row, name in zip(days, self.names, strict=True):
-            present, units = kinds[name].read(table[name])
+            present, units = kinds[name].encode(table[name])
             row[present] = units / kinds[name].units_per_day
         return days[1] - days[0]
 

@@ -13,8 +13,6 @@ from ...mechanisms.level_counts import LevelCountsMechanism
 from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
 from ...mechanisms.tables import TablesMechanism
 from ...quality import warn_of_columns
-from ..columns import Category, Date, Number, Ordinal
-from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.decimals import (
     DECIMALS,
     encode_decimals,
@@ -24,10 +22,11 @@ from ..columns.decimals import (
     read_levels,
 )
 from ..columns.number import N_KNOTS
-from ..columns.texts import is_blank, parse_found
+from ..columns.texts import is_blank, parse_inferred
+from ..columns.type_inference import KINDS, encode_types, find_types
 from ..encoder import TableEncoder
 from ..schema import Schema
-from ..strata import as_classes, may_stratify
+from ..strata import may_stratify
 from .budget import COUNTS, LOCATIONS, RANGES, split_budget
 from .categories import TARGET_WEIGHT, check_type, with_categories
 from .densities import Histogram, estimate_density
@@ -44,7 +43,6 @@ from .grids import (
     unit_of,
     widen,
     with_knots,
-    write_near,
 )
 from .identifiers import may_identify
 from .location import N_LEVELS, SIZE, encode_locations, place_counters, release_nothing
@@ -120,7 +118,7 @@ class SchemaInference:
         self.counted, self._frequent = {}, {}
         self.histograms: Histograms | None = None
         opened = [n for n in schema.undeclared if n not in self.unknown]
-        self._categories = [n for n in opened if isinstance(schema[n], Category)]
+        self._categories = [n for n in opened if not schema[n].has_knots]
         self._open = [n for n in opened if n not in self._categories]
         # Those that are counted on the finer grid.
         self._scales = [n for n, k in schema.learned.items() if n in self._open or k.takes_knots]
@@ -149,7 +147,7 @@ class SchemaInference:
     def encode(self, cells, y=None):
         """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
-            return encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
+            return encode_types(self._read(cells)[list(self.unknown)], self.unknown)
         if self._graded:
             return encode_decimals(self._read(cells), self.schema)
         return self._encoder.encode_private(self._read(cells))
@@ -164,13 +162,13 @@ class SchemaInference:
 
     def _read(self, cells):
         table = pd.DataFrame(cells, columns=list(self.schema), dtype=object)
-        return self.schema.add_differences(parse_found(table, self.schema, self.texts))
+        return self.schema.add_differences(parse_inferred(table, self.schema, self.texts))
 
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
         if self.unknown:
             noisy = curator.release(WeightSumMechanism(KINDS))
-            found, styles = find_kinds(self.unknown, noisy, curator.n_rows)
+            found, styles = find_types(self.unknown, noisy, curator.n_rows)
             return self._hand_over(curator, self.schema.replace(found), styles)
         if DECIMALS in self.releases:
             noisy = curator.release(WeightSumMechanism(DECIMALS))
@@ -194,7 +192,7 @@ class SchemaInference:
         target = kinds.get(self.label)
         if self.label in ranged:
             target = ranged[self.label].kind
-            target = as_classes(target) if self.has_classes else target
+            target = target.as_classes() if self.has_classes else target
         is_stratified = may_stratify(self.schema.learned, target)
         kinds |= self._find_knots(curator, ranged, is_stratified)
         return self.schema.replace(reconcile_orders(self.schema, kinds))
@@ -240,7 +238,7 @@ class SchemaInference:
     def _find_range(self, name, ranged):
         """Return the range of a column that a grid shows, and whether it is resolved."""
         # Dates have no zero, at which a range would end.
-        origin = ranged.knots[0] - 1 if isinstance(self.schema[name], Date) else 0.0
+        origin = ranged.knots[0] - 1 if self.schema[name].is_date else 0.0
         unit = unit_of(self._numbers[name])
         knots = ranged.knots - origin
         weights = weigh_sizes(ranged.knots) if origin == 0 else None
@@ -290,7 +288,7 @@ class SchemaInference:
     def _encode_locations(self, clusters, atoms, cells, y=None):
         table, codes = self._read(cells), []
         for name, found in clusters.items():
-            present, values = self._known(name).read(table[name])
+            present, values = self._known(name).encode(table[name])
             numbers = np.full(len(present), np.nan)
             numbers[present] = np.where(np.isin(values, atoms[name]), np.nan, values)
             codes.append(encode_locations(numbers, found))
@@ -338,15 +336,15 @@ class SchemaInference:
                 knots, counts = knots[within], counts[within]
                 known, left = self._known(name), set(ranged[name].atoms).difference(atoms)
                 beyond = [a for a in left if not lower <= a <= upper]
-                lost.update((name, write_near(known, a)) for a in beyond)
-                apart.update((name, write_near(known, sum(a) / 2)) for a in ranged[name].apart)
+                lost.update((name, f"near {known.write(a)}") for a in beyond)
+                apart.update((name, f"near {known.write(sum(a) / 2)}") for a in ranged[name].apart)
             chosen, unit, parts = knots, unit_of(kind), [Histogram(knots, counts, noise)]
             # Around new point masses, the wide grid counts these as well.
             new = {a for a in atoms if knots[0] <= a <= knots[-1]}
             if name in ranged and new <= set(ranged[name].atoms):
                 parts = ranged[name].around(*knots[[0, -1]]) + parts
             density = estimate_density(parts, *knots[[0, -1]], unit)
-            if name in ranged and not isinstance(self.schema[name], Date):
+            if name in ranged and self.schema[name].is_number:
                 tails[name] = describe_loss(kind, finest, Histogram(*wide), density, lower, upper)
                 is_text, levels = name in self.texts, self._levels.get(name)
                 is_key = may_identify(kind, density, n_values, atoms, is_text)
@@ -360,8 +358,8 @@ class SchemaInference:
             found[name] = with_atoms(with_knots(kind, chosen), atoms)
             if name == self.label and name in self._open and self.has_classes:
                 shared = {*atoms, *knots[counts > find_clear(noise, len(knots))]}
-                found[name] = as_classes(found[name], shared)
-                if isinstance(found[name], Ordinal):
+                found[name] = found[name].as_classes(shared)
+                if not found[name].has_knots:
                     continue
             masses[name] = counted.count_at(atoms)
             cuts = find_cuts(knots, counts, noise, found[name].positions, unit, density)
@@ -439,7 +437,7 @@ class SchemaInference:
     def _wrap(self, kinds):
         """Return types whose numbers are dates again where the schema has dates."""
         return {
-            name: self.schema[name].from_number(kind) if isinstance(kind, Number) else kind
+            name: self.schema[name].from_number(kind) if kind.has_knots else kind
             for name, kind in kinds.items()
         }
 

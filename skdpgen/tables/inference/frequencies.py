@@ -65,7 +65,7 @@ def read_frequent(kind, counts, style=PLAIN):
     upper = farthest if number.upper is None else number.upper
     names = sorted(sorted(counts), key=counts.get, reverse=True)
     cells = [read_cell(name, style)[1] for name in names]
-    _, values = kind.read(pd.Series(cells, dtype=object))
+    _, values = kind.encode(pd.Series(cells, dtype=object))
     found = [value for value in values.tolist() if lower <= value <= upper]
     if number.decimals is not None:
         found = [round(value, number.decimals or None) for value in found]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...registry import savable
 from ..blocks import knot_weights
-from ..columns import Category, Number
+from ..columns import Number
 from ..columns.number import N_KNOTS
 from ..schema import Schema
 from .densities import Histogram
@@ -167,7 +167,7 @@ class Histograms:
 
 def widen(kind, n_per_octave, frequent=()):
     """Return a type for the first look at an open column; declared bounds are kept."""
-    if isinstance(kind, Category):
+    if not kind.has_knots:
         return replace(kind, categories=[kind.other])
     number, knots = kind.to_number(), kind.wide_knots(n_per_octave)
     lower = -np.inf if number.lower is None else number.lower
@@ -296,11 +296,3 @@ def with_knots(kind, knots, *, is_fine=False):
         scale = "symlog" if is_signed else kind.scale
         return replace(kind, lower=lower, upper=upper, scale=scale)
     return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
-
-
-def write_near(kind, number):
-    """Return where a number of a column is, as findings say it: a date by its day."""
-    if isinstance(kind, Number):
-        return f"near {number:.6g}"
-    (date,) = kind.make_cells(np.array([number]), np.array([False]))
-    return f"near {str(date)[:10]}"

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Readers and writers of table metadata in other formats, one file each.
 
-A new format is a module with `NAME`, ``recognizes(document)`` and ``read(document, table)``, and
-with ``write(schema)`` if it is written, too. It is added to `FORMATS`.
+A format is a module with `NAME`, ``recognizes(document)`` and ``read(document, table)``, which
+returns a `Description`, and with ``write(schema)`` if it is written, too. It is added to
+`FORMATS`. Formats know fields; which column a field declares, column types say: see `Field.form`.
 """
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields as list_parameters
 from os import PathLike
 from types import ModuleType
 
 from ...accounting.strict_json import parse_json
 from ...checks import check_choice, read_file
-from ..columns import TYPES
-from ..rules.rules import Ordered, Unique
-from . import frictionless, json_schema, own, sdv, sql
-from .fields import Description, make_column
+from ..rules.rules import Ordered, Unique, split_document
+from . import frictionless, json_schema, sdv, sql
+from .fields import Description
 
 # Formats by their names, in the order in which they are tried.
 FORMATS: dict[str, ModuleType] = {
@@ -44,11 +43,6 @@ def load(path_or_document: str | PathLike | Mapping) -> object:
     return text if sql.recognizes(text) else parse_json(text.removeprefix("\ufeff"), "The metadata")
 
 
-def find_format(document: object) -> ModuleType | None:
-    """Return the format of a document, by its content; None if it is unknown."""
-    return next((f for f in (*FORMATS.values(), own) if f.recognizes(document)), None)
-
-
 def read_metadata(make_schema, document: object, declared: Mapping, rules, table: str | None):
     """Return the schema that a document declares, and warn of what is lost.
 
@@ -65,12 +59,15 @@ def read_metadata(make_schema, document: object, declared: Mapping, rules, table
     table : str or None
         The table to read, of several.
     """
-    found = find_format(document)
+    found = _find_format(document)
     if found is None:
-        names = ", ".join(module.NAME for module in (*FORMATS.values(), own))
-        raise ValueError(f"The metadata is of no known format; it must be one of: {names}.")
-    if found is own and isinstance(document, dict):
-        schema = make_schema(own.unwrap(document))
+        own = _find_own(document)
+        if own is None:
+            names = ", ".join(module.NAME for module in FORMATS.values())
+            raise ValueError(
+                f"The metadata is of no known format; it must be one of: {names}, skdpgen schema."
+            )
+        schema = make_schema(own)
         return make_schema({**schema, **declared}, [*schema.rules, *rules])
     try:
         description = found.read(document, table)
@@ -82,6 +79,29 @@ def read_metadata(make_schema, document: object, declared: Mapping, rules, table
     schema = _make_schema(make_schema, found.NAME, description, dict(declared), list(rules))
     _warn_of_lost(found.NAME, description, declared)
     return schema
+
+
+def recognizes(document: object) -> bool:
+    """Return whether a document is of a known format, by its content."""
+    return _find_format(document) is not None or _find_own(document) is not None
+
+
+def _find_format(document):
+    return next((module for module in FORMATS.values() if module.recognizes(document)), None)
+
+
+def _find_own(document):
+    """Return a schema of this library, which may stand beside the report of a fit; or None."""
+    if not isinstance(document, dict) or not document:
+        return None
+    is_fitted = "schema" in document and isinstance(document.get("report"), list)
+    schema = document["schema"] if is_fitted else document
+    columns = split_document(schema)[0] if isinstance(schema, dict) else None
+    is_own = isinstance(columns, dict) and all(
+        isinstance(column, dict) and isinstance(column.get("type"), str)
+        for column in columns.values()
+    )
+    return schema if is_own else None
 
 
 def _make_schema(make_schema, format_name, description, declared, rules):
@@ -105,7 +125,7 @@ def _make_schema(make_schema, format_name, description, declared, rules):
 
 def _make_column(make_schema, format_name, field):
     try:
-        column = make_column(field)
+        column = field.make_column()
         # Alone, so that an error is of this column.
         make_schema({field.name: column})
         return column
@@ -193,10 +213,7 @@ def _find_lost(schema, again) -> list[str]:
         if type(again[name]) is not type(column):
             lost.append(f"{name!r}: that it is {column!r}")
             continue
-        differ = [
-            parameter.name
-            for parameter in list_parameters(TYPES[type(column).__name__.lower()])
-            if getattr(column, parameter.name) != getattr(again[name], parameter.name)
-        ]
+        values, known = vars(column), vars(again[name])
+        differ = [parameter for parameter in values if values[parameter] != known[parameter]]
         lost.append(f"{name!r}: {', '.join(differ)}")
     return lost + [f"the rule {rule!r}" for rule in schema.rules if rule not in again.rules]

@@ -8,8 +8,7 @@ import logging
 import re
 from contextlib import contextmanager
 
-from .fields import Description, Field, Type
-from .tables import choose_table
+from .fields import Description, Field, choose_table
 
 NAME = "SQL"
 _CREATE = re.compile(r"\bcreate\s+(?:\w+\s+){0,2}table\b", re.IGNORECASE)
@@ -22,26 +21,15 @@ _SIGNS = {"mysql": "`", "tsql": "[", "postgres": ""}
 _DIALECTS = ("postgres", "mysql", "tsql", "sqlite", "oracle", "snowflake", "bigquery")
 # Digits of fractions of seconds by default.
 _DIGITS = {"TIMESTAMP_MS": 3, "TIMESTAMP_NS": 9, "DATETIME2": 7}
+# Types that are in none of the sets of sqlglot.
 _TYPES = {
-    **dict.fromkeys(["TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "INT128"], Type.INTEGER),
-    **dict.fromkeys(
-        ["UTINYINT", "USMALLINT", "UMEDIUMINT", "UINT", "UBIGINT", "YEAR"], Type.INTEGER
-    ),
-    **dict.fromkeys(["SERIAL", "SMALLSERIAL", "BIGSERIAL"], Type.INTEGER),
-    **dict.fromkeys(
-        ["FLOAT", "DOUBLE", "DECIMAL", "UDECIMAL", "UDOUBLE", "BIGDECIMAL"], Type.NUMBER
-    ),
-    **dict.fromkeys(["MONEY", "SMALLMONEY", "DECFLOAT"], Type.NUMBER),
-    **dict.fromkeys(["BOOLEAN", "BIT"], Type.BOOLEAN),
-    **dict.fromkeys(["DATE", "DATE32"], Type.DATE),
-    **dict.fromkeys(["DATETIME", "DATETIME64", "SMALLDATETIME"], Type.DATETIME),
-    **dict.fromkeys(["TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMP_S", *_DIGITS], Type.DATETIME),
-    **dict.fromkeys(["TIMESTAMPTZ", "TIMESTAMPLTZ"], Type.DATETIME),
-    **dict.fromkeys(["CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "TEXT", "NAME"], Type.TEXT),
-    **dict.fromkeys(["TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "ENUM8", "ENUM16"], Type.TEXT),
-    **dict.fromkeys(["UUID", "INET", "IPADDRESS"], Type.TEXT),
+    **dict.fromkeys(("BOOLEAN", "BIT"), "boolean"),
+    **dict.fromkeys(("YEAR", "SERIAL", "SMALLSERIAL", "BIGSERIAL"), "integer"),
+    **dict.fromkeys(("DATE", "DATE32"), "date"),
+    **dict.fromkeys(("BPCHAR", "ENUM", "ENUM8", "ENUM16", "UUID", "INET", "IPADDRESS"), "string"),
+    **dict.fromkeys(("TIME", "TIMETZ"), "time"),
+    "INTERVAL": "duration",
 }
-_AS_TEXTS = ("TIME", "TIMETZ", "INTERVAL")
 
 
 def recognizes(document) -> bool:
@@ -157,29 +145,28 @@ class _Reader:
             if short not in self._enums:
                 field.problem = f"its type {kind.sql()} is not defined in the text."
                 return
-            field.type, field.categories = Type.TEXT, self._enums[short]
+            field.type, field.categories = "string", self._enums[short]
             return
-        field.type = _TYPES.get(name)
-        if name in _AS_TEXTS:
-            field.type = Type.TEXT
-            field.drop(f"that it is of type {name} (it is read as a category)")
-        elif name not in _TYPES and name != "UNKNOWN":
+        field.type = self._find_type(name)
+        if field.type in ("time", "duration"):
+            field.set_type(field.type)
+        elif field.type is None and name != "UNKNOWN":
             field.problem = f"no column type holds values of type {kind.sql()}."
         if name.startswith("ENUM"):
             field.categories = [level.name for level in kind.expressions]
         elif name == "TINYINT" and sizes == ["1"]:
             # As MySQL stores booleans.
-            field.type = Type.BOOLEAN
+            field.type = "boolean"
         elif "DECIMAL" in name and sizes:
             field.decimals = int(sizes[1]) if len(sizes) > 1 else 0
             if field.decimals == 0:
-                field.type = Type.INTEGER
+                field.type = "integer"
             field.drop("precision", sizes[0])
         elif "CHAR" in name and sizes:
             field.drop("length", sizes[0])
-        if name.startswith("U") and field.type in (Type.INTEGER, Type.NUMBER):
+        if name.startswith("U") and field.type in ("integer", "number"):
             field.lower = 0
-        if field.type == Type.DATETIME:
+        if field.type == "datetime":
             # As standard SQL, MySQL and DuckDB write them; others do not say how fine they are.
             field.digits = int(sizes[0]) if sizes else _DIGITS.get(name, 0)
         if name in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
@@ -187,6 +174,13 @@ class _Reader:
         field.is_random = name == "UUID"
         if name.endswith("SERIAL"):
             field.missing = False
+
+    def _find_type(self, name):
+        types = self._exp.DataType
+        sets = {"integer": types.INTEGER_TYPES, "number": types.REAL_TYPES}
+        sets |= {"datetime": types.TEMPORAL_TYPES, "string": types.TEXT_TYPES}
+        found = (word for word, known in sets.items() if name in {t.name for t in known})
+        return _TYPES.get(name) or next(found, None)
 
     def _read_column_constraint(self, field, kind):
         exp = self._exp
