@@ -16,12 +16,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy, softplus
 
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
+from skdpgen.adaptation.learner import CONSTANTS, EncodedRecords, _draw, _ramp
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.learners.adaptation import CONSTANTS, EncodedRecords, _draw, _ramp
 from skdpgen.learners.training import linear_decay
 from skdpgen.networks.generators import seeded
 from skdpgen.params import warn_of_delta
-from skdpgen.planning import list_assumptions
+from skdpgen.planning.fits import list_assumptions
 from skdpgen.privacy import (
     Certificate,
     Curator,

@@ -4,7 +4,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import forking as forking  # registers hooks of forked children
+from ._process import forking as forking  # registers hooks of forked children
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         DPSWFlowSampler,
         LDPEntropicGAN,
     )
-    from .serialization import load
+    from .saving.serialization import load
     from .tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
 
 __all__ = [
@@ -52,7 +52,7 @@ _FUNCTIONS = {
     "PrivacyBudget": "accounting.budget",
     "audit": "auditing.releases",
     "compose": "accounting.composition",
-    "load": "serialization",
+    "load": "saving.serialization",
     "preview": "accounting.previews",
     "verify": "accounting.verification",
 }
@@ -69,7 +69,7 @@ HOMES = (
 )
 
 # Modules of engines, by the top-level package of their tables. Each is imported with the first
-# such table, and registers a class by `skdpgen.curator.tables.register_engine`.
+# such table, and registers a class by `skdpgen.curator.chunks.register_engine`.
 ENGINES = {"dask": "skdpgen.engines.dask", "pyspark": "skdpgen.engines.spark"}
 
 

@@ -9,9 +9,9 @@ import os
 import sys
 from importlib import import_module
 
-from ._cli.exits import FAILED, STOPPED, StoppedError
-from ._cli.parser import make_parser
-from ._cli.wording import translate
+from .cli.exits import FAILED, STOPPED, StoppedError
+from .cli.parser import make_parser
+from .cli.wording import translate
 from .exceptions import BudgetExceededError, SpentError
 
 
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     try:
         # Imported after parsing, since it takes seconds.
-        module = import_module(f"{__package__}._cli.{options.module}")
+        module = import_module(f"{__package__}.cli.{options.module}")
         code = getattr(module, options.command)(options)
         sys.stdout.flush()
         return code

@@ -15,13 +15,13 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ._isolation import isolate_each, isolated
+from ._process.isolation import isolate_each, isolated
 from .accounting.spending import keep_nothing, say_how_to_go_on
 from .accounting.units import describe_n_rows, unit_assumptions
 from .checks import in_range
-from .curator.containers import adapt
 from .curator.curator import Curator, open_curator
-from .curator.record_functions import clears_frames
+from .data.containers import adapt
+from .data.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
 from .exceptions import PrivacyLeakWarning, warn_caller
 from .format import Format, check_count
@@ -36,12 +36,12 @@ from .params import (
     parameters,
     warn_of_delta,
 )
-from .planning import Planning
+from .planning.fits import Planning
+from .planning.rehearsal import rehearse_fit
 from .quality import warn_of_few_rows
-from .rehearsal import rehearse_fit
 from .releases import TwoWayTables
 from .releases.published import PublishedRelease, ReplayedCurator
-from .serialization import Certified, list_certified_sizes
+from .saving.serialization import Certified, list_certified_sizes
 from .tables.report import describe
 from .transport import sliced_wasserstein_distance
 

@@ -9,11 +9,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ._muting import muted
+from ._process.muting import muted
 from .arrays.box import BoxFormat
 from .arrays.units import warn_of_moments
 from .checks import budget_share, whole
-from .curator.record_functions import call_quietly
+from .data.record_functions import call_quietly
 from .mechanisms.sums import CovarianceMechanism
 from .networks.components import PrincipalComponents, find_spaces
 from .networks.generators import rehearsing

@@ -5,23 +5,23 @@ import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ._isolation import isolated
+from ._process.isolation import isolated
 from .accounting.certificate import Certificate
 from .accounting.plan import Plan, gaussian_plan
 from .accounting.provenance import Provenance
 from .accounting.rounding import plain_numbers
 from .accounting.spending import report_spent_on_error
 from .curator.curator import open_curator
-from .curator.record_functions import clears_frames
-from .curator.texts import TextStyle
+from .data.record_functions import clears_frames
+from .data.texts import TextStyle
 from .generators import DPSWFlowSampler
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sums import count_rows_by
 from .params import warn_of_delta
-from .planning import find_thresholds
+from .planning.fits import find_thresholds
 from .quality import collects_findings
 from .tables.columns.type_inference import FEW, KINDS
-from .tables.inference.columns import SchemaInference
+from .tables.discovery.columns import SchemaInference
 from .tables.schema import Schema
 
 # Parameters of the shape of a numeric column, which a fit infers within its bounds.

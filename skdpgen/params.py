@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from sklearn.base import BaseEstimator, clone
 
-from ._isolation import isolated
+from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.rounding import plain, plain_numbers, show
 from .checks import flag, in_range, one_of, radius
-from .curator.record_functions import clears_frames
+from .data.record_functions import clears_frames
 from .exceptions import warn_caller
 from .quality import collects_findings
-from .registry import Savable
+from .saving.registry import Savable
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform

@@ -24,7 +24,7 @@ from .accounting.previews import preview
 from .accounting.selection import select_best, selection_plan
 from .accounting.verification import sign, verify
 from .curator.curator import Curator
-from .curator.record_functions import BatchFunction, PullingFunction, RecordFunction
+from .data.record_functions import BatchFunction, PullingFunction, RecordFunction
 from .exceptions import (
     BudgetExceededError,
     FitQualityWarning,
@@ -47,15 +47,15 @@ from .mechanisms.sums import (
     GaussianSumMechanism,
     SliceSketchMechanism,
 )
-from .mechanisms.tables import TablesMechanism
+from .mechanisms.two_way import TablesMechanism
 
 if TYPE_CHECKING:
     from .auditing.base import ReleaseAudit
     from .auditing.fits import FitAudit, audit_fit
     from .auditing.releases import AuditReport, audit
     from .engines.files import TableFile
-    from .forecasts import preview_tables
     from .looks import InferredSchema, infer_schema
+    from .planning.forecasts import preview_tables
 
 # Names of modules that no fit needs; they are imported on first use.
 _LEAVES = {
@@ -67,7 +67,7 @@ _LEAVES = {
     "TableFile": "engines.files",
     "InferredSchema": "looks",
     "infer_schema": "looks",
-    "preview_tables": "forecasts",
+    "preview_tables": "planning.forecasts",
 }
 
 __all__ = [  # noqa: RUF022

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 import numpy as np
 import pandas as pd
 
-from ._muting import is_muted
+from ._process.muting import is_muted
 from .checks import list_names
 from .exceptions import FitQualityWarning, warn_caller
 

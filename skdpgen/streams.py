@@ -8,21 +8,21 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ._isolation import isolated
+from ._process.isolation import isolated
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.composition import join
 from .accounting.plan import Plan, Terms
 from .curator.curator import open_curator
 from .curator.dataset import Dataset
-from .curator.record_functions import RecordFunction, clears_frames
+from .data.record_functions import RecordFunction, clears_frames
 from .exceptions import FitQualityWarning, warn_caller
 from .mechanisms.noise import NoiseSource
 from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_tables
-from .mechanisms.tables import Tables
+from .mechanisms.two_way import Tables
 from .params import warn_of_delta
-from .planning import list_assumptions
+from .planning.fits import list_assumptions
 from .releases import PublishedRelease, TwoWayTables
-from .serialization import Saves
+from .saving.serialization import Saves
 from .tables import Category, Schema
 from .tables.declaration import check_labels
 from .tables.format import TableFormat

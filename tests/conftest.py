@@ -102,8 +102,9 @@ def few_steps():
         return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), verbose)
 
     with pytest.MonkeyPatch.context() as patch:
-        for learner in ("histories", "normals", "particles", "sketch", "tables"):
-            patch.setattr(f"skdpgen.learners.{learner}.descend_to_noise", descend)
+        learners = (f"learners.{name}" for name in ("normals", "particles", "sketch", "tables"))
+        for learner in ("histories.learner", *learners):
+            patch.setattr(f"skdpgen.{learner}.descend_to_noise", descend)
         yield
 
 

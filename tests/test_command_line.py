@@ -232,7 +232,7 @@ def test_parquet_in_and_out(folder):
 
 def test_long_tables_are_read_and_written_in_pieces(folder, monkeypatch):
     pytest.importorskip("pyarrow")
-    from skdpgen._cli import synthesis as module
+    from skdpgen.cli import synthesis as module
     from skdpgen.engines import files
 
     monkeypatch.setattr(files, "_CHUNK_ROWS", 30)

@@ -20,8 +20,8 @@ from skdpgen import (
     DPSWFlowSampler,
     LDPEntropicGAN,
     PrivacyBudget,
-    rehearsal,
 )
+from skdpgen.planning.fits import rehearsal
 from skdpgen.preprocessing import Autoencoder
 from skdpgen.privacy import Curator, SpentError
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from skdpgen._muting import muted
+from skdpgen._process.muting import muted
 from skdpgen.curator import partitions
 from skdpgen.networks import generators
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import skdpgen
 from skdpgen import Boolean, Number, Schema
-from skdpgen._cli.parser import make_parser
+from skdpgen.cli.parser import make_parser
 from skdpgen.preprocessing import LocalPrivatizer
 
 DOC = Path(__file__).parents[1] / "doc"

@@ -21,7 +21,7 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen._isolation import isolated
+from skdpgen._process.isolation import isolated
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
 from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer
 from skdpgen.privacy import preview

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from skdpgen._muting import muted, raised
+from skdpgen._process.muting import muted, raised
 
 
 @pytest.fixture

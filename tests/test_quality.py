@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpgen import DPHistorySampler, DPSWFlowSampler
-from skdpgen._muting import muted
+from skdpgen._process.muting import muted
 from skdpgen.privacy import FitQualityWarning
 from skdpgen.quality import (
     CAUSES,

@@ -447,7 +447,7 @@ def test_other_formats_are_refused(content, tmp_path):
 
 def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeypatch, tmp_path):
     """Else whoever wrote the file could recompute the noise that owners add."""
-    monkeypatch.setattr(LocalPrivatizer, "save", skdpgen.serialization.Saves.save)
+    monkeypatch.setattr(LocalPrivatizer, "save", skdpgen.saving.serialization.Saves.save)
     seeded = LocalPrivatizer(epsilon=1.0, random_state=7).fit(X).set_params(random_state=None)
     with pytest.raises(ValueError, match="The noise follows from a seed"):
         _load(_save(seeded), tmp_path)

@@ -10,7 +10,7 @@ from dp_accounting import DpEvent
 
 from ..checks import check_number
 from ..exceptions import BudgetExceededError, PlanError
-from ..registry import savable
+from ..saving.registry import savable
 from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
 from .compatibility import find_conflict

@@ -5,7 +5,7 @@ import numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from .rounding import plain_numbers
 
 if TYPE_CHECKING:

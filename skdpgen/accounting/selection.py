@@ -9,7 +9,7 @@ from typing import Any
 from dp_accounting import DpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
-from .._muting import muted
+from .._process.muting import muted
 from ..exceptions import PlanError
 from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation

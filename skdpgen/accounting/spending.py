@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._muting import muted
+from .._process.muting import muted
 from ..exceptions import (
     INTERRUPTS,
     BudgetExceededError,

@@ -13,17 +13,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..accounting.accountants import RELATIONS
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..arrays.kind import check_bounds
 from ..checks import factory_of, in_range, one_of, positive, tried, whole
-from ..curator.containers import as_array
-from ..curator.inputs import check_order, check_rows, read_rows
-from ..curator.record_functions import clears_frames
+from ..data.containers import as_array
+from ..data.inputs import check_order, check_rows, read_rows
+from ..data.record_functions import clears_frames
 from ..exceptions import warn_caller
-from ..learners.adaptation import fit_adaptation
 from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
 from ..networks import ENCODERS, build_encoder
@@ -37,9 +36,10 @@ from ..params import (
     fitting,
     parameters,
 )
-from ..registry import savable
-from ..serialization import Certified
+from ..saving.registry import savable
+from ..saving.serialization import Certified
 from ._domains import unwrap
+from .learner import fit_adaptation
 
 # Assumptions on certificates of adapters.
 ASSUMED = (

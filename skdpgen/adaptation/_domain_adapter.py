@@ -25,7 +25,7 @@ from ..arrays.box import BoxFormat
 from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, in_range
-from ..curator.inputs import read_rows
+from ..data.inputs import read_rows
 from ..encoders import PrivatePCA, split_encoder
 from ..generators import DPSWFlowSampler
 from ..params import fitting, parameters

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
-from .._muting import muted
+from .._process.muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import PublicRun
 from ..accounting.calibration import check_delta
@@ -27,7 +27,7 @@ from ..checks import check_number, tried
 from ..generators import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, fitting, parameters, warn_of_delta
-from ..serialization import Certified
+from ..saving.serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import unwrap

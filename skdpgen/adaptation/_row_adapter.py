@@ -12,14 +12,14 @@ from ..arrays.box import BoxFormat
 from ..checks import one_of, positive
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset
-from ..learners.adaptation import EncodedRecords, fit_to_released_rows
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build_encoder
 from ..networks.generators import rehearsing
 from ..params import parameters, warn_of_delta
-from ..planning import list_assumptions
+from ..planning.fits import list_assumptions
 from ._base import ASSUMED, BaseAdapter
+from .learner import EncodedRecords, fit_to_released_rows
 
 
 @parameters

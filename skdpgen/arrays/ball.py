@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..registry import savable
+from ..saving.registry import savable
 from .frequencies import cosine_matrices
 from .kind import ArrayFormat
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..curator.record_functions import call_quietly
-from ..registry import savable
+from ..data.record_functions import call_quietly
+from ..saving.registry import savable
 from .frequencies import find_shape
 from .kind import ArrayFormat
 from .numbers import match_names

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from ..checks import list_names
-from ..curator.record_functions import RecordFunction
+from ..data.record_functions import RecordFunction
 from ..mechanisms.sums import WeightSumMechanism
 from ..quality import FARTHEST, warn_of_fit
 from ..tables.blocks import knot_weights
 from ..tables.columns.values import wide_knots
-from ..tables.inference.location import NEARLY_ALL
-from ..tables.inference.ranges import (
+from ..tables.discovery.location import NEARLY_ALL
+from ..tables.discovery.ranges import (
     choose_per_octave,
     count_affordable,
     find_clear,
     find_range,
     narrow_range,
 )
-from ..tables.inference.windows import weigh_sizes
+from ..tables.discovery.windows import weigh_sizes
 from .box import BoxFormat
 from .units import warn_of_norms
 

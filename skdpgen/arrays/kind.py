@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..curator.containers import NUMPY, Container, as_array
-from ..curator.dtypes import cast, hide_values
-from ..curator.inputs import encode_labels, read_rows
-from ..curator.record_functions import call_quietly
+from ..data.containers import NUMPY, Container, as_array
+from ..data.dtypes import cast, hide_values
+from ..data.inputs import encode_labels, read_rows
+from ..data.record_functions import call_quietly
 from ..format import SAMPLE_BLOCK, Format, check_count
-from ..registry import savable
+from ..saving.registry import savable
 
 # Bounds that follow from the dtype.
 _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}

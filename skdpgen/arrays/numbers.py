@@ -6,8 +6,8 @@ import pandas as pd
 import torch
 from sklearn.utils.validation import _get_feature_names, check_array
 
-from ..curator.containers import as_array
-from ..curator.record_functions import call_quietly, clears_frames
+from ..data.containers import as_array
+from ..data.record_functions import call_quietly, clears_frames
 
 
 @clears_frames()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ..curator.record_functions import call_quietly
+from ..data.record_functions import call_quietly
 from ..quality import LEAST_SIGNAL, WITHIN_NOISE, find_signal, warn_of_columns, warn_of_fit
 from .box import BoxFormat
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from .._muting import muted
+from .._process.muting import muted
 from ..accounting.certificate import Certificate
 from ..checks import check_choice
 from ..curator.curator import intercept_releases

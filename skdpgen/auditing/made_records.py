@@ -11,7 +11,7 @@ from sklearn.base import MetaEstimatorMixin, clone
 from ..checks import is_one_of
 from ..encoders import split_encoder
 from ..mechanisms.noise import NoiseSource
-from ..serialization import Certified
+from ..saving.serialization import Certified
 from ..tables.format import TableFormat
 from ..tables.kind import TableKind
 from ..tables.schema import Schema

@@ -14,7 +14,7 @@ from dp_accounting import NonPrivateDpEvent
 from sklearn.base import clone
 
 from .._html import make_table
-from .._muting import muted
+from .._process.muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import find_open_budgets
 from ..accounting.certificate import Certificate

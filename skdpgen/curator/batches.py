@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from ..data.cells import FrameCells
+from ..data.inputs import encode_labels, parse_rows
+from ..data.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError, PublicTypeError, PublicValueError
 from ..mechanisms.base import clip_rows
 from ..quality import warn_of_other_persons
 from .blocks import cut_blocks, slice_arrays
-from .cells import FrameCells
-from .inputs import encode_labels, parse_rows
 from .partitions import Partitions
 from .persons import Persons, RowLimit
-from .record_functions import RecordFunction, check_function
 
 Block = tuple[torch.Tensor, torch.Tensor]
 

@@ -23,14 +23,13 @@ from ..accounting.spending import (
     read_at_full_price,
     report_spent_on_error,
 )
+from ..data.record_functions import RecordFunction
 from ..exceptions import PlanError, TableError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
 from .dataset import Dataset
-from .histories import HistoryCells
 from .partitions import Partitions
 from .persons import Persons
-from .record_functions import RecordFunction
 
 # The function called in place of a release, and the null records: see `intercept_releases`.
 _intercepted: ContextVar[tuple[Callable, np.ndarray | None]] = ContextVar(
@@ -240,7 +239,7 @@ class Curator:
         self.released: list | None = [] if is_kept else None
         self.on_release: Callable[[], None] = lambda: None
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
-        has_persons |= isinstance(X, HistoryCells)
+        has_persons |= getattr(X, "has_persons", False)
         # A plan for records would bound one row of a person, and the noise would be too small.
         if has_persons != (plan.max_rows is not None):
             raise PlanError("A plan for persons needs persons, and they need such a plan.")

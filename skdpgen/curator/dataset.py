@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from ..accounting.plan import Plan
+from ..data.cells import CellReader, FrameCells
+from ..data.containers import Container, adapt, adapt_column, read_frame, take_names
+from ..data.dtypes import list_text_columns
+from ..data.inputs import check_labels, check_order, check_rows
+from ..data.labels import Label, join_label
 from ..exceptions import TableError, warn_of_index
-from .cells import CellReader, FrameCells
-from .containers import Container, adapt, adapt_column, read_frame, take_names
-from .dtypes import list_text_columns
-from .inputs import check_labels, check_order, check_rows
-from .labels import Label, join_label
+from .chunks import TableInParts, adapt_table
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_persons
-from .tables import TableInParts, adapt_table
 
 # Assumption of a certificate where a reader chose the dtypes of chunks. Each cell that
 # `pandas.read_csv` makes by default has one canonical form; of other readers nothing is known.

@@ -17,11 +17,11 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
+from .._process.forking import in_forked_children
+from ..data.record_functions import call_quietly
 from ..exceptions import INTERRUPTS, PublicRuntimeError
-from ..forking import in_forked_children
+from .chunks import TableInParts
 from .persons import UNKNOWN_COLUMN, Persons, hash_persons
-from .record_functions import call_quietly
-from .tables import TableInParts
 
 # `muted` acts on the whole process: the threads of a worker take turns.
 _LOCK = threading.Lock()

@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from .._muting import muted
-from .cells import list_cells, read_cell
-from .containers import adapt_column, as_objects
-from .inputs import check_order
-from .names import are_exact, map_cells, name_cell
-from .record_functions import call_quietly
-from .texts import MISSING_TEXTS, PLAIN
+from .._process.muting import muted
+from ..data.cells import list_cells, read_cell
+from ..data.containers import adapt_column, as_objects
+from ..data.inputs import check_order
+from ..data.names import are_exact, map_cells, name_cell
+from ..data.record_functions import call_quietly
+from ..data.texts import MISSING_TEXTS, PLAIN
 
 UNKNOWN_COLUMN = "persons is a text that is the name of no column of X."
 NO_IDENTIFIER = (

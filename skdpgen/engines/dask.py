@@ -3,8 +3,8 @@
 
 import numpy as np
 
+from ..curator.chunks import register_engine
 from ..curator.partitions import PartitionedTable, draw_name, mark_persons, merge_sums
-from ..curator.tables import register_engine
 
 # Sums that a task adds up.
 _FAN_IN = 8

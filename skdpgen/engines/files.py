@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..curator.cells import read_column
-from ..curator.dtypes import read_arrow_table
-from ..curator.names import name_cell
+from ..curator.chunks import iter_quietly
 from ..curator.partitions import PartitionedTable
-from ..curator.tables import iter_quietly
-from ..curator.texts import PLAIN, read_text
+from ..data.cells import read_column
+from ..data.dtypes import read_arrow_table
+from ..data.names import name_cell
+from ..data.texts import PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows
 

@@ -7,9 +7,9 @@ from functools import cached_property, partial
 
 import pandas as pd
 
+from ..curator.chunks import register_engine
 from ..curator.partitions import PartitionedTable, merge_sums
 from ..curator.persons import hash_persons
-from ..curator.tables import register_engine
 
 # Up to so many partitions send their sums to the driver; more are merged beforehand.
 _FAN_IN = 8

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from ..curator.containers import as_array
+from ..data.containers import as_array
 
 # Numbers with more values are binned; categories have 30 levels, as many as a chart can show.
 _MOST_VALUES, _N_BINS, _MOST_LEVELS = 16, 10, 30

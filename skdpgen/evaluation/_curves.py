@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from sklearn.base import clone
 
-from .._muting import muted
+from .._process.muting import muted
 from ..accounting.certificate import Certificate
 from ..accounting.composition import compose
 from ..accounting.rounding import show

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from ..curator.containers import adapt
 from ..curator.persons import hash_persons
+from ..data.containers import adapt
 
 
 def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from .._version import __version__
 from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json

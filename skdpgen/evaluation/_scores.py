@@ -18,9 +18,9 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
 
-from .._isolation import isolated
-from .._muting import muted
-from ..curator.inputs import check_order
+from .._process.isolation import isolated
+from .._process.muting import muted
+from ..data.inputs import check_order
 from ..learners.training import Descent
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")

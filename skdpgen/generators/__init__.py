@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Generators of synthetic data, one file per method."""
 
+from ..histories.sampler import DPHistorySampler
 from ._dpaf import DPAFDiscriminator, DPAFGenerator
-from ._histories import DPHistorySampler
 from ._ldp_entropic_gan import LDPEntropicGAN
 from ._sinkhorn_generator import DPSinkhornGenerator
 from ._sliced_flow import DPSWFlowSampler

@@ -9,14 +9,14 @@ from functools import partial
 
 from ..base import CentralGenerator
 from ..checks import one_of, positive, whole
-from ..curator.record_functions import PullingFunction
+from ..data.record_functions import PullingFunction
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
 from ..params import Specification, choose_device, parameters
-from ..planning import check_network
+from ..planning.fits import check_network
 from ..releases import ForwardAggregates
 from ..tables.schema import Schema
 

@@ -12,8 +12,8 @@ from ..accounting.certificate import Certificate
 from ..arrays.units import warn_of_noised_rows
 from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
-from ..curator.containers import NUMPY
 from ..curator.curator import find_digest
+from ..data.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..learners.rehearsal import try_generator
 from ..learners.rows import has_unit_output
@@ -22,7 +22,7 @@ from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechan
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, find_factory
 from ..params import choose_device, fitting, parameters
-from ..planning import check_network
+from ..planning.fits import check_network
 from ..preprocessing import LocalPrivatizer
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma

@@ -11,7 +11,7 @@ from ..learners.gradients import fit_to_gradients
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..losses import SemiDebiasedSinkhorn
 from ..params import choose_device, parameters
-from ..planning import check_network
+from ..planning.fits import check_network
 from ..releases import SampledGradients
 from ..tables.schema import Schema
 from ..transport.sinkhorn_losses import SinkhornGradient

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
 from ..arrays.units import SlicedMeans
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
-from ..curator.inputs import read_rows
-from ..curator.record_functions import RecordFunction
+from ..data.inputs import read_rows
+from ..data.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
 from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
@@ -25,7 +25,7 @@ from ..learners.table_rows import TableParticles
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
-from ..planning import refuse_given
+from ..planning.fits import refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..releases.sliced_rows import DEFAULTS
 from ..tables.schema import Schema

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY
 from ..arrays.units import SlicedMeans
 from ..base import CentralGenerator
 from ..checks import check_size, positive, whole
-from ..curator.record_functions import RecordFunction
+from ..data.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
 from ..learners.rows import has_unit_output, make_rows, try_network
 from ..learners.sketch import fit_to_sketch
@@ -18,7 +18,7 @@ from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
 from ..networks.generators import TABLE_GENERATORS
 from ..params import choose_device, parameters
-from ..planning import check_network, refuse_given
+from ..planning.fits import check_network, refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..tables.schema import Schema
 

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..checks import budget_share, in_range
-from ..curator.record_functions import call_quietly
+from ..data.record_functions import call_quietly
 from .constants import CONSTANTS
 from .influence import Statistic
 from .limits import Limits

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from .._muting import muted
-from ..curator.record_functions import call_quietly
+from .._process.muting import muted
+from ..data.record_functions import call_quietly
 from .constants import CONSTANTS
 
 

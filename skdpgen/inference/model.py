@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ..curator.containers import PANDAS
+from ..data.containers import PANDAS
 from ..mechanisms.noise import NoiseSource
-from ..mechanisms.tables import Tables
+from ..mechanisms.two_way import Tables
 from ..quality import WITHIN_NOISE
 from ..tables import sample_from_schema
 from ..tables.encoder import TableEncoder

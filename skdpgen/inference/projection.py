@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from ..mechanisms.codes import HatBasis
-from ..mechanisms.tables import Tables
+from ..mechanisms.two_way import Tables
 from ..tables.encoder import TableEncoder
 from .constants import CONSTANTS
 from .model import N_KINDS

@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 
 from ..arrays.frequencies import cosine_matrices
-from ..registry import savable
+from ..saving.registry import savable
 from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .rows import RowNetwork, even_scale
 from .training import Training, run_steps

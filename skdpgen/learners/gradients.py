@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from ..curator.record_functions import BatchFunction
+from ..data.record_functions import BatchFunction
 from ..mechanisms.gradients import ClippedGradientMechanism, clip_whole
 from .rows import RowNetwork
 from .training import Training, list_trained, run_steps

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayTables
 from ..mechanisms.noise import NoiseSource
-from ..mechanisms.tables import Tables
+from ..mechanisms.two_way import Tables
 from .marginals import Marginals, read_tables
 from .table_rows import StratifiedRows, TableRows
 from .tables import fit_to_release

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from ..mechanisms.tables import Tables
+from ..mechanisms.two_way import Tables
 from ..quality import WITHIN_NOISE, advise_on_columns, find_signal, warn_of_absent, warn_of_noise
 from ..tables.quality import warn_of_levels, warn_of_table
 from ..tables.report import describe
@@ -63,7 +63,7 @@ class Marginals:
 
         Parameters
         ----------
-        tables : skdpgen.mechanisms.tables.Tables
+        tables : skdpgen.mechanisms.two_way.Tables
         n_records : float
         is_optional : ndarray of bool of shape (n_levels,)
             Levels that may have no record, such as that of missing values. The most frequent level
@@ -98,7 +98,7 @@ class Marginals:
 
         Parameters
         ----------
-        tables : skdpgen.mechanisms.tables.Tables
+        tables : skdpgen.mechanisms.two_way.Tables
             The tables of the stratum.
         by : slice or None
             Levels of the column of the strata, which the tables lack.
@@ -148,7 +148,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
 
     Parameters
     ----------
-    tables : skdpgen.mechanisms.tables.Tables
+    tables : skdpgen.mechanisms.two_way.Tables
     format : TableFormat
         A resolved format.
     n_records : int

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from ..mechanisms.tables import own_and_later, tables_with_later
+from ..mechanisms.two_way import own_and_later, tables_with_later
 
 # Largest degree of the moments of numbers that are searched; set by hand.
 _DEGREE = 2
@@ -29,7 +29,7 @@ def find_clear_moments(
     Parameters
     ----------
     cells : ndarray of shape (n_strata, n_cells)
-        Released minus generated records, as in `skdpgen.mechanisms.tables.Tables`.
+        Released minus generated records, as in `skdpgen.mechanisms.two_way.Tables`.
     sizes : sequence of int
         Numbers of levels of the columns.
     is_knot : ndarray of bool of shape (n_levels,)

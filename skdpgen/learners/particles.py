@@ -12,7 +12,7 @@ from torch import nn
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..mechanisms.sums import Sketch
-from ..registry import savable
+from ..saving.registry import savable
 from ..transport import SliceBasis, sliced_drift
 from .sketch import SliceCycle, read_sketch
 from .slices import SlicedClassShares

@@ -9,7 +9,7 @@ from torch import nn
 
 from ..mechanisms.base import clip_rows
 from ..networks import build, find_factory
-from ..registry import savable
+from ..saving.registry import savable
 from .rehearsal import try_generator
 from .table_rows import SoftmaxBlocks
 

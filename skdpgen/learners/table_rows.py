@@ -5,7 +5,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..registry import savable
+from ..saving.registry import savable
 
 # Codes of a network from which its tables are computed.
 _N_CODES = 4000

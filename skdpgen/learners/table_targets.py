@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ..mechanisms.multi_way import multiply_rows
-from ..mechanisms.tables import own_and_later
+from ..mechanisms.two_way import own_and_later
 
 # Most levels of neighbouring columns whose tables are compared in one matrix product; by hand.
 _N_JOINED = 64

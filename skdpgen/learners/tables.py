@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..mechanisms.multi_way import MultiWayTables
-from ..mechanisms.tables import Tables, select_cells
+from ..mechanisms.two_way import Tables, select_cells
 from ..quality import WITHIN_NOISE
 from .marginals import Marginals
 from .moments import find_clear_moments
@@ -60,7 +60,7 @@ def fit_to_release(
     ----------
     make_rows, **training
         As in `fit_to_tables`.
-    tables : skdpgen.mechanisms.tables.Tables
+    tables : skdpgen.mechanisms.two_way.Tables
         Tables of all records, or stratified tables.
     marginals : Marginals
         From the same tables.
@@ -116,7 +116,7 @@ def fit_to_tables(
     make_rows : callable
         Returns the `TableRows` to train, for the shares of the strata, the sizes of the columns and
         noisy marginals of shape (n_strata, n_levels).
-    tables : list of skdpgen.mechanisms.tables.Tables
+    tables : list of skdpgen.mechanisms.two_way.Tables
         The released tables of each stratum of the records.
     marginals : list of Marginals
         The marginals of each stratum.

@@ -19,7 +19,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from torch import nn
 
 from ..accounting.events import step_std
-from ..curator.record_functions import PullingFunction, check_function
+from ..data.record_functions import PullingFunction, check_function
 from ..exceptions import PlanError
 from .base import FixedSensitivity, Measurement, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism, bounded_rows, sum_products

@@ -23,7 +23,7 @@ from dp_accounting import DpEvent
 
 from ..accounting.events import plain_multiplier, step_std
 from ..accounting.units import unit_sensitivity
-from ..registry import savable
+from ..saving.registry import savable
 from .noise import NoiseSource
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32

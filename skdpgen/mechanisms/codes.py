@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from ..registry import savable
+from ..saving.registry import savable
 
 
 class HatBasis:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Noisy counts of frequent values of numbers and dates."""
 
-from ..curator.names import count_short_names
+from ..data.names import count_short_names
 from .sums import CategoryCountsMechanism
 
 

@@ -13,7 +13,7 @@ import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
 from ..accounting.events import DiameterGaussianDpEvent, step_std
-from ..curator.record_functions import BatchFunction, check_function
+from ..data.record_functions import BatchFunction, check_function
 from ..exceptions import PlanError
 from .base import Measurement, NoisySum, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism

@@ -37,7 +37,7 @@ from ..accounting.calibration import (
 from ..accounting.events import gaussian_event, pure_epsilon, step_std
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
-from ..registry import savable
+from ..saving.registry import savable
 from .base import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
 from .noise import NoiseSource
 

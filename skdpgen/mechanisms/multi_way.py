@@ -10,10 +10,10 @@ from functools import reduce
 import numpy as np
 import torch
 
-from ..registry import savable
+from ..saving.registry import savable
 from .base import to_grid
 from .codes import HatBasis, Refinement
-from .tables import CONSTANTS, ProductMechanism, own_and_later
+from .two_way import CONSTANTS, ProductMechanism, own_and_later
 
 # A column, and its map from levels to groups, of shape (n_levels, n_groups).
 Factor = tuple[int, torch.Tensor]

@@ -14,9 +14,9 @@ from dp_accounting import DpEvent
 from scipy import stats
 
 from ..accounting.events import SlicedGaussianDpEvent, split_sampling, step_std
-from ..curator.record_functions import PullingFunction, RecordFunction, check_function
+from ..data.record_functions import PullingFunction, RecordFunction, check_function
 from ..exceptions import PlanError
-from ..registry import savable
+from ..saving.registry import savable
 from ..transport import random_directions
 from .base import (
     FixedSensitivity,

@@ -32,7 +32,7 @@ from functools import partial
 import numpy as np
 
 from .base import Measurement
-from .tables import Tables, TablesMechanism, half_grid
+from .two_way import Tables, TablesMechanism, half_grid
 
 # Weights of periods are whole multiples of 2^-10: more bits would coarsen the grid of the records.
 WEIGHT_BITS = 10

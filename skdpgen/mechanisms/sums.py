@@ -12,10 +12,10 @@ from dp_accounting import DpEvent, NonPrivateDpEvent
 from scipy.stats import norm
 
 from ..accounting.events import ThresholdDpEvent
-from ..curator.names import count_names
-from ..curator.record_functions import RecordFunction, check_function
+from ..data.names import count_names
+from ..data.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
-from ..registry import savable
+from ..saving.registry import savable
 from ..transport import SliceBasis, slice_diameter
 from ..transport.harmonics import N_STEPS
 from .base import (

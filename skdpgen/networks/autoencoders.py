@@ -10,7 +10,7 @@ import math
 import torch
 from torch import nn
 
-from ..registry import savable
+from ..saving.registry import savable
 
 
 @savable

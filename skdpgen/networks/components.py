@@ -10,7 +10,7 @@ from torch import nn
 
 from ..arrays.frequencies import find_shape, lowest_frequencies
 from ..quality import warn_of_components
-from ..registry import savable
+from ..saving.registry import savable
 from ..transport import ExactMatrix
 
 # Ratio of the dimensions of successive spaces of low frequencies; a coarser grid misses the best.

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from .._process.forking import in_forked_children
 from ..checks import tried
-from ..forking import in_forked_children
-from ..registry import savable
+from ..saving.registry import savable
 
 # Reentrant, as an object of a user that is rehearsed may make networks.
 _init_lock = threading.RLock()

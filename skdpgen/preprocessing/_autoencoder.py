@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..arrays.kind import cast_numbers, check_bounds
 from ..arrays.numbers import read_numbers
 from ..checks import in_range, positive, whole
@@ -20,7 +20,7 @@ from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, infer_image_shape, make_autoencoder
 from ..params import Checked, DocumentedEstimator, choose_device, fitting, parameters
-from ..serialization import Saves
+from ..saving.serialization import Saves
 
 # Rows that are encoded or decoded at once.
 _BLOCK = 500

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Terms
@@ -22,8 +22,8 @@ from ..arrays.units import warn_of_moments, warn_of_radius
 from ..checks import check_size, whole
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
-from ..curator.inputs import check_rows, parse_rows
-from ..curator.record_functions import clears_frames
+from ..data.inputs import check_rows, parse_rows
+from ..data.record_functions import clears_frames
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from ..mechanisms.sums import CovarianceMechanism, count_rows_by
 from ..params import (
@@ -37,7 +37,7 @@ from ..params import (
 )
 from ..releases.published import PublishedRelease
 from ..releases.release import Release
-from ..serialization import Certified, list_certified_sizes
+from ..saving.serialization import Certified, list_certified_sizes
 
 # Default number of components: beyond it, components of digits and faces are mostly noise.
 _MOST_COMPONENTS = 64

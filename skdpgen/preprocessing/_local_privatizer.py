@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..arrays.kind import ArrayKind, cast_numbers
@@ -18,15 +18,15 @@ from ..arrays.numbers import read_numbers
 from ..checks import positive
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
-from ..curator.inputs import check_classes, check_rows, parse_rows
-from ..curator.record_functions import clears_frames
+from ..data.inputs import check_classes, check_rows, parse_rows
+from ..data.record_functions import clears_frames
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource, check_seed
 from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, fitting, parameters
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
-from ..serialization import Certified
+from ..saving.serialization import Certified
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._isolation import isolated
+from .._process.isolation import isolated
 from ..arrays.frequencies import cosine_matrices, find_shape
 from ..checks import shape_of_images, whole
 from ..params import Checked, DocumentedEstimator, parameters
-from ..serialization import Saves
+from ..saving.serialization import Saves
 
 
 @parameters

@@ -11,7 +11,7 @@ from .published import PublishedRelease, from_release, merge
 from .sampled_gradients import SampledGradients
 from .sketches import SliceSketch
 from .sliced_rows import SlicedRows
-from .tables import TwoWayTables
+from .two_way_tables import TwoWayTables
 
 __all__ = [
     "ForwardAggregates",

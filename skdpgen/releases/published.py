@@ -17,11 +17,11 @@ from ..accounting.provenance import list_parameters, show_value
 from ..curator.curator import find_digest
 from ..encoders import split_encoder
 from ..exceptions import PlanError
-from ..mechanisms.tables import Tables
-from ..serialization import Saves, load
+from ..mechanisms.two_way import Tables
+from ..saving.serialization import Saves, load
 from ..tables.schema import Schema
 from .release import Release
-from .tables import TwoWayTables
+from .two_way_tables import TwoWayTables
 
 _DISJOINT = "each record, or person, is in the data of one of the merged releases only"
 

@@ -10,14 +10,14 @@ import torch
 from ..accounting.plan import Plan, Terms
 from ..arrays.units import warn_of_sketch_units
 from ..checks import check_size, whole
-from ..curator.record_functions import RecordFunction
+from ..data.record_functions import RecordFunction
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import Sketch, SliceSketchMechanism
 from ..params import parameters
 from ..quality import warn_of_absent, warn_of_sketch
 from ..transport import SliceBasis, random_directions
 from .release import Release, within
-from .tables import TwoWayTables
+from .two_way_tables import TwoWayTables
 
 # Rows of a block of the curator, of which a sketch is computed at once.
 _BLOCK = 256

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 
 import numpy as np
 
-from ..curator.texts import is_writable
+from ..data.texts import is_writable
 
 
 class Declaration:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..curator.dtypes import check_dtype
+from ..data.dtypes import check_dtype
 from ..exceptions import TableError
 from ..mechanisms.codes import HatBasis
 from .blocks import KnotBlock, LevelBlock, make_mismatch_error

@@ -9,22 +9,22 @@ import pandas as pd
 import torch
 
 from ..arrays.kind import find_positions
-from ..curator.cells import CellReader
 from ..curator.dataset import Dataset
-from ..curator.names import find_ambiguous
-from ..curator.record_functions import RecordFunction
-from ..curator.texts import PLAIN, TextStyle
+from ..data.cells import CellReader
+from ..data.names import find_ambiguous
+from ..data.record_functions import RecordFunction
+from ..data.texts import PLAIN, TextStyle
 from ..format import Format
 from ..mechanisms.codes import Refinement
 from ..quality import warn_of_columns
-from ..registry import savable
+from ..saving.registry import savable
 from .columns import Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_inferred
+from .discovery.columns import SchemaInference
+from .discovery.grids import Histograms
+from .discovery.ranges import find_far, is_beyond
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
-from .inference.columns import SchemaInference
-from .inference.grids import Histograms
-from .inference.ranges import find_far, is_beyond
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
 from .rules.feasibility import find_impossible

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from ..arrays.kind import find_range
-from ..curator.cells import read_cell
-from ..curator.containers import PANDAS, Container
-from ..curator.dtypes import cast, hide_values
-from ..curator.names import name_cell
-from ..curator.texts import PLAIN
-from ..registry import savable
+from ..data.cells import read_cell
+from ..data.containers import PANDAS, Container
+from ..data.dtypes import cast, hide_values
+from ..data.names import name_cell
+from ..data.texts import PLAIN
+from ..saving.registry import savable
 from .columns import Category, Ordinal
 from .columns.values import Values
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .blocks import find_power, share_below
-from .inference.densities import Histogram, estimate_density
-from .inference.ranges import find_widths
+from .discovery.densities import Histogram, estimate_density
+from .discovery.ranges import find_widths
 
 
 @dataclass(frozen=True)

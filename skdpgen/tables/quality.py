@@ -12,7 +12,7 @@ from ..quality import (
     warn_of_columns,
     warn_of_fit,
 )
-from .inference.ranges import find_widths
+from .discovery.ranges import find_widths
 
 # Largest share of `other` in a column of inferred categories without a warning.
 MUCH_OTHER = 0.25

@@ -14,9 +14,10 @@ import pandas as pd
 from .._html import make_table
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
-from ..curator.containers import adapt, as_array
-from ..curator.dtypes import check_dtype, read_dtype
-from ..curator.texts import is_writable
+from ..data.containers import adapt, as_array
+from ..data.dtypes import check_dtype, read_dtype
+from ..data.texts import is_writable
+from ..saving.registry import savable
 from .columns import TYPES, Category
 from .declaration import check_list, read_dict
 from .rules.feasibility import check_together
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
+@savable
 class Schema(Mapping):
     """Public description of a table: names, types, bounds and levels of columns, and rules.
 
@@ -199,7 +201,7 @@ class Schema(Mapping):
             'sex': Category(categories=('F', 'M'), missing=True),
         })
         """
-        from .metadata import load, read_metadata
+        from ..metadata import load, read_metadata
 
         declared, rules = _split_declared(declared)
         return read_metadata(cls, load(path_or_document), declared, rules, table)
@@ -362,7 +364,7 @@ class Schema(Mapping):
         [{'name': 'age', 'type': 'integer',
           'constraints': {'required': True, 'minimum': 18, 'maximum': 90}}]
         """
-        from .metadata import WRITABLE, write_metadata
+        from ..metadata import WRITABLE, write_metadata
 
         document = write_metadata(type(self), self, format)
         if path in WRITABLE:

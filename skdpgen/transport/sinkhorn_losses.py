@@ -6,7 +6,7 @@ import math
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from .._muting import muted
+from .._process.muting import muted
 from ..checks import check_number, flag
 from .sinkhorn import as_pair, sinkhorn_plan, transport
 from .slices import full_precision

@@ -23,8 +23,8 @@ from skdpgen import (
 )
 from skdpgen.accounting.events import split_repetition
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, Whole
+from skdpgen.adaptation.learner import EncodedRecords
 from skdpgen.generators import _sliced_flow
-from skdpgen.learners.adaptation import EncodedRecords
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
 from skdpgen.releases import SampledGradients, SlicedRows

@@ -7,7 +7,7 @@ import torch
 
 from skdpgen import Category, Date, Number, Schema, audit
 from skdpgen.generators import DPHistorySampler
-from skdpgen.mechanisms.histories import HistorySizes
+from skdpgen.histories.mechanism import HistorySizes
 
 SCHEMAS = {
     "patients": Schema({"sex": Category(["f", "m"]), "age": Number(0, 99, n_knots=3)}),

@@ -10,11 +10,11 @@ import pytest
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.__main__ import main
-from skdpgen._cli import synthesis
-from skdpgen._cli.outputs import collected_warnings
-from skdpgen._cli.parser import make_parser
-from skdpgen._cli.wording import translate
 from skdpgen.accounting.accountants import RELATIONS
+from skdpgen.cli import synthesis
+from skdpgen.cli.outputs import collected_warnings
+from skdpgen.cli.parser import make_parser
+from skdpgen.cli.wording import translate
 from skdpgen.privacy import FitQualityWarning
 from skdpgen.quality import CAUSES
 

@@ -20,10 +20,10 @@ from dp_accounting import GaussianDpEvent
 
 from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.__main__ import main
-from skdpgen._cli import outputs as module
-from skdpgen._cli.forms import Form, escape_formulas
-from skdpgen._cli.outputs import Interrupted, filled_folder, interruptible, replaced
 from skdpgen.accounting.rounding import show
+from skdpgen.cli import outputs as module
+from skdpgen.cli.forms import Form, escape_formulas
+from skdpgen.cli.outputs import Interrupted, filled_folder, interruptible, replaced
 from skdpgen.learners.training import Adam
 from skdpgen.privacy import Certificate
 from skdpgen.releases import PublishedRelease

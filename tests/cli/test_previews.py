@@ -8,7 +8,7 @@ import pytest
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
-from skdpgen._cli.runs import choose_delta
+from skdpgen.cli.runs import choose_delta
 from skdpgen.privacy import PrivacyBudget
 
 

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from skdpgen.__main__ import main
-from skdpgen._cli.exits import DESCRIPTION
-from skdpgen._cli.outputs import collected_warnings
-from skdpgen._cli.parser import make_parser
-from skdpgen._cli.summaries import Summary
+from skdpgen.cli.exits import DESCRIPTION
+from skdpgen.cli.outputs import collected_warnings
+from skdpgen.cli.parser import make_parser
+from skdpgen.cli.summaries import Summary
 from skdpgen.privacy import FitQualityWarning, PrivacyLeakWarning
 
 COMMAND = ["synthesize", "private.csv", "--epsilon", "5", "--output", "made"]
@@ -79,8 +79,8 @@ def test_one_object_for_machines(folder, capsys):
 
 
 def test_progress_is_for_terminals(folder, capsys, monkeypatch):
-    monkeypatch.setattr("skdpgen._cli.runs.shows_progress", lambda options: True)
-    monkeypatch.setattr("skdpgen._cli.synthesis.shows_progress", lambda options: True)
+    monkeypatch.setattr("skdpgen.cli.runs.shows_progress", lambda options: True)
+    monkeypatch.setattr("skdpgen.cli.synthesis.shows_progress", lambda options: True)
     assert main(COMMAND) == 0
     assert "two-way tables" in capsys.readouterr().err
 

@@ -16,22 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Identifier, Number, Schema, Unknown
-from skdpgen._cli.parser import make_parser
-from skdpgen._cli.tables import TableOptions
-from skdpgen.curator.cells import (
-    CellReader,
-    FrameCells,
-    read_cell,
-    read_column,
-    read_numbers,
-)
-from skdpgen.curator.containers import adapt
+from skdpgen.cli.parser import make_parser
+from skdpgen.cli.tables import TableOptions
+from skdpgen.curator.chunks import TableChunks
 from skdpgen.curator.dataset import Dataset
-from skdpgen.curator.inputs import check_labels
-from skdpgen.curator.names import encode_levels, find_ambiguous, name_cell
 from skdpgen.curator.partitions import PartitionedTable
-from skdpgen.curator.tables import TableChunks
-from skdpgen.curator.texts import MISSING_TEXTS, PLAIN, TextStyle
+from skdpgen.data.cells import CellReader, FrameCells, read_cell, read_column, read_numbers
+from skdpgen.data.containers import adapt
+from skdpgen.data.inputs import check_labels
+from skdpgen.data.names import encode_levels, find_ambiguous, name_cell
+from skdpgen.data.texts import MISSING_TEXTS, PLAIN, TextStyle
 from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.kind import TableKind
 

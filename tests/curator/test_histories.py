@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen.tables.histories.format import HistoryFormat
-from skdpgen.tables.histories.joining import JoinedTables, Keys
+from skdpgen.histories.history_format import HistoryFormat
+from skdpgen.histories.joining import JoinedTables, Keys
 
 PERSONS = pd.DataFrame({"id": [7, 8, 9, 10], "sex": list("fmfm")})
 ROWS = pd.DataFrame(

@@ -24,12 +24,12 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.accounting.events import over_sensitivity
-from skdpgen.curator.cells import OBJECT, read_column
 from skdpgen.curator.dataset import Dataset
-from skdpgen.curator.inputs import check_labels, encode_labels
-from skdpgen.curator.labels import Label
 from skdpgen.curator.persons import Persons, RowLimit
-from skdpgen.curator.texts import PLAIN
+from skdpgen.data.cells import OBJECT, read_column
+from skdpgen.data.inputs import check_labels, encode_labels
+from skdpgen.data.labels import Label
+from skdpgen.data.texts import PLAIN
 from skdpgen.engines import files
 from skdpgen.privacy import PrivacyBudget, TableFile
 from skdpgen.tables.format import TableFormat, declare

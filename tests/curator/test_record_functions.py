@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from skdpgen.curator.record_functions import call_quietly, clears_frames
+from skdpgen.data.record_functions import call_quietly, clears_frames
 from skdpgen.privacy import (
     BatchFunction,
     ClippedGradientMechanism,

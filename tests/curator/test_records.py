@@ -13,9 +13,9 @@ import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
-from skdpgen.curator.inputs import check_labels, check_rows, encode_labels, parse_rows, read_rows
+from skdpgen.data.containers import adapt
+from skdpgen.data.inputs import check_labels, check_rows, encode_labels, parse_rows, read_rows
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.privacy import PrivacyLeakWarning
 

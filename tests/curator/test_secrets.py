@@ -76,9 +76,9 @@ def test_no_other_module_draws_secrets():
     texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
     found = {path for path, text in texts.items() if re.search(sources, text, re.MULTILINE)}
     assert {path.relative_to(package).as_posix() for path in found} == {
-        "_isolation.py",  # seeds of torch's own generators
+        "_process/isolation.py",  # seeds of torch's own generators
         "accounting/verification.py",  # an example
-        "curator/cells.py",  # the type of cells that are UUIDs
+        "data/cells.py",  # the type of cells that are UUIDs
         "curator/partitions.py",
         "mechanisms/noise.py",
         "streams.py",  # names, which are public

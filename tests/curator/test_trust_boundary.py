@@ -30,7 +30,8 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
-from skdpgen.curator import batches, dataset, inputs
+from skdpgen.curator import batches, dataset
+from skdpgen.data import inputs
 from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import DPHistorySampler
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
@@ -41,7 +42,7 @@ from skdpgen.testing.common import differ, fitted_state
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 DOOR = "skdpgen.curator", "skdpgen.mechanisms"
-FUNCTIONS, GROUND = "skdpgen.curator.record_functions", "skdpgen.transport"
+FUNCTIONS, GROUND = "skdpgen.data.record_functions", "skdpgen.transport"
 REFUSING = batches.RecordSource._refuse_bad.__code__
 # Whether a fit is on, and its curator is closed; who has touched rows from outside; and how often
 # rows were touched at all.

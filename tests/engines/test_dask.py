@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 
 from skdpgen import Category, DPSWFlowSampler, Number, Schema
 from skdpgen.__main__ import main
-from skdpgen.curator.tables import adapt_table
+from skdpgen.curator.chunks import adapt_table
 
 from .conftest import (
     SECRET,

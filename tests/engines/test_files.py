@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen.curator.texts import TextStyle, read_text
+from skdpgen.data.texts import TextStyle, read_text
 from skdpgen.engines import files as module
 from skdpgen.privacy import TableError, TableFile
 from skdpgen.tables import Category, Date, Number, Schema

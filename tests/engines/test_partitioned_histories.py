@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from skdpgen import Category, Number, Schema
-from skdpgen.curator import histories
 from skdpgen.generators import DPHistorySampler
+from skdpgen.histories import records as histories
+from skdpgen.histories.history_format import HistoryFormat
+from skdpgen.histories.joining import JoinedTables, Keys
 from skdpgen.privacy import FitQualityWarning, PrivacyBudget, TableFile
-from skdpgen.tables.histories.format import HistoryFormat
-from skdpgen.tables.histories.joining import JoinedTables, Keys
 
 from .conftest import HISTORIES, Parts, check_same_histories, cut, make_histories
 

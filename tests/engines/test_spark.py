@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpgen import Category, DPSWFlowSampler, Number, Schema
-from skdpgen.curator.tables import adapt_table
+from skdpgen.curator.chunks import adapt_table
 
 from .conftest import (
     SECRET,

@@ -12,7 +12,7 @@ import torch
 import torch._dynamo  # which sets variables of the environment when an optimizer is first made
 from tqdm import tqdm
 
-from skdpgen._muting import _FILTERS
+from skdpgen._process.muting import _FILTERS
 
 # Its first bar starts a thread that watches over all bars.
 tqdm(disable=True).close()

@@ -11,7 +11,8 @@ import skdpgen
 from skdpgen import Category, Date, DPSWFlowSampler, Identifier, Number, Schema
 from skdpgen.accounting.events import over_sensitivity, plain_multiplier
 from skdpgen.generators import DPHistorySampler
-from skdpgen.learners.histories import HistoryTarget, list_stds, make_tables
+from skdpgen.histories.learner import HistoryTarget, list_stds, make_tables
+from skdpgen.histories.release import ReleasedHistories
 from skdpgen.privacy import (
     BudgetExceededError,
     FitQualityWarning,
@@ -23,7 +24,6 @@ from skdpgen.privacy import (
 )
 from skdpgen.quality import Findings
 from skdpgen.releases import from_release
-from skdpgen.releases.histories import ReleasedHistories
 from skdpgen.tables import Ordered
 from skdpgen.testing.common import assert_not_quoted
 from skdpgen.testing.spies import release_only

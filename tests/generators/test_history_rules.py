@@ -12,9 +12,9 @@ import pytest
 import skdpgen
 from skdpgen import Category, Date, Number, Schema
 from skdpgen.generators import DPHistorySampler
+from skdpgen.histories.orders import add_days, add_gaps, obey_orders
+from skdpgen.histories.schema import Elapsed, JoinedSchema
 from skdpgen.tables import Combinations, Derived, Implies, Ordered, Unique
-from skdpgen.tables.histories.orders import add_days, add_gaps, obey_orders
-from skdpgen.tables.histories.schema import Elapsed, JoinedSchema
 from skdpgen.tables.rules.formulas import Formula
 
 pytestmark = [

@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from skdpgen import load
 from skdpgen.base import CentralGenerator
 from skdpgen.checks import positive
-from skdpgen.curator.record_functions import RecordFunction
+from skdpgen.data.record_functions import RecordFunction
 from skdpgen.mechanisms.sums import GaussianSumMechanism
 from skdpgen.params import parameters
 from skdpgen.privacy import preview

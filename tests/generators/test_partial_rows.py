@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Identifier, Number, Ordinal, Schema
-from skdpgen.curator.containers import PANDAS
+from skdpgen.data.containers import PANDAS
 from skdpgen.privacy import NoiseSource
 from skdpgen.tables import Derived, Implies, Ordered, Unique
 from skdpgen.tables.encoder import TableEncoder

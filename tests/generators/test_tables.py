@@ -30,7 +30,7 @@ from skdpgen.learners.tables import (
     hold_at_noise,
     match_marginals,
 )
-from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight, tables_with_later
+from skdpgen.mechanisms.two_way import Tables, count_cells, one_way_weight, tables_with_later
 from skdpgen.privacy import PrivacyLeakWarning, TablesMechanism, preview, verify
 from skdpgen.releases import SlicedRows
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema

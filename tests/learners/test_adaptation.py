@@ -2,8 +2,8 @@
 
 import torch
 
-from skdpgen.learners import adaptation as _adaptation_learner
-from skdpgen.learners.adaptation import EncodedRecords, fit_adaptation
+from skdpgen.adaptation import learner as _adaptation_learner
+from skdpgen.adaptation.learner import EncodedRecords, fit_adaptation
 
 
 def two_linear_maps(n_inputs):

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from skdpgen.learners.histories import HistoryParticles, find_absent, make_tables
-from skdpgen.mechanisms.histories import (
+from skdpgen.histories.learner import HistoryParticles, find_absent, make_tables
+from skdpgen.histories.mechanism import (
     HistorySizes,
     PersonRowTablesMechanism,
     PersonTablesMechanism,
     RowTablesMechanism,
     StepTablesMechanism,
 )
-from skdpgen.mechanisms.tables import own_and_later
+from skdpgen.mechanisms.two_way import own_and_later
 
 from ..mechanisms.test_tables import Blocks, release
 

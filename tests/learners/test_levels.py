@@ -22,7 +22,7 @@ from skdpgen.learners.marginals import Marginals
 from skdpgen.learners.table_rows import StratifiedRows, TableNetwork, TableParticles
 from skdpgen.learners.tables import fit_to_tables
 from skdpgen.mechanisms.codes import Refinement
-from skdpgen.mechanisms.tables import Tables, count_cells
+from skdpgen.mechanisms.two_way import Tables, count_cells
 from skdpgen.privacy import TablesMechanism
 from skdpgen.tables.format import TableFormat
 

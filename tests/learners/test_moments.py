@@ -16,7 +16,7 @@ from skdpgen.learners.table_rows import TableNetwork, TableParticles
 from skdpgen.learners.table_targets import SubsetsTarget
 from skdpgen.learners.tables import match_moments
 from skdpgen.learners.training import minimize_exactly
-from skdpgen.mechanisms.tables import (
+from skdpgen.mechanisms.two_way import (
     Tables,
     count_cells,
     one_way_weight,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from skdpgen.mechanisms.histories import (
+from skdpgen.histories.mechanism import (
     HistorySizes,
     LinkTables,
     PersonRowTablesMechanism,
@@ -15,7 +15,7 @@ from skdpgen.mechanisms.histories import (
     RowTablesMechanism,
     StepTablesMechanism,
 )
-from skdpgen.releases.histories import count_tables
+from skdpgen.histories.release import count_tables
 
 from .common import assert_variance
 from .test_tables import Blocks, encoded, release

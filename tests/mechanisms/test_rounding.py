@@ -11,13 +11,13 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 
+from skdpgen.histories.mechanism import HistorySizes, StepTablesMechanism
 from skdpgen.mechanisms import gradients as _gradients
 from skdpgen.mechanisms import local as _local
 from skdpgen.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
 from skdpgen.mechanisms.codes import Refinement
-from skdpgen.mechanisms.histories import HistorySizes, StepTablesMechanism
 from skdpgen.mechanisms.sums import WeightSumMechanism
-from skdpgen.mechanisms.tables import count_cells
+from skdpgen.mechanisms.two_way import count_cells
 from skdpgen.privacy import (
     BatchFunction,
     ClippedGradientMechanism,
@@ -248,22 +248,28 @@ def of_laplace_rows(width, bits):
 
 # With the module in which each is rounded.
 CASES = {
-    "sum of weights": (of_weights, "sums"),
-    "Gaussian sum": (of_sum, "sums"),
-    "Gaussian sum of radius 3": (lambda *sizes: of_sum(*sizes, radius=3.0), "sums"),
-    "Gaussian sum of radius 0.2": (lambda *sizes: of_sum(*sizes, radius=0.2), "sums"),
-    "second moments": (of_moments, "sums"),
-    "two-way tables": (of_tables, "tables"),
-    "multi-way tables": (of_multi_way, "multi_way"),
-    "step tables": (of_steps, "histories"),
-    "clipped gradient": (of_gradient, "gradients"),
-    "features": (of_features, "aggregates"),
-    "features in float32": (lambda *sizes: of_features(*sizes, torch.float32), "aggregates"),
-    "products": (of_products, "sampled"),
-    "products in float32": (lambda *sizes: of_products(*sizes, torch.float32), "sampled"),
-    "products beside slices": (of_products_beside_slices, "sampled"),
-    "local rows, L1": (of_laplace_rows, "local"),
-    "local rows, L2": (of_local_rows, "local"),
+    "sum of weights": (of_weights, "mechanisms.sums"),
+    "Gaussian sum": (of_sum, "mechanisms.sums"),
+    "Gaussian sum of radius 3": (lambda *sizes: of_sum(*sizes, radius=3.0), "mechanisms.sums"),
+    "Gaussian sum of radius 0.2": (lambda *sizes: of_sum(*sizes, radius=0.2), "mechanisms.sums"),
+    "second moments": (of_moments, "mechanisms.sums"),
+    "two-way tables": (of_tables, "mechanisms.two_way"),
+    "multi-way tables": (of_multi_way, "mechanisms.multi_way"),
+    "step tables": (of_steps, "histories.mechanism"),
+    "clipped gradient": (of_gradient, "mechanisms.gradients"),
+    "features": (of_features, "mechanisms.aggregates"),
+    "features in float32": (
+        lambda *sizes: of_features(*sizes, torch.float32),
+        "mechanisms.aggregates",
+    ),
+    "products": (of_products, "mechanisms.sampled"),
+    "products in float32": (
+        lambda *sizes: of_products(*sizes, torch.float32),
+        "mechanisms.sampled",
+    ),
+    "products beside slices": (of_products_beside_slices, "mechanisms.sampled"),
+    "local rows, L1": (of_laplace_rows, "mechanisms.local"),
+    "local rows, L2": (of_local_rows, "mechanisms.local"),
 }
 
 SLOW = {"multi-way tables"}
@@ -291,7 +297,7 @@ def test_no_vector_of_whole_numbers_is_longer_than_its_bound(name, width, bits, 
     assert found <= 0
     assert found > -0.5 or bits < GRID_BITS
     # To nearest, they are longer: rows show what they are made for.
-    monkeypatch.setattr(f"skdpgen.mechanisms.{module}.to_grid", nearest)
+    monkeypatch.setattr(f"skdpgen.{module}.to_grid", nearest)
     assert excess(*case(width, bits)) > 0
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from skdpgen.accounting.events import gaussian_event
-from skdpgen.mechanisms import tables as _tables
+from skdpgen.mechanisms import two_way as _tables
 from skdpgen.mechanisms.codes import HatBasis
-from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight
+from skdpgen.mechanisms.two_way import Tables, count_cells, one_way_weight
 from skdpgen.privacy import (
     Curator,
     GaussianSumMechanism,

@@ -19,13 +19,13 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget, load
-from skdpgen.curator import containers
-from skdpgen.curator.containers import adapt
 from skdpgen.curator.dataset import Dataset
-from skdpgen.curator.dtypes import hide_values, read_column
-from skdpgen.curator.inputs import check_labels, encode_labels
 from skdpgen.curator.persons import Persons
-from skdpgen.curator.record_functions import call_quietly
+from skdpgen.data import containers
+from skdpgen.data.containers import adapt
+from skdpgen.data.dtypes import hide_values, read_column
+from skdpgen.data.inputs import check_labels, encode_labels
+from skdpgen.data.record_functions import call_quietly
 from skdpgen.evaluation import report
 from skdpgen.privacy import TableFile, preview
 from skdpgen.tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema

@@ -7,8 +7,8 @@ from scipy.stats import multivariate_normal, norm
 
 from skdpgen.tables.blocks import knot_weights
 from skdpgen.tables.columns.values import CodeScale
-from skdpgen.tables.inference import densities
-from skdpgen.tables.inference.densities import Histogram, _evidence, estimate_density
+from skdpgen.tables.discovery import densities
+from skdpgen.tables.discovery.densities import Histogram, _evidence, estimate_density
 
 KNOTS = np.array([-6.0, -3, -2, -1.2, -0.7, -0.3, 0, 0.4, 0.9, 1.3, 2.2, 3, 6])
 NORMAL = norm.ppf((np.arange(3000) + 0.5) / 3000)

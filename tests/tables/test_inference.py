@@ -15,9 +15,9 @@ from numpy.testing import assert_allclose
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import Plan
-from skdpgen.curator.texts import TextStyle
+from skdpgen.data.texts import TextStyle
 from skdpgen.mechanisms.base import NoisySum
-from skdpgen.planning import find_thresholds
+from skdpgen.planning.fits import find_thresholds
 from skdpgen.privacy import (
     Curator,
     FitQualityWarning,
@@ -29,10 +29,10 @@ from skdpgen.privacy import (
     gaussian_plan,
 )
 from skdpgen.tables import Boolean, Category, Date, Number, Ordered, Schema, Unknown
+from skdpgen.tables.discovery import columns
+from skdpgen.tables.discovery.columns import SchemaInference
+from skdpgen.tables.discovery.orders import reconcile_orders
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.inference import columns
-from skdpgen.tables.inference.columns import SchemaInference
-from skdpgen.tables.inference.orders import reconcile_orders
 
 
 def infer(frame, schema, epsilon=math.inf, seed=0, share=1.0):

@@ -10,8 +10,8 @@ from skdpgen import Category, Date, DPSWFlowSampler, Number, Unknown
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.tables import Schema
 from skdpgen.tables.columns.type_inference import COUNTED, find_types
+from skdpgen.tables.discovery.budget import CONSTANTS
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.inference.budget import CONSTANTS
 
 CATEGORIES = "category counts"
 

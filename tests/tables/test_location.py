@@ -13,18 +13,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import gaussian_plan
 from skdpgen.curator.curator import Curator
-from skdpgen.curator.record_functions import RecordFunction
+from skdpgen.data.record_functions import RecordFunction
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.codes import HatBasis
 from skdpgen.mechanisms.noise import NoiseSource
-from skdpgen.planning import find_thresholds
+from skdpgen.planning.fits import find_thresholds
 from skdpgen.tables.blocks import knot_weights
 from skdpgen.tables.columns import Category, Date, Number, Ordinal, Unknown
 from skdpgen.tables.columns.values import wide_knots
-from skdpgen.tables.inference.columns import SchemaInference
-from skdpgen.tables.inference.densities import Histogram, estimate_density
-from skdpgen.tables.inference.grids import is_unresolved
-from skdpgen.tables.inference.location import (
+from skdpgen.tables.discovery.columns import SchemaInference
+from skdpgen.tables.discovery.densities import Histogram, estimate_density
+from skdpgen.tables.discovery.grids import is_unresolved
+from skdpgen.tables.discovery.location import (
     FACTOR,
     N_LEVELS,
     SIZE,
@@ -35,7 +35,7 @@ from skdpgen.tables.inference.location import (
     read_locations,
     read_value,
 )
-from skdpgen.tables.inference.tails import CONSTANTS, describe_loss, estimate_loss
+from skdpgen.tables.discovery.tails import CONSTANTS, describe_loss, estimate_loss
 from skdpgen.tables.schema import Schema
 
 

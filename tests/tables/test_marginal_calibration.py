@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.tables.blocks import knot_weights, share_below
+from skdpgen.tables.discovery.densities import Histogram
 from skdpgen.tables.encoder import TableEncoder
-from skdpgen.tables.inference.densities import Histogram
 from skdpgen.tables.marginal_calibration import CONSTANTS, _CodeDistribution, calibrate_codes
 
 KIND = Number(0, 100, knots=[0, 10, 50, 100], cuts=[1, 2, 4, 20, 30], atoms=[0], missing=True)

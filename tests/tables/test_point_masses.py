@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.curator.texts import TextStyle
+from skdpgen.data.texts import TextStyle
 from skdpgen.tables import Date, Number, Schema
+from skdpgen.tables.discovery.frequencies import read_frequent
+from skdpgen.tables.discovery.point_masses import ValueCounts, with_atoms, with_candidates
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.inference.frequencies import read_frequent
-from skdpgen.tables.inference.point_masses import ValueCounts, with_atoms, with_candidates
 
 GAIN = Number(0, 100, 0, knots=[0, 10, 100], atoms=[0, -999, 100], missing=True)
 

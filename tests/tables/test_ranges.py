@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen.tables.columns.values import wide_knots
-from skdpgen.tables.inference.grids import Ranged
-from skdpgen.tables.inference.ranges import (
+from skdpgen.tables.discovery.grids import Ranged
+from skdpgen.tables.discovery.ranges import (
     _denoise,
     choose_per_octave,
     count_affordable,
@@ -16,7 +16,7 @@ from skdpgen.tables.inference.ranges import (
     narrow_range,
     quantile_knots,
 )
-from skdpgen.tables.inference.windows import weigh_sizes
+from skdpgen.tables.discovery.windows import weigh_sizes
 
 
 def count(knots, values):

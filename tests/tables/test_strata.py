@@ -13,7 +13,7 @@ from skdpgen.learners.marginals import Marginals
 from skdpgen.learners.table_targets import TablesTarget
 from skdpgen.learners.tables import fit_to_release
 from skdpgen.mechanisms.codes import HatBasis
-from skdpgen.mechanisms.tables import Tables
+from skdpgen.mechanisms.two_way import Tables
 from skdpgen.releases import from_release
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat

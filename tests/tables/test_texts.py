@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from skdpgen.curator.names import map_cells
-from skdpgen.curator.texts import MISSING_TEXTS, PLAIN, TextStyle
+from skdpgen.data.names import map_cells
+from skdpgen.data.texts import MISSING_TEXTS, PLAIN, TextStyle
 from skdpgen.tables import Category, Date, Number, Ordinal, Schema
 from skdpgen.tables.columns.texts import parse_cells
 

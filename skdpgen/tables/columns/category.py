@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from ...curator.dtypes import check_dtype
-from ...curator.texts import MISSING_TEXTS
+from ...data.dtypes import check_dtype
+from ...data.texts import MISSING_TEXTS
 from ..declaration import check_flag, check_labels, plain
 from .column_type import LevelColumn
 

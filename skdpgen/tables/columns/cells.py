@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from ...curator.record_functions import call_quietly, drops_errors
+from ...data.record_functions import call_quietly, drops_errors
 
 # Names that pandas gives to cells which are all numbers.
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")

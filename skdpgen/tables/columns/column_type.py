@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ...curator.cells import read_column
-from ...curator.names import encode_levels
-from ...curator.record_functions import call_quietly
-from ...curator.texts import MISSING_TEXTS
+from ...data.cells import read_column
+from ...data.names import encode_levels
+from ...data.record_functions import call_quietly
+from ...data.texts import MISSING_TEXTS
 from ..declaration import Declaration
 from .cells import find_present
 

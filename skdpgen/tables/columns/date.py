@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
-from ...curator.dtypes import is_date
+from ...data.dtypes import is_date
 from ..declaration import check_flag, check_list
 from .cells import read_dates
 from .column_type import CONVERT, KnotColumn, get_dtype_code

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...quality import warn_of_columns
+from ..discovery.ranges import find_clear
 from ..encoder import TableEncoder
-from ..inference.ranges import find_clear
 from ..schema import Schema
 from . import Category, Date, Number
 from .cells import read_dates, read_numbers

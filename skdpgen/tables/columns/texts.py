@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ...curator.containers import as_objects
-from ...curator.names import map_cells, name_cell
-from ...curator.texts import BLANK_TEXTS, PLAIN, read_text
+from ...data.containers import as_objects
+from ...data.names import map_cells, name_cell
+from ...data.texts import BLANK_TEXTS, PLAIN, read_text
 from .cells import find_present, read_date, read_number
 from .values import MAX_UNITS
 

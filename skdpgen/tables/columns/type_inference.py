@@ -9,10 +9,10 @@ from functools import partial
 import pandas as pd
 
 from ...checks import list_names
-from ...curator.names import map_cells
-from ...curator.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
+from ...data.names import map_cells
+from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
 from ...quality import warn_of_columns, warn_of_fit
-from ..inference.ranges import find_clear
+from ..discovery.ranges import find_clear
 from . import TYPES, Category
 from .decimals import encode_levels
 from .number import FITTING_SHARE

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 from pandas.api.types import is_object_dtype
 
-from ...curator.texts import MISSING_TEXTS, TextStyle
-from ...registry import savable
+from ...data.texts import MISSING_TEXTS, TextStyle
+from ...saving.registry import savable
 from .category import Category
 from .column_type import ColumnType
 

@@ -74,7 +74,7 @@ PRIVACY = {
 
 FUNCTION = {
     "encoders are tried by the private rows": Fault(
-        "planning:Planning._make_format",
+        "planning.fits:Planning._make_format",
         "public_encoder is not None",
         "False",
         rehearsal(
@@ -200,7 +200,7 @@ FUNCTION = {
         "tests/arrays/test_arrays.py::test_samples_stay_within_the_range_of_the_dtype[float16]",
     ),
     "classes beyond a dtype become others": Fault(
-        "curator.dtypes:_to_pandas",
+        "data.dtypes:_to_pandas",
         "(made != column).any()",
         "False",
         "tests/arrays/test_arrays.py::test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw[int8-300-asarray]",

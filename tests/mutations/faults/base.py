@@ -35,70 +35,73 @@ PRIVACY = {
         schema("objects_of_another_type_are_named[bad4]"),
     ),
     "threads are muted one by one": Fault(
-        "_muting:_ActedOn.__subclasscheck__",
+        "_process.muting:_ActedOn.__subclasscheck__",
         '[("ignore", muted) for muted in tuple(_muted)]',
         "[]",
         muting("threads_that_are_started_inside"),
     ),
     "an encoder's warnings leave the fit": Fault(
-        "_muting:muted", '"ignore"', '"default"', curator("warnings_of_an_encoder_are_withheld")
+        "_process.muting:muted",
+        '"ignore"',
+        '"default"',
+        curator("warnings_of_an_encoder_are_withheld"),
     ),
     "whoever leaves takes the muting of all with it": Fault(
-        "_muting:muted",
+        "_process.muting:muted",
         "_muted.remove(category)",
         "_muted.clear()",
         muting("threads_stay_muted_until_the_last_one_that_mutes_them_has_left"),
     ),
     "filters that others put first win": Fault(
-        "_muting:_install",
+        "_process.muting:_install",
         "warnings.filters[: len(_FILTERS)] != _FILTERS",
         "not set(_FILTERS) <= set(warnings.filters)",
         muting("filters_that_were_put_first_afterwards"),
     ),
     "a file may contradict its certificate": Fault(
-        "serialization:Certified.check_certified",
+        "saving.serialization:Certified.check_certified",
         "own != certified",
         "False",
         saving("terms_are_compared_also_where_the_origin_says_the_same"),
     ),
     "a file may state less noise than there is": Fault(
-        "serialization:Certified.check_certified",
+        "saving.serialization:Certified.check_certified",
         "not _is_close(certificate.sigma, sigma)",
         "False",
         saving("the_noise_is_that_of_the_certificate[sketch]"),
     ),
     "a budget may be smaller than what was spent": Fault(
-        "serialization:Certified._list_certified",
+        "saving.serialization:Certified._list_certified",
         "certificate.epsilon > epsilon * (1 + _TOLERANCE)",
         "False",
         saving("terms_are_compared_also_where_the_origin_says_the_same"),
     ),
     "a file may be edited": Fault(
-        "serialization:_check_digest",
+        "saving.serialization:_check_digest",
         "file.read(_DIGEST) != digest.hexdigest().encode()",
         "False",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "parts of a file may have further members": Fault(
-        "saved_values:Reader.read",
+        "saving.values:Reader.read",
         'check_members_of(node, "is", "of")',
         "pass",
         saving("parts_of_a_file_have_the_members_that_were_written"),
     ),
     "what a file says is not checked as it is read": Fault(
-        "saved_values:Reader._make",
+        "saving.values:Reader._make",
         "made._check_loaded()",
         "pass",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "what follows from a certificate is read": Fault(
-        "saved_values:Reader._make",
+        "saving.values:Reader._make",
         "isinstance(getattr(cls, name, None), property)",
         "False",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "a dict of a file may have a key twice": Fault(
-        "saved_values:_read_dict",
+        "saving.values:_read_dict",
         "len(value) < len(content)",
         "False",
         saving("a_dict_has_a_key_once"),
@@ -137,13 +140,13 @@ PRIVACY = {
         engines("impossible_fits_are_refused_before_a_row_is_read"),
     ),
     "samples of chunks are planned": Fault(
-        "planning:Planning._read",
+        "planning.fits:Planning._read",
         "dataset.is_in_parts",
         "False",
         edges("samples_of_chunks_are_refused_before_anything_is_read"),
     ),
     "sampled releases take persons": Fault(
-        "planning:Planning._refuse_samples",
+        "planning.fits:Planning._refuse_samples",
         "not release.is_sum",
         "release is None",
         of_persons("releases_that_are_no_sum_over_all_rows_are_refused_before_any_read"),
@@ -155,13 +158,13 @@ PRIVACY = {
         base("samples_do_not_come_from_the_stream_of_the_noise"),
     ),
     "noise in components is not spoken of": Fault(
-        "planning:Planning._make_plan",
+        "planning.fits:Planning._make_plan",
         "self._min_samples_for_components(plan, format)",
         "0",
         few_rows("noise_hides_components_of_few_rows"),
     ),
     "components of persons have the noise of records": Fault(
-        "planning:Planning._min_samples_for_components",
+        "planning.fits:Planning._min_samples_for_components",
         "plan.multiplier(format.components.name) * (plan.max_rows or 1)",
         "plan.multiplier(format.components.name)",
         few_rows("noise_hides_components_of_few_rows"),
@@ -209,7 +212,7 @@ FUNCTION = {
         partial_rows("conditions_are_dates_as_synthetic_cells_are"),
     ),
     "parameters that make an array of a table are not named": Fault(
-        "planning:Planning._name_array_params",
+        "planning.fits:Planning._name_array_params",
         "are_numbers and dataset.target is None",
         "True",
         tables("parameters_that_make_an_array_of_a_table_are_named[params0-text]"),
@@ -302,13 +305,13 @@ FUNCTION = {
         survival("a_release_is_kept_whatever_learning_meets[components-KeyError]"),
     ),
     "the default dtype of the process is inherited": Fault(
-        "_isolation:_shared_defaults",
+        "_process.isolation:_shared_defaults",
         "torch.set_default_dtype(torch.float32)",
         "pass",
         isolation("threads_that_overlap_leave_the_process_as_it_was"),
     ),
     "the first thread that leaves restores the process": Fault(
-        "_isolation:_shared_defaults",
+        "_process.isolation:_shared_defaults",
         """
         _n_open -= 1
         if not _n_open:
@@ -321,7 +324,7 @@ FUNCTION = {
         isolation("threads_that_overlap_leave_the_process_as_it_was"),
     ),
     "callers are isolated between batches": Fault(
-        "_isolation:isolate_each",
+        "_process.isolation:isolate_each",
         """
         with isolated(random_state):
             batch = next(batches, end)
@@ -339,13 +342,13 @@ FUNCTION = {
         isolation("callers_have_their_own_state_between_batches"),
     ),
     "rows depend on the number of threads": Fault(
-        "_isolation:isolated",
+        "_process.isolation:isolated",
         "torch.set_num_threads(1)",
         "pass",
         isolation("with_a_seed_rows_do_not_depend_on_the_number_of_threads"),
     ),
     "Dropout follows from no seed": Fault(
-        "_isolation:isolated",
+        "_process.isolation:isolated",
         "torch.default_generator.manual_seed(seed)",
         "pass",
         isolation("dropout_follows_from_the_seed_and_moves_no_global_generator[generator]"),
@@ -363,7 +366,7 @@ FUNCTION = {
         quality("levels_of_which_there_are_few"),
     ),
     "pickles in a saved file are run": Fault(
-        "saved_values:Reader.take",
+        "saving.values:Reader.take",
         "False",
         "True",
         saving("a_pickle_among_the_arrays_is_not_run"),

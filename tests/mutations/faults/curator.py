@@ -31,13 +31,13 @@ from ..ids import (
 
 PRIVACY = {
     "rows without a person are the first person's": Fault(
-        "curator.histories:HistoryRows.of",
+        "histories.records:HistoryRows.of",
         "known.get(name, -1)",
         "known.get(name, 0)",
         history_cells("rows_are_those_of_the_person_in_order"),
     ),
     "rows without an identifier are the first person's": Fault(
-        "curator.histories:HistoryRows.of",
+        "histories.records:HistoryRows.of",
         "np.array([*(known.get(name, -1) for name in members.names), -1])",
         "np.array([*(known.get(name, -1) for name in members.names), 0])",
         history_cells("identifiers_have_one_form_and_the_first_row_of_a_person_counts"),
@@ -55,79 +55,79 @@ PRIVACY = {
         history_parts("tables_without_persons_are_refused"),
     ),
     "large orders of histories make NumPy warn": Fault(
-        "curator.histories:_find_gaps",
+        "histories.records:_find_gaps",
         'np.errstate(all="ignore")',
         'np.errstate(invalid="ignore")',
         history_cells("no_order_makes_numpy_warn"),
     ),
     "labels that are too large make NumPy warn": Fault(
-        "curator.inputs:_to_native",
+        "data.inputs:_to_native",
         "muted(RuntimeWarning)",
         "muted(DeprecationWarning)",
         records("numbers_that_are_too_large_make_numpy_not_warn"),
     ),
     "numbers of masked arrays that are too large make NumPy warn": Fault(
-        "curator.containers:_to_array",
+        "data.containers:_to_array",
         "muted(RuntimeWarning)",
         "muted(DeprecationWarning)",
         records("numbers_that_are_too_large_make_numpy_not_warn"),
     ),
     "more rows of a person count": Fault(
-        "curator.histories:_find_first",
+        "histories.records:_find_first",
         "is_first = rank < limit",
         "is_first = rank >= 0",
         history_cells("one_row_more_than_count_is_given_and_no_others"),
     ),
     "more rows of a person in several partitions count": Fault(
-        "curator.histories:_find_first",
+        "histories.records:_find_first",
         "is_first = rank < limit",
         "is_first = rank >= 0",
         history_parts("no_more_rows_of_a_person_count_however_many_partitions_hold_them"),
     ),
     "rows of one order follow from where they are": Fault(
-        "curator.histories:_sort_by_content",
+        "histories.records:_sort_by_content",
         "np.lexsort([content, *keys[::-1]])",
         "np.lexsort(keys[::-1])",
         history_parts("rows_of_one_order_do_not_depend_on_partitions"),
     ),
     "rows of one order follow from the dtypes of their partition": Fault(
-        "curator.histories:_sort_by_content",
+        "histories.records:_sort_by_content",
         "hash_rows(reader(cells[is_equal.to_numpy()]))",
         "hash_rows(cells[is_equal.to_numpy()])",
         history_parts("one_cell_changes_nothing_for_others_of_its_partition[?]"),
     ),
     "rows of persons of a later reading are the first person's": Fault(
-        "curator.histories:_hold_events",
+        "histories.records:_hold_events",
         "codes = owners.find_codes(identifiers, set())",
         "codes = np.maximum(owners.find_codes(identifiers, set()), 0)",
         history_parts("a_later_reading_cannot_add_persons_or_rows"),
     ),
     "a person has a row of each chunk": Fault(
-        "curator.histories:_hold_persons",
+        "histories.records:_hold_persons",
         "codes[first[codes] > 0] = -1",
         "pass",
         history_parts("the_first_row_of_a_person_in_chunks_counts"),
     ),
     "chunks of histories are held whole": Fault(
-        "curator.histories:_hold_events",
+        "histories.records:_hold_events",
         "max(len(kept[0]), _SLICE)",
         "np.inf",
         history_parts("chunks_are_held_up_to_the_rows_that_count"),
     ),
     "which row is shown follows from the persons before": Fault(
-        "curator.histories:HistoryCells._joined",
+        "histories.records:HistoryCells._joined",
         "hashes % used",
         "np.arange(len(used)).astype(np.uint64) % used",
         history_cells("terms_of_a_person_follow_from_that_person_alone[orphans]"),
     ),
     "a gap reaches back to another person": Fault(
-        "curator.histories:_find_gaps",
+        "histories.records:_find_gaps",
         "(rank > 0) & (kind == np.roll(kind, 1))",
         "kind == np.roll(kind, 1)",
         history_cells("rows_are_those_of_the_person_in_order"),
     ),
     "histories are pickled": Fault(
-        "curator.histories:HistoryCells.__getstate__",
+        "histories.records:HistoryCells.__getstate__",
         'raise TypeError("Private records cannot be pickled or copied.")',
         "return vars(self)",
         history_cells("positions_and_slices_are_the_same"),
@@ -139,43 +139,43 @@ PRIVACY = {
         of_persons("the_noise_of_several_rows_is_so_many_times_as_much[declared-zero_out]"),
     ),
     "a text that is not UTF-8 empties its column": Fault(
-        "curator.dtypes:_drop_unreadable",
+        "data.dtypes:_drop_unreadable",
         "None if text is None else call_quietly(text.decode)",
         "None",
         neighbours("terms_of_others_do_not_follow_from_one_record[Arrow-declared-quick]"),
     ),
     "texts of pandas that are not UTF-8 end a fit": Fault(
-        "curator.dtypes:read_column",
+        "data.dtypes:read_column",
         'isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"',
         "False",
         neighbours("no_cell_ends_a_fit_or_is_quoted[texts of Arrow in pandas]"),
     ),
     "the dtype of categories follows from whether all are missing": Fault(
-        "curator.dtypes:read_arrow",
+        "data.dtypes:read_arrow",
         "read.astype(dtype)",
         "read.astype(object).astype(dtype)",
         neighbours("a_record_alone_in_its_chunk_or_kind_changes_nothing[Parquet]"),
     ),
     "the dtype of booleans among categories follows from whether a cell is missing": Fault(
-        "curator.dtypes:_find_plain",
+        "data.dtypes:_find_plain",
         'pd.BooleanDtype() if held.kind == "b" else None',
         'held if held.kind == "b" else None',
         containers("categories_of_booleans_have_one_dtype_whether_a_cell_is_missing"),
     ),
     "entries of a dictionary that no row has are categories": Fault(
-        "curator.dtypes:read_arrow",
+        "data.dtypes:read_arrow",
         "arrow_type.ordered",
         "True",
         neighbours("exact_sums_move_by_at_most_the_sensitivity[Arrow-inferred]"),
     ),
     "NumPy chooses the dtype of an array of Arrow": Fault(
-        "curator.containers:adapt",
+        "data.containers:adapt",
         'hasattr(data, "__arrow_c_array__")',
         "False",
         containers("the_dtype_of_an_array_of_arrow_follows_from_its_type"),
     ),
     "masked labels are question marks": Fault(
-        "curator.containers:_to_array",
+        "data.containers:_to_array",
         """
         cells[np.ma.getmaskarray(data)] = np.nan if is_number else None
         return cells
@@ -184,13 +184,13 @@ PRIVACY = {
         containers("masked_cells_are_missing"),
     ),
     "a panic of a cell ends a fit": Fault(
-        "curator.record_functions:drops_errors.__exit__",
+        "data.record_functions:drops_errors.__exit__",
         "not issubclass(kind, INTERRUPTS)",
         "issubclass(kind, Exception)",
         neighbours("no_cell_ends_a_reading"),
     ),
     "an interrupt is dropped": Fault(
-        "curator.record_functions:drops_errors.__exit__",
+        "data.record_functions:drops_errors.__exit__",
         "kind is not None and not issubclass(kind, INTERRUPTS)",
         "kind is not None",
         record_functions("interrupts_are_not_dropped"),
@@ -208,7 +208,7 @@ PRIVACY = {
         engines("a_panic_of_a_worker_is_withheld_and_an_interrupt_is_not"),
     ),
     "a panic of a function of chunks is quoted": Fault(
-        "curator.tables:iter_quietly",
+        "curator.chunks:iter_quietly",
         "BaseException",
         "Exception",
         chunks("errors_of_a_function_of_chunks_are_withheld[None-later]"),
@@ -226,13 +226,13 @@ PRIVACY = {
         engines("rows_of_a_later_reading_are_counted[patient-one]"),
     ),
     "texts are missing where all cells are texts": Fault(
-        "curator.cells:read_column",
+        "data.cells:read_column",
         "of_texts |= dict.fromkeys(texts & missing)",
         "of_texts |= dict.fromkeys(texts & missing) if types == {str} else {}",
         neighbours("terms_of_others_do_not_follow_from_one_record[objects-declared-quick]"),
     ),
     "objects stay as they are": Fault(
-        "curator.cells:_convert",
+        "data.cells:_convert",
         "return OBJECT",
         "return cell",
         neighbours("terms_of_others_do_not_follow_from_one_record[objects-inferred-quick]"),
@@ -244,19 +244,19 @@ PRIVACY = {
         neighbours("no_cell_ends_a_reading[0]"),
     ),
     "categories that look missing are": Fault(
-        "curator.cells:CellReader.__call__",
+        "data.cells:CellReader.__call__",
         "MISSING_TEXTS.difference(self.levels[j])",
         "MISSING_TEXTS",
         cells("categories_may_look_missing"),
     ),
     "texts that stand for missing cells are categories": Fault(
-        "curator.cells:read_column",
+        "data.cells:read_column",
         "of_texts |= dict.fromkeys(texts & missing)",
         "pass",
         cells("one_cell_changes_nothing_for_other_records[number-chunks of 7]"),
     ),
     "texts that are numbers stay texts": Fault(
-        "curator.cells:_read_text",
+        "data.cells:_read_text",
         """
         if not math.isnan(number):
             return number
@@ -265,37 +265,37 @@ PRIVACY = {
         cells("one_cell_changes_nothing_for_other_records[age-chunks of 7]"),
     ),
     "texts that are booleans stay texts": Fault(
-        "curator.cells:_read_text",
+        "data.cells:_read_text",
         'stripped.lower() in ("true", "false")',
         'stripped in ("true", "false")',
         cells("one_cell_changes_nothing_for_other_records[flag-chunks of 7]"),
     ),
     "texts that are dates stay texts": Fault(
-        "curator.cells:_read_text",
+        "data.cells:_read_text",
         "text if date is None else _in_utc(date)",
         "text",
         cells("one_cell_changes_nothing_for_other_records[day-chunks of 7]"),
     ),
     "dates of far years are numbers": Fault(
-        "curator.cells:_convert",
+        "data.cells:_convert",
         "_as_python(cell).item()",
         "cell.astype('M8[us]').item()",
         cells("dates_are_those_that_python_has[datetime64-datetime0]"),
     ),
     "dates of late years are early": Fault(
-        "curator.cells:_read_date",
+        "data.cells:_read_date",
         "_FIRST if cell.year < 1 else _LAST",
         "_FIRST",
         cells("dates_are_those_that_python_has[Timestamp-datetime0]"),
     ),
     "dates with a zone lose it": Fault(
-        "curator.cells:list_cells",
+        "data.cells:list_cells",
         "zone is not None",
         "False",
         cells("dates_of_any_year_are_the_same_in_all_containers[UTC]"),
     ),
     "a cell that no object holds empties its column": Fault(
-        "curator.cells:list_cells",
+        "data.cells:list_cells",
         "call_quietly(column.iloc.__getitem__, i)",
         "None",
         cells("cells_that_no_object_of_python_holds_change_no_others"),
@@ -313,7 +313,7 @@ PRIVACY = {
         curator("errors_that_no_cell_causes_charge_what_was_released[PlanError]"),
     ),
     "errors of time zones end a fit": Fault(
-        "curator.cells:_read_other",
+        "data.cells:_read_other",
         """
         with drops_errors():
             return _expect(_read_value(cell), style)
@@ -323,43 +323,43 @@ PRIVACY = {
         neighbours("no_cell_ends_a_reading[3]"),
     ),
     "a point among commas for decimals is one": Fault(
-        "curator.cells:_read_texts",
+        "data.cells:_read_texts",
         "style.has_python_numbers",
         "True",
         texts("declared_columns_are_read_in_the_style_of_the_file"),
     ),
     "amounts with a currency are no numbers in chunks": Fault(
-        "curator.cells:_read_texts",
+        "data.cells:_read_texts",
         'is_plain and style.expected in ("number", "integer")',
         "False",
         cells("cells_are_read_as_columns_are_written"),
     ),
     "dates keep their time zones": Fault(
-        "curator.cells:_in_utc",
+        "data.cells:_in_utc",
         "date.astimezone(datetime.timezone.utc)",
         "date",
         cells("forms_of_one_value_are_one"),
     ),
     "zeros in front of a day are lost": Fault(
-        "curator.cells:_expect",
+        "data.cells:_expect",
         "str(int(value)).zfill(width)",
         "str(int(value))",
         cells("dates_that_readers_take_for_numbers_are_the_same_days"),
     ),
     "levels are found by their text alone": Fault(
-        "curator.names:_encode_level",
+        "data.names:_encode_level",
         "named.get(_find_key(cell, levels), -1)",
         "-1",
         cells("levels_are_found_by_value"),
     ),
     "the words of a system error are told": Fault(
-        "curator.tables:_describe_failure",
+        "curator.chunks:_describe_failure",
         "os.strerror(error.errno)",
         "error.strerror",
         chunks("errors_of_a_function_of_chunks_are_withheld[patient-called]"),
     ),
     "errors of a function of chunks are quoted": Fault(
-        "curator.tables:_describe_failure",
+        "curator.chunks:_describe_failure",
         "type(error).__name__",
         "str(error)",
         chunks("errors_of_a_function_of_chunks_are_withheld"),
@@ -547,7 +547,7 @@ PRIVACY = {
         chunks("later_readings_count_no_more_of_anybody"),
     ),
     "the order of an index is not looked at": Fault(
-        "curator.inputs:check_order",
+        "data.inputs:check_order",
         "difference is not None and not len(difference)",
         "False",
         chunks("persons_in_another_order_of_the_index_are_refused"),
@@ -634,25 +634,25 @@ PRIVACY = {
         persons("unlike_rows_have_unlike_hashes"),
     ),
     "errors keep the variables of their frames": Fault(
-        "curator.record_functions:_clear_frames",
+        "data.record_functions:_clear_frames",
         "traceback.clear_frames(error.__traceback__)",
         "pass",
         fuzz("fits"),
     ),
     "frames of the caller are cleared, too": Fault(
-        "curator.record_functions:_clear_frames",
+        "data.record_functions:_clear_frames",
         "error is not None and error is not handled",
         "error is not None",
         edges("frames_outside_are_left"),
     ),
     "errors keep the frames of those that they followed": Fault(
-        "curator.record_functions:_clear_frames",
+        "data.record_functions:_clear_frames",
         "error.__cause__ or error.__context__",
         "error.__cause__",
         record_functions("errors_keep_nothing_of_the_frames_that_they_came_through[False]"),
     ),
     "a product that fails takes those of others with it": Fault(
-        "curator.record_functions:PullingFunction.with_products",
+        "data.record_functions:PullingFunction.with_products",
         "_by_record(result, pull_alone, (cotangents, *blocks), n_products)",
         "cotangents.new_zeros(len(cotangents), n_products) if result is None else result",
         aggregates(
@@ -660,13 +660,13 @@ PRIVACY = {
         ),
     ),
     "one failing record makes all absent": Fault(
-        "curator.record_functions:_by_record",
+        "data.record_functions:_by_record",
         "range(n)",
         "range(0)",
         curator("a_record_for_which_an_encoder_fails_counts_as_absent"),
     ),
     "records are tried in the first place": Fault(
-        "curator.record_functions:_alone",
+        "data.record_functions:_alone",
         "alone[i] = block[i]",
         "alone[0] = block[i]",
         record_functions("records_keep_their_places_where_the_function_fails_for_others"),
@@ -690,7 +690,7 @@ PRIVACY = {
         ldp_entropic_gan("inferred_classes_are_not_local"),
     ),
     "fill values of sparse columns get out": Fault(
-        "curator.dtypes:hide_values",
+        "data.dtypes:hide_values",
         "pd.isna(dtype.fill_value) or dtype.fill_value == 0",
         "True",
         containers("fill_values_of_sparse_columns_do_not_get_out"),
@@ -708,7 +708,7 @@ PRIVACY = {
         containers("records_add_the_same_whatever_one_of_them_is[0-memory]"),
     ),
     "names of single records are columns of chunks": Fault(
-        "curator.tables:TableChunks.take_columns",
+        "curator.chunks:TableChunks.take_columns",
         "table._names = list(names)",
         "pass",
         containers("records_add_the_same_whatever_one_of_them_is[6-chunks]"),
@@ -720,19 +720,19 @@ PRIVACY = {
         containers("names_of_undeclared_records_are_assumed_to_be_public[memory]"),
     ),
     "a dict makes records of labels": Fault(
-        "curator.containers:adapt_column",
+        "data.containers:adapt_column",
         "isinstance(data, list | tuple)",
         "False",
         containers("a_record_among_labels_or_identifiers_makes_no_table_of_them[dict]"),
     ),
     "matrices are columns of a dict": Fault(
-        "curator.containers:_adapt_columns",
+        "data.containers:_adapt_columns",
         'getattr(column.data, "ndim", 0) != 1',
         "False",
         containers("objects_that_are_no_table_are_refused[matrices]"),
     ),
     "texts in a list choose the dtype of their column": Fault(
-        "curator.containers:_make_series",
+        "data.containers:_make_series",
         "object if cells.dtype == object else None",
         "None",
         containers("no_cell_chooses_a_dtype"),
@@ -750,7 +750,7 @@ PRIVACY = {
         common("check_bad_records"),
     ),
     "an error quotes a cell": Fault(
-        "curator.inputs:_parse_cell",
+        "data.inputs:_parse_cell",
         "error = PublicValueError",
         "raise",
         common("check_failing_fit", "sliced"),
@@ -762,13 +762,13 @@ PRIVACY = {
         chunks("the_certificate_assumes_what_cannot_be_seen_of_a_function"),
     ),
     "texts of objects are codes": Fault(
-        "curator.dtypes:_is_text",
+        "data.dtypes:_is_text",
         "is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)",
         "is_string_dtype(dtype)",
         cells("one_cell_changes_nothing_for_other_records[code-mixed]"),
     ),
     "the number of rows is told beside that of labels": Fault(
-        "curator.inputs:check_length",
+        "data.inputs:check_length",
         "len(y) != n_rows",
         'len(y) != n_rows and int(f"{n_rows} rows")',
         records("numbers_of_rows_and_labels_are_not_told"),
@@ -905,13 +905,13 @@ PRIVACY = {
         curator("a_table_that_does_not_match_its_schema_later_charges_all"),
     ),
     "columns are named by cells that Arrow cannot hold": Fault(
-        "curator.containers:_adapt_table",
+        "data.containers:_adapt_table",
         "table[[n]].head(0).to_arrow",
         "table[[n]].to_arrow",
         containers("an_error_names_no_column_by_its_cells"),
     ),
     "dates of a categorical dtype are kept": Fault(
-        "curator.dtypes:hide_values",
+        "data.dtypes:hide_values",
         "[False, True] if is_boolean else None",
         "[False, True] if is_boolean else dtype.categories",
         containers("categories_of_dates_are_no_part_of_a_dtype"),
@@ -920,13 +920,13 @@ PRIVACY = {
 
 FUNCTION = {
     "a list of images has cells that are no numbers": Fault(
-        "curator.inputs:check_rows",
+        "data.inputs:check_rows",
         "all(map(_is_nested, X.flat))",
         "False",
         records("rows_of_several_dimensions_are_refused_by_their_shape"),
     ),
     "labels may be lists": Fault(
-        "curator.inputs:_infer_classes",
+        "data.inputs:_infer_classes",
         "not all(map(pd.api.types.is_scalar, y))",
         "False",
         records("inferred_labels_that_are_no_scalars_are_refused"),
@@ -950,31 +950,31 @@ FUNCTION = {
         searches("fits_of_a_search_add_up"),
     ),
     "objects without a schema are read before they are refused": Fault(
-        "curator.inputs:_check_dtypes",
+        "data.inputs:_check_dtypes",
         '"USmMO" if is_frame else "USmM"',
         '"USmM"',
         sliced_wasserstein("bad_data[text, objects]"),
     ),
     "missing durations are texts": Fault(
-        "curator.cells:_convert",
+        "data.cells:_convert",
         "None if np.isnat(cell) else str(cell.astype('m8[us]').item())",
         "str(cell.astype('m8[us]').item())",
         cells("cells_with_a_text_of_their_own_are_read_as_that[3-np.timedelta64('NaT')-None]"),
     ),
     "sparse columns come back dense": Fault(
-        "curator.dtypes:hide_values",
+        "data.dtypes:hide_values",
         "pd.SparseDtype(dtype.subtype, *[dtype.fill_value] * bool(is_plain))",
         "None",
         containers("sparse_columns_come_back_sparse[False-int]"),
     ),
     "a table from a function is read as its names": Fault(
-        "curator.tables:TableChunks._call",
+        "curator.chunks:TableChunks._call",
         'hasattr(chunks, "columns") or isinstance(chunks, str | Mapping)',
         "False",
         chunks("functions_that_give_no_chunks_are_refused_for_nothing[auto-table]"),
     ),
     "columns of later chunks are not looked at": Fault(
-        "curator.tables:_check_names",
+        "curator.chunks:_check_names",
         "Counter(names) != Counter(first)",
         "False",
         chunks("other_columns_of_a_later_chunk_are_refused_for_nothing[lacking-None]"),
@@ -998,7 +998,7 @@ FUNCTION = {
         files("texts_that_are_said_to_be_missing[xlsx]"),
     ),
     "a text that NumPy has for missing ones is kept": Fault(
-        "curator.containers:adapt",
+        "data.containers:adapt",
         "getattr(dtype, 'kind', 'O') == 'T'",
         "False",
         containers("a_text_that_stands_for_missing_ones_is_not_kept"),

@@ -21,7 +21,7 @@ from ..ids import (
 
 PRIVACY = {
     "cotangents are random anew, whoever is in the seat": Fault(
-        "learners.adaptation:_cotangent",
+        "adaptation.learner:_cotangent",
         "torch.Generator().manual_seed(seed)",
         "None",
         "tests/adaptation/test_audits.py::test_releases_of_adapters_are_consistent[rows]",
@@ -66,19 +66,19 @@ PRIVACY = {
         sliced_wasserstein("a_network_of_a_wrong_size_costs_nothing"),
     ),
     "a device without memory is found out by the private rows": Fault(
-        "rehearsal:rehearse_fit",
+        "planning.rehearsal:rehearse_fit",
         "error is not None and is_out_of_memory(error)",
         "False",
         devices("a_device_without_memory_is_refused_before_a_release[sketch]"),
     ),
     "a rehearsal is charged": Fault(
-        "rehearsal:rehearse_fit",
+        "planning.rehearsal:rehearse_fit",
         "PublicRun()",
         "muted()",
         devices("a_rehearsal_is_charged_to_no_budget"),
     ),
     "a rehearsal trains the estimator of the user": Fault(
-        "rehearsal:rehearse_fit",
+        "planning.rehearsal:rehearse_fit",
         "copy.copy(estimator)",
         "estimator",
         devices("a_rehearsal_makes_all_releases_and_changes_nothing[sketch]"),
@@ -144,7 +144,7 @@ FUNCTION = {
         devices("steps_after_a_release_wait_for_nothing[flow]"),
     ),
     "rows do not depend on how many there are": Fault(
-        "learners.histories:make_tables",
+        "histories.learner:make_tables",
         "torch.stack(of_counts)",
         "counts.T @ mean_row",
         history_particles(
@@ -152,43 +152,43 @@ FUNCTION = {
         ),
     ),
     "shares of rows are those of persons with more": Fault(
-        "learners.histories:HistoryParticles.find_shares",
+        "histories.learner:HistoryParticles.find_shares",
         "numbers / counts",
         "numbers",
         history_particles("tables_of_particles_are_those_that_are_released"),
     ),
     "persons with too many rows have none": Fault(
-        "learners.histories:HistoryParticles.find_shares",
+        "histories.learner:HistoryParticles.find_shares",
         "persons[:, -M - 1 : -1] + torch.nn.functional.pad(persons[:, -1:], (M - 1, 0))",
         "persons[:, -M - 1 : -1]",
         history_particles("tables_of_particles_are_those_that_are_released"),
     ),
     "numbers of rows are lost that noise hides one by one": Fault(
-        "learners.histories:find_absent",
+        "histories.learner:find_absent",
         "counts[end].sum() <= noise",
         "True",
         history_particles("numbers_of_rows_are_absent_at_an_end_and_within_noise_together"),
     ),
     "numbers of rows are lost between others": Fault(
-        "learners.histories:_read_tables",
+        "histories.learner:_read_tables",
         "is_empty[0][n:] = find_absent(counts[0][n:], std[0][n:], is_empty[0][n:])",
         "pass",
         history_fits("few_persons_have_any_number_of_rows"),
     ),
     "the weight of classes is ignored": Fault(
-        "learners.adaptation:fit_adaptation",
+        "adaptation.learner:fit_adaptation",
         "class_align_weight * _class_gap(encoded, labels, encoded_target, predicted)",
         "0 * _class_gap(encoded, labels, encoded_target, predicted)",
         aligning("the_weight_of_classes_brings_their_means_together"),
     ),
     "what is like the target is ignored": Fault(
-        "learners.adaptation:fit_adaptation",
+        "adaptation.learner:fit_adaptation",
         "[*source] if masked is None else [*source, masked]",
         "[*source]",
         aligning("rows_like_the_target_are_learnt_from_and_compared"),
     ),
     "domains are compared by what the target lacks": Fault(
-        "learners.adaptation:fit_adaptation",
+        "adaptation.learner:fit_adaptation",
         """
         encoded = encode(part)
         loss = loss + cross_entropy(head(encoded), labels)

@@ -30,49 +30,49 @@ from ..ids import (
 
 PRIVACY = {
     "rows of a person weigh the root of their share": Fault(
-        "mechanisms.histories:HistorySizes.list_rows",
+        "histories.mechanism:HistorySizes.list_rows",
         "1 / n_rows[person]",
         "1 / n_rows[person] ** 0.5",
         histories("sensitivity[RowTablesMechanism]"),
     ),
     "rows of a person weigh 1": Fault(
-        "mechanisms.tables:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_up",
         "rows if shares is None else to_integers(basis, shares)",
         "rows",
         histories("sensitivity[RowTablesMechanism]"),
     ),
     "rows of a person with their person weigh 1": Fault(
-        "mechanisms.histories:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_up",
         "to_grid(w * s, scale)",
         "to_grid(w, scale)",
         histories("sensitivity[PersonRowTablesMechanism]"),
     ),
     "steps of a person weigh the root of their share": Fault(
-        "mechanisms.histories:HistorySizes.list_steps",
+        "histories.mechanism:HistorySizes.list_steps",
         "1 / n_steps[is_step.nonzero()[:, 0]]",
         "1 / n_steps[is_step.nonzero()[:, 0]] ** 0.5",
         histories("sensitivity[StepTablesMechanism]"),
     ),
     "a row beyond the number counts": Fault(
-        "mechanisms.histories:HistorySizes.list_rows",
+        "histories.mechanism:HistorySizes.list_rows",
         "numbers < n_rows[:, None]",
         "numbers <= n_rows[:, None]",
         histories("sensitivity[RowTablesMechanism]"),
     ),
     "as many links as columns of one side": Fault(
-        "mechanisms.histories:LinkTablesMechanism.records",
+        "histories.mechanism:LinkTablesMechanism.records",
         "math.sqrt(len(self.left) * len(self.right))",
         "math.sqrt(len(self.left))",
         histories("sensitivity[StepTablesMechanism]"),
     ),
     "absent persons are in links": Fault(
-        "mechanisms.histories:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_up",
         "codes[membership.sum(1) > 0]",
         "codes",
         histories("releases_without_noise[StepTablesMechanism]"),
     ),
     "links are rounded to nearest": Fault(
-        "mechanisms.histories:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_up",
         """
         left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
         right = HatBasis(right, self.right).to_dense(lambda w: to_grid(w, scale))
@@ -85,7 +85,7 @@ PRIVACY = {
         rounding("step tables-10000-20"),
     ),
     "links have the noise of one": Fault(
-        "mechanisms.histories:LinkTablesMechanism._present",
+        "histories.mechanism:LinkTablesMechanism._present",
         "LinkTables(noisy * self.records, measured.context * self.records)",
         "LinkTables(noisy * self.records, measured.context)",
         histories(
@@ -481,7 +481,7 @@ PRIVACY = {
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
     ),
     "a frequent value is named by other cells": Fault(
-        "curator.names:count_short_names",
+        "data.names:count_short_names",
         "counts = count_names(cells)",
         "counts = count_names(sorted(Counter(cells).elements(), key=str))",
         counts("a_record_adds_one_to_one_count_of_a_column"),
@@ -517,61 +517,61 @@ PRIVACY = {
         counts("categories_of_one_record_pass_as_rarely_as_stated"),
     ),
     "sensitivity of tables is understated": Fault(
-        "mechanisms.tables:TablesMechanism",
+        "mechanisms.two_way:TablesMechanism",
         '{"zero_out": 1.0, "replace_one": math.sqrt(2)}',
         '{"zero_out": 1.0, "replace_one": 1.0}',
         two_way("sensitivity"),
     ),
     "one-way tables are free": Fault(
-        "mechanisms.tables:TablesMechanism.records",
+        "mechanisms.two_way:TablesMechanism.records",
         "m * (m - 1 + self.weight**2)",
         "m * (m - 1) or 1",
         two_way("sensitivity"),
     ),
     "a column that is left out is counted": Fault(
-        "mechanisms.tables:TablesMechanism.records",
+        "mechanisms.two_way:TablesMechanism.records",
         "len(self.sizes)",
         "len(self._all_sizes)",
         two_way("noise"),
     ),
     "two-way tables count once": Fault(
-        "mechanisms.tables:TablesMechanism",
+        "mechanisms.two_way:TablesMechanism",
         "divisor = math.sqrt(2)",
         "divisor = 2.0",
         two_way("noise"),
     ),
     "absent records are in tables": Fault(
-        "mechanisms.tables:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_up",
         "codes[membership.sum(1) > 0]",
         "codes",
         two_way("an_absent_record_adds_nothing"),
     ),
     "tables have the scale of single rows": Fault(
-        "mechanisms.tables:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_up",
         "half / math.sqrt(self.records)",
         "half",
         two_way("sensitivity"),
     ),
     "every level has the records of all": Fault(
-        "mechanisms.tables:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_up",
         "to_integers(basis, share[has, None])",
         "to_integers(basis)",
         two_way("sensitivity_by_level"),
     ),
     "two-way tables are rounded to nearest": Fault(
-        "mechanisms.tables:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_up",
         "to_grid(weights * share, scale)",
         "(weights * share * ((1 - 1e-5) * scale)).round()",
         rounding("two-way tables-1000000-20"),
     ),
     "one-way tables have the weight of two-way tables": Fault(
-        "mechanisms.tables:TablesMechanism._add",
+        "mechanisms.two_way:TablesMechanism._add",
         "2 * self.records",
         "self.records",
         two_way("sensitivity"),
     ),
     "levels share their noise": Fault(
-        "mechanisms.tables:TablesMechanism._present",
+        "mechanisms.two_way:TablesMechanism._present",
         "noisy *= self.records",
         """
         noisy = noisy[:1].repeat(len(noisy), axis=0)
@@ -703,19 +703,19 @@ FUNCTION = {
         devices("steps_after_a_release_wait_for_nothing[flow]"),
     ),
     "records are counted by all tables alike": Fault(
-        "mechanisms.tables:Tables.count_records",
+        "mechanisms.two_way:Tables.count_records",
         "precisions = 1 / np.asarray(self.sizes)",
         "precisions = np.ones(len(self.sizes))",
         two_way("records_are_counted_with_the_least_noise_of_all_tables[sizes3]"),
     ),
     "one-way tables do not count records": Fault(
-        "mechanisms.tables:Tables.count_records",
+        "mechanisms.two_way:Tables.count_records",
         "total = n_pairs + self.weight**2 * precisions.sum() / 2",
         "total = n_pairs",
         two_way("records_are_counted_with_the_least_noise_of_all_tables[sizes3]"),
     ),
     "records that break a rule are not counted": Fault(
-        "mechanisms.tables:Tables.without_impossible",
+        "mechanisms.two_way:Tables.without_impossible",
         "replace(self, cells=np.where(cells, 0.0, self.cells), "
         "columns=np.where(alone, 0.0, self.columns), counted=self.count_records())",
         "replace(self, cells=np.where(cells, 0.0, self.cells), "
@@ -723,7 +723,7 @@ FUNCTION = {
         two_way("the_count_of_records_does_not_lack_those_that_break_a_rule"),
     ),
     "what is impossible for a level keeps its noise": Fault(
-        "mechanisms.tables:Tables.without_impossible",
+        "mechanisms.two_way:Tables.without_impossible",
         "alone = impossible[self.by][:, kept]",
         "pass",
         by_level("impossible_cells_are_put_to_zero[1]"),

@@ -164,13 +164,13 @@ FUNCTION = {
         published("parameters_that_the_release_determines_must_be_the_same[release0]"),
     ),
     "interactions are sought in noise": Fault(
-        "releases.tables:TwoWayTables._count_orders",
+        "releases.two_way_tables:TwoWayTables._count_orders",
         "n_subsets > DEFAULTS.max_subsets or noise > DEFAULTS.detectable * n_records",
         "n_subsets > DEFAULTS.max_subsets",
         interactions("where_triples_are_sought[schema2-None-40-False]"),
     ),
     "levels of a target take no rows of their own": Fault(
-        "releases.tables:TwoWayTables.min_samples",
+        "releases.two_way_tables:TwoWayTables.min_samples",
         "DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata",
         "DEFAULTS.min_samples * plan.sigma * len(format.schema)",
         few_rows("each_level_of_a_target_takes_as_many_rows[ab-2]"),

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Summaries of a command's result: at most 25 lines for a terminal, and all of it as JSON."""
+
+import json
+import shlex
+import shutil
+import textwrap
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from ..accounting.certificate import Certificate
+from ..accounting.rounding import show
+from ..evaluation._verdicts import judge_protection
+from ..looks import InferredSchema
+from ..planning.forecasts import Forecast
+from ..quality import GOOD, NOISE, ROUGH
+from ..tables.schema import Schema
+
+# Lines of a summary, warnings in it, and lines of a table and of a warning, at least.
+_MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS, _FEWEST_LINES = 25, 5, 4, 2
+# Lines of another text, at most.
+_MOST_OF_TEXT = 3
+# Width of a line, where the terminal has no other; and its range.
+_WIDTH, _WIDTHS = 100, (60, 100)
+_ORDER = {NOISE: 0, ROUGH: 1, GOOD: 2}
+_VERDICTS = (
+    "Counts are good if noise is at most 10 % of the average count, noise if above 224 %, or rough."
+)
+
+
+@dataclass(frozen=True)
+class Read:
+    """The private table: files, and the numbers of rows or persons and of columns."""
+
+    files: str
+    n_units: int
+    is_of_persons: bool
+    n_columns: int
+
+    def __str__(self):
+        units = "persons" if self.is_of_persons else "rows"
+        return f"{self.files}: {self.n_units:,} {units}, {self.n_columns} columns"
+
+    @property
+    def unit(self) -> str:
+        """Name of the unit of privacy."""
+        return "person" if self.is_of_persons else "row"
+
+    def to_dict(self) -> dict:
+        """Return what was read as JSON."""
+        return {
+            "files": self.files,
+            "persons" if self.is_of_persons else "rows": self.n_units,
+            "columns": self.n_columns,
+        }
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Result of a command.
+
+    Attributes
+    ----------
+    heading : list of str
+        The private table, and the cost.
+    columns : DataFrame of str
+        A row for each column, the worst first.
+    notes : list of str
+        Remarks on the result.
+    warnings : list of str
+        The worst first.
+    next_steps : list of str
+        The commands to run next.
+    data : dict
+        All of it, for JSON.
+    details : str
+        Where the columns and warnings are that do not fit.
+    """
+
+    heading: Sequence[str]
+    columns: pd.DataFrame
+    notes: Sequence[str]
+    warnings: Sequence[str]
+    next_steps: Sequence[str]
+    data: dict = field(default_factory=dict)
+    details: str = "--json"
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the summary in at most 25 lines."""
+        if width is None:
+            width = int(np.clip(shutil.get_terminal_size((_WIDTH, 0)).columns, *_WIDTHS))
+        head, notes, steps = (
+            [line for text in texts for line in _cut(_wrap(text, width), _MOST_OF_TEXT, width)]
+            for texts in (self.heading, self.notes, self.next_steps)
+        )
+        left = _MOST_LINES - len(head) - len(notes) - len(steps)
+        shown = self.warnings[:_MOST_WARNINGS]
+        # The line above warnings, and their lines.
+        least = min(len(self.columns), _FEWEST_ROWS) + 1
+        worry = self._list_warnings(shown, width, left - least) if shown else []
+        table = _list_rows(self.columns, width, left - len(worry), self.details)
+        return "\n".join([*head, *table, *notes, *worry, *steps])
+
+    def _list_warnings(self, shown, width, n_lines):
+        wrapped = [_wrap(f"{i}. {text}", width, "   ") for i, text in enumerate(shown, 1)]
+        each = max(_FEWEST_LINES, (n_lines - 1) // len(shown))
+        is_all = len(shown) == len(self.warnings) and all(len(w) <= each for w in wrapped)
+        lines = [line for lines in wrapped for line in _cut(lines, each, width)]
+        where = "" if is_all else f" (all of it: {self.details})"
+        return [f"Worry about{where}:", *lines]
+
+
+def _wrap(text: str, width: int, indent: str = "  ") -> list[str]:
+    # Users copy commands, and a line break at the hyphen of an option would break them.
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+
+
+def _cut(lines: list[str], n_lines: int, width: int) -> list[str]:
+    if len(lines) <= n_lines:
+        return lines
+    return [*lines[: n_lines - 1], lines[n_lines - 1][: width - 2].rstrip(" .,;:") + " …"]
+
+
+def _list_rows(frame: pd.DataFrame, width: int, n_lines: int, details: str) -> list[str]:
+    """Return a table in at most so many lines; the widest column is cut to the width."""
+    n_rows = len(frame) if len(frame) < n_lines else n_lines - 2
+    if frame.empty or n_rows < 1:
+        return []
+    rows = [list(frame.columns), *frame.iloc[:n_rows].to_numpy().tolist()]
+    rows = [[" ".join(cell.split()) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for _ in range(sum(widths) + 2 * (len(widths) - 1) - width):
+        widths[int(np.argmax(widths))] -= 1
+    lines = []
+    for row in rows:
+        cells = [
+            (cell if len(cell) <= w else cell[: w - 1] + "…").ljust(w)
+            for cell, w in zip(row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    if n_rows < len(frame):
+        lines.append(f"… and {len(frame) - n_rows} more columns: {details}")
+    return lines
+
+
+def _percent(share: float) -> str:
+    return "" if np.isnan(share) else f"{share:.0%}"
+
+
+def _describe_found(name: str, schema: Schema) -> str:
+    """Return what a column holds, in a few words."""
+    column = schema[name]
+    if name in schema.derived_names or column.is_generated:
+        return "computed, not learnt"
+    if column.is_unknown:
+        return "not declared"
+    levels = getattr(column, "levels", None)
+    if levels:
+        levels = [str(level) for level in levels if level != column.other]
+        return f"{len(levels)}: {', '.join(levels)}"
+    bounds = [getattr(column, end, None) for end in ("lower", "upper")]
+    if None in bounds:
+        return "not declared"
+    return " to ".join(str(bound).removesuffix(".0") for bound in bounds)
+
+
+def _count_verdicts(verdicts: Iterable[str]) -> dict[str, int]:
+    counted = Counter(verdicts)
+    return {verdict: counted[verdict] for verdict in (GOOD, ROUGH, NOISE)}
+
+
+def _tell_pairs(counted: dict[str, int]) -> list[str]:
+    if not sum(counted.values()):
+        return []
+    shown = ", ".join(f"{count} {verdict}" for verdict, count in counted.items() if count)
+    return [f"Pairs of columns: {shown}. {_VERDICTS}"]
+
+
+def to_records(frame: pd.DataFrame) -> list[dict]:
+    """Return the rows of a frame and its index, for JSON."""
+    return json.loads(frame.reset_index().to_json(orient="records"))
+
+
+def tell_cost(certificate: Certificate, read: Read) -> str:
+    """Return what was spent, in words."""
+    cost = f"ε = {show(certificate.epsilon)} at δ = {show(certificate.delta)}"
+    return f"{cost} for each {read.unit} ({certificate.relation})"
+
+
+def describe_cost(certificate: Certificate) -> dict:
+    """Return what was spent, for JSON."""
+    epsilon = certificate.epsilon
+    return {
+        # JSON has no infinite numbers.
+        "epsilon": epsilon if np.isfinite(epsilon) else show(epsilon),
+        "delta": certificate.delta,
+        "relation": certificate.relation,
+    }
+
+
+def summarize_fit(
+    generator,
+    counts: dict | None,
+    read: Read,
+    warnings: list[str],
+    files: dict[str, str],
+    together: Certificate | None,
+    has_budget: bool,
+) -> Summary:
+    """Return the summary of a synthesis.
+
+    Parameters
+    ----------
+    generator : estimator
+        Fitted.
+    counts : dict or None
+        Verdicts on columns and pairs, as the report has them.
+    read : Read
+    warnings : list of str
+    files : dict of str to str
+        Paths of what was written.
+    together : Certificate or None
+        Certificate of the fit and of the look that inferred its schema.
+    has_budget : bool
+        Whether a budget counts what several commands spend.
+    """
+    report, certificate, schema = generator.schema_report_, generator.privacy_, generator.schema_
+    counts = counts or {"columns": [], "pairs": []}
+    verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
+    report = report.assign(verdict=[verdicts.get(str(name), "") for name in report.index])
+    pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
+    # The worst columns come first: noise, and then those that lose most of their cells.
+    lost = report["share_other"].fillna(0) + report["share_missing"].fillna(0)
+    order = pd.DataFrame({"verdict": report["verdict"].map(_ORDER), "lost": -lost})
+    worst = report.loc[order.sort_values(["verdict", "lost"], kind="stable").index]
+    shown = pd.DataFrame(
+        {
+            "column": list(map(str, worst.index)),
+            "type": worst["kind"].tolist(),
+            "found": [_describe_found(name, schema) for name in worst.index],
+            "other": worst["share_other"].map(_percent).tolist(),
+            "missing": worst["share_missing"].map(_percent).tolist(),
+            "noise": ["" if np.isnan(x) else f"±{x:,.0f}" for x in worst["noise"]],
+            "counts": worst["verdict"].tolist(),
+        }
+    )
+    success = judge_protection(together or certificate)["best_attack"]
+    heading = [
+        f"Read {read}. Spent {tell_cost(certificate, read)}.",
+        f"Whether a {read.unit} took part can be guessed rightly in at most {success:.0%} of cases "
+        "(by chance: 50%).",
+    ]
+    if together is not None:
+        heading.append(
+            "Together with the look that found the schema, if at the same rows: "
+            f"ε = {show(together.epsilon)} at δ = {show(together.delta)}."
+        )
+    page = files.get("report")
+    steps = [
+        f"Wrote {', '.join(files.values())}.",
+        f"Next: {f'open {page}; ' if page else ''}skdpgen verify "
+        f"{shlex.quote(files['certificate'])}",
+    ]
+    if any("Declare" in text for text in warnings):
+        # Warnings name column types of Python.
+        steps.append(
+            f"To declare columns, edit {shlex.quote(files['schema'])} by what is public, and give "
+            "it as --schema."
+        )
+    if not read.is_of_persons:
+        steps.append(
+            "If a person can have several rows, --person-column protects persons, not rows."
+        )
+    if not has_budget:
+        steps.append(
+            "Another synthesis of these rows adds to this ε: give all of them one --budget."
+        )
+    data = {
+        "command": "synthesize",
+        "read": read.to_dict(),
+        "spent": describe_cost(certificate),
+        "with_look": None if together is None else describe_cost(together),
+        "columns": to_records(report.rename_axis("column")),
+        "pairs": pairs,
+        "warnings": warnings,
+        "files": files,
+    }
+    return Summary(heading, shown, _tell_pairs(pairs), warnings, steps, data, files["schema"])
+
+
+def summarize_forecast(
+    forecast: Forecast, schema: Schema, read: Read, warnings: list[str], options: Namespace
+) -> Summary:
+    """Return the summary of a preview.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    schema : Schema
+        Declared, and undeclared, columns.
+    read : Read
+    warnings : list of str
+        Reasons to stop, before others.
+    options : argparse.Namespace
+        Those of the command.
+    """
+    tables = forecast.tables
+    columns = tables[tables.index.get_level_values("other") == ""].droplevel("other")
+    worst = columns.loc[columns["verdict"].map(_ORDER).sort_values(kind="stable").index]
+    cells = pd.DataFrame(
+        {
+            "column": list(map(str, worst.index)),
+            "type": [type(schema[name]).__name__.lower() for name in worst.index],
+            "declared": [_describe_found(name, schema) for name in worst.index],
+            "levels": [
+                f"{n}" if is_known else f"~{n}"
+                for n, is_known in zip(worst["levels"], worst["is_known"], strict=True)
+            ],
+            "noise": [f"±{x:,.0f}" for x in worst["noise"]],
+            "moved": [f"{x:,.0f}" for x in worst["error"]],
+            "of rows": [f"{x:.1f} %" for x in worst["error_percent"]],
+            "counts": worst["verdict"].tolist(),
+        }
+    )
+    # Columns of which the same is known are one line.
+    alike = cells.groupby(list(cells.columns[1:]), sort=False)["column"].agg(list)
+    shown = alike.reset_index()[list(cells.columns)]
+    shown["column"] = [
+        names[0] if len(names) == 1 else f"{len(names)} columns" for names in shown["column"]
+    ]
+    pairs = tables[tables.index.get_level_values("other") != ""]
+    notes = _tell_pairs(_count_verdicts(pairs["verdict"]))
+    if len(pairs):
+        first, other = pairs["error_percent"].idxmax()
+        notes.append(
+            f"Worst pair: {first} and {other}, with ±{pairs['noise'].max():,.0f} on each of "
+            f"{pairs.loc[(first, other), 'levels']:,} counts."
+        )
+    if forecast.least_count is not None:
+        notes.append(
+            f"Categories that are inferred have at least about {forecast.least_count:,.0f} rows; "
+            "rarer ones become 'other'."
+        )
+    notes.append(
+        f"It takes about {forecast.seconds:,.0f} s of one core and "
+        f"{forecast.n_bytes / 2**30:.1f} GiB, and {forecast.min_samples:,} {read.unit}s or more."
+    )
+    if noisy := worst.index[worst["verdict"] == NOISE].tolist():
+        warnings = [
+            *warnings,
+            f"Columns {', '.join(map(str, noisy))} will be noise. Declare fewer levels, use a "
+            "larger --epsilon, or --drop columns.",
+        ]
+    folder = " and --output FOLDER" * (options.output is None)
+    steps = [
+        f"Columns: {', '.join(map(str, schema))}.",
+        "Each takes a share of ε: --drop identifiers and free text."
+        + " If a person can have several rows, name --person-column." * (not read.is_of_persons),
+        f"Next: skdpgen synthesize with the same options{folder}.",
+    ]
+    data = {
+        "command": "preview",
+        "read": read.to_dict(),
+        "planned": describe_cost(forecast.certificate),
+        "rows_needed": forecast.min_samples,
+        "least_count": forecast.least_count,
+        "seconds": forecast.seconds,
+        "bytes": forecast.n_bytes,
+        "tables": to_records(tables),
+        "warnings": warnings,
+    }
+    heading = [f"Read {read}. Spent nothing; planned {tell_cost(forecast.certificate, read)}."]
+    return Summary(heading, shown, notes, warnings, steps, data)
+
+
+def summarize_look(
+    found: InferredSchema,
+    columns: pd.DataFrame,
+    read: Read,
+    warnings: list[str],
+    files: dict[str, str],
+    has_budget: bool,
+) -> Summary:
+    """Return the summary of a look.
+
+    Parameters
+    ----------
+    found : InferredSchema
+    columns : DataFrame
+        From `skdpgen.tables.report.describe`.
+    read : Read
+    warnings, files, has_budget
+        As in `summarize_fit`.
+    """
+    shown = pd.DataFrame(
+        {
+            "column": list(map(str, columns.index)),
+            "type": columns["kind"].tolist(),
+            "found": [_describe_found(name, found.schema) for name in columns.index],
+            "missing": [
+                "yes" if getattr(column, "missing", False) else "no"
+                for column in found.schema.values()
+            ],
+        }
+    )
+    steps = [
+        f"Wrote {', '.join(files.values())}.",
+        f"Next: correct {files['schema']} by what is public, then skdpgen synthesize {read.files} "
+        f"--schema {shlex.quote(files['schema'])} --epsilon E --output FOLDER",
+    ]
+    if not has_budget:
+        steps.append(
+            "The synthesis adds to this ε, and states both together. Fix its ε before you read the "
+            "schema, or give both commands one --budget."
+        )
+    data = {
+        "command": "look",
+        "read": read.to_dict(),
+        "spent": describe_cost(found.privacy_),
+        "schema": found.schema.to_dict(),
+        "warnings": warnings,
+        "files": files,
+    }
+    heading = [f"Read {read}. Spent {tell_cost(found.privacy_, read)}."]
+    return Summary(heading, shown, [], warnings, steps, data, files["schema"])

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Adapters of private tables that are read in parts: functions of chunks, and engines."""
+
+import contextlib
+import copy
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from itertools import chain, filterfalse
+
+import pandas as pd
+
+from .._process.muting import muted
+from ..data.containers import PANDAS, adapt, adapt_records, take_names
+from ..data.record_functions import call_quietly
+from ..exceptions import INTERRUPTS, TableError
+from .persons import Persons
+
+# Engines that were imported, by the top-level package of their tables.
+_engines: dict[str, Callable[[object], "TableInParts"]] = {}
+
+
+class TableInParts(ABC):
+    """A private table that is read in parts; a call returns a fresh iterator over them.
+
+    Attributes
+    ----------
+    head : DataFrame
+        The data columns without rows: column names are public.
+    person_column : str or None
+        The column that identifies the person of each row; it is not a data column.
+    has_fixed_dtypes : bool
+        Whether all parts have the dtypes of `head`.
+    states_dtypes : bool
+        Whether the source states dtypes, as a Parquet file does. Otherwise a reader infers them
+        from private cells.
+    are_parsed : bool
+        Whether texts were already parsed as the declared types.
+    container : Container
+        That of the parts that were read.
+    """
+
+    person_column: str | None = None
+    # The safe side: a fact that a subclass does not state is unknown.
+    has_fixed_dtypes = False
+    states_dtypes = False
+    are_parsed = False
+    container = PANDAS
+
+    head: pd.DataFrame
+
+    @abstractmethod
+    def __call__(self) -> Iterator:
+        """Return a fresh iterator over the parts, without identifiers."""
+
+    @abstractmethod
+    def by_person(self, column: str) -> "TableInParts":
+        """Return the table with the column that identifies persons."""
+
+    @abstractmethod
+    def map_parts(self, read: Callable) -> tuple[Callable, int | None, Persons | None]:
+        """Apply a public function to each part.
+
+        Returns
+        -------
+        source : callable
+            For a `RecordSource`.
+        n_units : int or None
+            Number of rows, or of persons if the engine counts them. None: `persons` counts them.
+        persons : Persons or None
+        """
+
+
+def iter_quietly(
+    make: Callable[[], Iterable], harmless: tuple, describe: Callable[..., str]
+) -> Iterator:
+    """Yield the items of ``make()``, whose errors and warnings may quote private cells.
+
+    Warnings are suppressed. The generator closes the source at the end, or when it is closed.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the source, an iterable.
+    harmless : tuple of type
+        Types of errors that quote no cell, which are re-raised.
+    describe : callable
+        Maps any other error to the message of the TableError that replaces it.
+    """
+    with contextlib.ExitStack() as opened:
+        items, message = None, None
+        while message is None:
+            try:
+                with muted():
+                    if items is None:
+                        source = make()
+                        if hasattr(source, "close"):
+                            opened.callback(call_quietly, source.close)
+                        items = iter(source)
+                    item = next(items)
+            except StopIteration:
+                return
+            except (*harmless, *INTERRUPTS):
+                raise
+            except BaseException as error:
+                message = describe(error)
+            else:
+                yield item
+    # Raised here, so that it carries no other error.
+    raise TableError(message)
+
+
+class TableChunks(TableInParts):
+    """A table in chunks, from a function that returns a fresh iterator over them at each call.
+
+    Messages of its errors are withheld, as they may quote rows. No state refers to positions of
+    rows: two calls may yield them in different orders.
+
+    Parameters
+    ----------
+    function : callable
+    """
+
+    def __init__(self, function: Callable[[], Iterable]):
+        self._function = function
+        self._names: list | None = None
+        self.states_dtypes = getattr(function, "states_dtypes", False)
+        self.has_fixed_dtypes = getattr(function, "has_fixed_dtypes", False)
+        self.are_parsed = getattr(function, "are_parsed", False)
+
+    def by_person(self, column):
+        table = copy.copy(self)
+        table.person_column = column
+        return table
+
+    def take_columns(self, names):
+        """Return the table with these columns of records, and of no other container."""
+        table = copy.copy(self)
+        table._names = list(names)
+        vars(table).pop("head", None)
+        return table
+
+    @cached_property
+    def head(self):
+        with contextlib.closing(self._read()) as chunks:
+            # Closed at once: a file would stay open until the generator is collected.
+            first = next(chunks, None)
+            table = next(filterfalse(_is_empty, chain([first], chunks)), first)
+        if table is None:
+            raise TableError("The table has no rows, nor names of columns.")
+        table = self._split(table)[0].iloc[:0]
+        if self._is_of_records and self._names is None:
+            # Each record may have names of its own.
+            names = dict.fromkeys(name for part in self._read() for name in self._split(part)[0])
+            return take_names(table, names)
+        return table
+
+    def __call__(self):
+        return (table for table, _ in self._split_chunks())
+
+    def map_parts(self, read):
+        if self.person_column is None:
+            return (lambda: map(read, self())), sum(map(len, self())), None
+        chunks = self._split_chunks
+        persons = Persons(lambda: (identifiers for _, identifiers in chunks()), may_be_none=True)
+        return (lambda: ((read(t), None, ids) for t, ids in self._split_chunks())), None, persons
+
+    def _split_chunks(self):
+        """Yield pairs of a chunk that holds rows and its identifiers, or None.
+
+        Raises
+        ------
+        TableError
+            If a chunk is no table, or has other columns than the first one. Names are public: the
+            first reading, which counts rows, refuses such chunks for nothing.
+        """
+        names = None
+        # Readers may end with an empty chunk.
+        for chunk in filterfalse(_is_empty, self._read()):
+            chunk, identifiers = self._split(chunk)
+            names = chunk.columns if names is None else names
+            _check_names(chunk.columns, names)
+            yield chunk, identifiers
+
+    def _split(self, chunk):
+        """Return a chunk, and its identifiers or None."""
+        if not isinstance(chunk, pd.DataFrame):
+            raise TableError(f"Chunks of X must be tables; got {type(chunk).__name__}.")
+        if self.person_column is None:
+            return chunk, None
+        if self.person_column not in chunk:
+            raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
+        return chunk.drop(columns=self.person_column), chunk[self.person_column]
+
+    def _call(self):
+        chunks = self._function()
+        # Tables are iterable: over their names.
+        is_table = hasattr(chunks, "columns") or isinstance(chunks, str | Mapping)
+        if is_table or not isinstance(chunks, Iterable):
+            raise TableError(
+                "The function that gives the chunks of X must return an iterator of tables, as "
+                f"lambda: iter([table]); it returned {type(chunks).__name__}."
+            )
+        return chunks
+
+    def _read(self):
+        # Errors of files quote no cell.
+        harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
+        chunks = iter_quietly(self._call, harmless, _describe_failure)
+        for chunk in chunks:
+            is_list = self._is_of_records and isinstance(chunk, list | tuple)
+            chunk, self.container, _ = adapt_records(chunk) if is_list else adapt(chunk)
+            if self._is_of_records:
+                own = list(chunk) if self._names is None else self._names
+                person = [self.person_column] if self.person_column is not None else []
+                chunk = take_names(chunk, dict.fromkeys([*own, *person]))
+            yield chunk
+
+    @property
+    def _is_of_records(self):
+        return self.container.library == "records"
+
+
+def _is_empty(chunk):
+    return isinstance(chunk, pd.DataFrame) and not len(chunk)
+
+
+def _check_names(names, first):
+    """Refuse names of columns of a chunk that are not those of the first one, in any order."""
+    if Counter(names) != Counter(first):
+        lacking, more = Counter(first) - Counter(names), Counter(names) - Counter(first)
+        found = [f"lacks {list(lacking)}"] * bool(lacking) + [f"has {list(more)} more"] * bool(more)
+        raise TableError(
+            f"A later chunk of X has other columns than the first one: it {' and '.join(found)}. "
+            "All chunks must have the same."
+        )
+
+
+def _describe_failure(error):
+    failure = type(error).__name__
+    if isinstance(error, OSError) and error.errno is not None:
+        # The system's text for the number: an error's own text may quote anything.
+        failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
+    return (
+        f"The function that gives the chunks of X failed ({failure}). Its message is "
+        "withheld, as it may quote rows: call the function yourself to read it."
+    )
+
+
+def register_engine(package: str):
+    """Register the decorated class for tables whose type is defined in a top-level package.
+
+    Parameters
+    ----------
+    package : str
+        As in ``type(table).__module__``, up to its first dot.
+    """
+
+    def register(cls):
+        _engines[package] = cls
+        return cls
+
+    return register
+
+
+def adapt_table(X):
+    """Return an engine's table, or a function of chunks, as a `TableInParts`; else X itself.
+
+    Parameters
+    ----------
+    X : object
+
+    Returns
+    -------
+    TableInParts or object
+
+    Raises
+    ------
+    ValueError
+        If X is an object of an engine but not a table, or holds no rows itself.
+    """
+    if isinstance(X, TableInParts):
+        return X
+    _refuse_sources(X)
+    if callable(X):
+        return TableChunks(X)
+    package = type(X).__module__.partition(".")[0]
+    library = import_module(__package__.partition(".")[0])
+    if package in library.ENGINES:
+        import_module(library.ENGINES[package])
+    if package not in _engines:
+        return X
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        raise ValueError(
+            f"X is no table of {package} (got {type(X).__name__}), and estimators accept only "
+            "tables of engines. Convert it, as dask.dataframe.from_dask_array(X, columns=[...]) "
+            "does; or load the rows into memory, as X.compute() does."
+        )
+    return _engines[package](X)
+
+
+def _refuse_sources(X):
+    """Raise an error for what is no table or array, but may lead to one."""
+    parts = X if isinstance(X, list | tuple) else ()
+    if isinstance(X, str | os.PathLike) or hasattr(X, "read"):
+        advice = "Read the file, as pd.read_csv(path) does, or give TableFile(path)."
+    elif isinstance(X, Iterator):
+        advice = "It can be read once: give a function that returns one, as lambda: iter(chunks)."
+    elif parts and all(issubclass(type(part), pd.DataFrame) for part in parts):
+        advice = "Give pd.concat(X), or a function that returns an iterator of chunks."
+    elif X is None or isinstance(X, pd.api.typing.DataFrameGroupBy):
+        advice = "Give a DataFrame, or rows of numbers."
+    elif isinstance(X, pd.DataFrame) and not len(X.columns):
+        advice = "It has no columns."
+    else:
+        return
+    raise ValueError(f"X must be a table or an array; got {type(X).__name__}. {advice}")

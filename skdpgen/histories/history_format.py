@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data format of persons with histories: codes of persons and of their rows in order."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..data.cells import CellReader
+from ..format import Format, check_count
+from ..saving.registry import savable
+from ..tables.encoder import TableEncoder
+from ..tables.format import TableFormat
+from ..tables.schema import Schema
+from .joining import JoinedTables, Keys, join_names
+from .mechanism import HistorySizes
+from .sampling import HistorySampler
+
+
+@savable
+@dataclass(frozen=True)
+class HistoryFormat(Format):
+    """Maps two tables to codes of persons and of their rows in order, and back.
+
+    Parameters
+    ----------
+    table : TableFormat
+        As in `JoinedTables`. `resolve` infers what is not declared, from one row of each person.
+    names, kinds, reader, required, rules : tuple, tuple, CellReader, tuple, tuple
+        As in `JoinedTables`; `required` columns have missing values until `resolve` returns.
+    key, order : str
+        As in `Keys`.
+    max_rows : int
+        Rows of a person that are used.
+    """
+
+    table: TableFormat
+    names: tuple
+    kinds: tuple
+    key: str
+    order: str | None
+    max_rows: int
+    reader: CellReader
+    required: tuple
+    rules: tuple
+
+    has_blocks = True
+
+    @classmethod
+    def of(cls, joined: JoinedTables, keys: Keys, max_rows: int) -> "HistoryFormat":
+        """Return the format of two tables."""
+        parts = "table", "names", "kinds", "reader", "required", "rules"
+        return cls(
+            **{name: getattr(joined, name) for name in parts},
+            key=keys.persons,
+            order=keys.order,
+            max_rows=max_rows,
+        )
+
+    @property
+    def found(self):
+        return {"schemas_": self.list_schemas()}
+
+    @property
+    def is_open(self):
+        return self.table.is_open
+
+    def split_budget(self, noise):
+        """Return the shares of the releases of `resolve`; see `Format.split_budget`."""
+        return self.table.split_budget(noise)
+
+    @property
+    def n_columns(self):
+        """Number of columns of an encoded row with its person."""
+        return self.table.n_columns
+
+    @property
+    def learned_names(self):
+        """Names of the learned columns, and differences, of persons and of rows: two lists."""
+        schema, own = self.table.schema, {*self.person_names}
+        parts = {
+            n: schema.differences[n].names if n in schema.differences else (n,)
+            for n in schema.learned
+        }
+        is_own = {name: own.issuperset(names) for name, names in parts.items()}
+        return [n for n in parts if is_own[n]], [n for n in parts if not is_own[n]]
+
+    @property
+    def n_blocks(self):
+        """Numbers of learned columns of persons and of rows."""
+        return tuple(map(len, self.learned_names))
+
+    @property
+    def history_sizes(self):
+        """The `HistorySizes` of a resolved format."""
+        sizes, n = self.table.block_sizes, self.n_blocks[0]
+        return HistorySizes((*sizes[:n], self.max_rows + 2), tuple(sizes[n:]), self.max_rows)
+
+    @property
+    def order_name(self):
+        """Name of the order among the joined columns; None if rows are ordered as they are."""
+        return None if self.order is None else join_names(self.names[1], self.order)
+
+    @property
+    def gap_block(self):
+        """The block of the gaps, if dates or numbers order the rows, or None."""
+        if self.order is None or not self.table.schema[self.order_name].has_knots:
+            return None
+        return TableEncoder(self.table.schema).make_blocks()[-1]
+
+    def list_advice(self):
+        """Return how to declare each column that is learned but is none of a table, by name."""
+        advice, gap = self.table.schema.list_advice(), self.gap_block
+        return (
+            advice if gap is None else {gap.name: f"declare the bounds of {self.order!r}"} | advice
+        )
+
+    @property
+    def person_names(self):
+        """The joined columns that a person has once: the order stands for that of the first row."""
+        n = len(self.kinds[0].names) + (self.order is not None)
+        return self.table.schema.names[:n]
+
+    def list_schemas(self):
+        """Return the schemas of the tables, by name, without the gap; not of keys alone."""
+        found = {}
+        for table, kind, rules in zip(self.names, self.kinds, self.rules, strict=True):
+            names = {name: join_names(table, name) for name in kind.names}
+            columns = {n: self.table.schema[names[n]] for n in names}
+            # Each synthetic row has an order.
+            present = {n for n in names if names[n] in (*self.required, self.order_name)}
+            columns |= {
+                n: replace(kind, missing=False)
+                for n, kind in columns.items()
+                if n in present and not kind.is_unknown
+            }
+            if columns:
+                found[table] = Schema(columns, rules)
+        return found
+
+    # Private tables.
+
+    def resolve(self, curator):
+        """Infer what is not declared from one row of each person; see `TableFormat.resolve`."""
+        table, name = self.table.resolve(_OneRow(curator)), self.order_name
+        # A derived column is missing where the order is.
+        computed = {getattr(rule, "column", None) for rule in table.schema.rules}
+        kinds = {
+            n: replace(table.schema[n], missing=False) for n in self.required if n not in computed
+        }
+        if name is not None:
+            # Persons without rows have no first order, and counts are those of rows in any place.
+            kinds[name] = replace(table.schema[name], missing=True)
+            counted = {n: found for n, found in (table.counted or {}).items() if n != name}
+            table = replace(table, counted=counted or None)
+        return replace(self, table=replace(table, schema=table.schema.replace(kinds)))
+
+    def encode(self, X, y=None):
+        """Map persons with one of their rows to rows of weights; see `TableFormat.encode`."""
+        return self.table.encode(X[:, :-1])
+
+    def encode_histories(self, X, y=None):
+        """Map persons to codes; see `HistorySizes`.
+
+        A row with a cell that is not as declared is left out, and the others close up.
+        """
+        n_columns, n = len(self.table.schema.names), len(self.person_names)
+        has_order, (own, others) = self.order is not None, self.learned_names
+        histories = [cell if isinstance(cell, np.ndarray) else [] for cell in X[:, -1]]
+        sizes = np.array([len(rows) for rows in histories])
+        rows = np.concatenate(
+            [np.empty((0, n_columns - n + has_order), dtype=object)]
+            + [history for history in histories if len(history)]
+        )
+        rows = self.reader(rows)
+        person = np.repeat(np.arange(len(X)), sizes)
+        codes = self._encode_some(np.column_stack([X[person, : n - has_order], rows]), others)
+        # Rows after the first M show only that there are any.
+        is_used = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < self.max_rows
+        is_valid = is_used & ~np.isnan(codes).any(axis=1)
+        person = person[is_valid]
+        counts = np.bincount(person, minlength=len(X))
+        starts = np.cumsum(counts) - counts
+        persons = X[:, :n]
+        if has_order:
+            first = np.full(len(X), None, dtype=object)
+            first[counts > 0] = rows[is_valid, 0][starts[counts > 0]]
+            persons = np.column_stack([persons[:, :-1], first])
+        found = np.zeros((len(X), self.max_rows, codes.shape[1]))
+        found[person, np.arange(len(person)) - starts[person]] = codes[is_valid]
+        persons = self._encode_some(persons, own)
+        counts += (counts == self.max_rows) & (sizes > self.max_rows)
+        return np.column_stack([persons, counts, found.reshape(len(X), -1)])
+
+    def _encode_some(self, cells, names):
+        """Return the codes of some learned columns and differences, from the first columns."""
+        if not names:
+            return np.empty((len(cells), 0))
+        schema = self.table.schema
+        needed = {n for name in names for n in getattr(schema.differences.get(name), "names", ())}
+        positions = [i for i, name in enumerate(schema.names) if name in needed.union(names)]
+        part = TableFormat(
+            schema.select([schema.names[i] for i in positions]), texts=self.table.texts
+        )
+        listed = list(part.schema.learned)
+        return part.encode_cells(cells[:, positions])[:, [listed.index(name) for name in names]]
+
+    # Public tables.
+
+    def calibrate_marginals(self, generate):
+        return replace(self, table=self.table.calibrate_marginals(generate))
+
+    def read_public(self, estimator, X):
+        keys = Keys(self.key, self.order)
+        dataset = JoinedTables.of(X, self.list_schemas(), keys, self.max_rows).dataset
+        cells = dataset.reader(dataset.release_ownership()[0][:])
+        # Only persons with rows have one that can be compared.
+        return cells[[len(history) > 0 for history in cells[:, -1]]]
+
+    def sample(self, generate, shares, n_samples, *, y, where, noise):
+        return next(self._sample(generate, [check_count(n_samples)], y, where, noise))
+
+    def sample_batches(self, generate, shares, sizes, *, where, noise):
+        yield from self._sample(generate, sizes, None, where, noise)
+
+    def _sample(self, generate, sizes, y, where, noise):
+        if y is not None or where is not None:
+            raise ValueError(
+                "Histories are drawn without y and where: draw more persons, and keep those that "
+                "satisfy the conditions."
+            )
+        sampler = HistorySampler(self, generate, noise)
+        for size in sizes:
+            yield sampler.draw(size)
+
+
+class _OneRow:
+    """A curator as inference sees it: the cells of a person with one of their rows."""
+
+    def __init__(self, curator):
+        self._curator = curator
+
+    def __getattr__(self, name):
+        return getattr(self._curator, name)
+
+    def prepare(self, function, clip_norm):
+        self._curator.prepare(function.after(lambda cells: cells[:, :-1]), clip_norm)

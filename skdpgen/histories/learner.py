@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Particles of persons with rows in order, fitted to released two-way tables."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from ..learners.marginals import Marginals
+from ..learners.table_rows import SoftmaxBlocks, TableRows, draw_in_rounds
+from ..learners.tables import CONSTANTS, match_marginals
+from ..learners.training import Training, descend_to_noise
+from ..mechanisms.noise import NoiseSource
+from ..mechanisms.two_way import own_and_later
+from ..quality import (
+    WITHIN_NOISE,
+    advise_on_columns,
+    find_signal,
+    warn_of_absent,
+    warn_of_fit,
+    warn_of_noise,
+)
+from ..saving.registry import savable
+from ..tables.quality import warn_of_table
+from ..tables.report import describe
+from .release import ReleasedHistories
+
+# Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
+_MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
+# Standard deviation of initial logits: training starts near independence, and ends before it fits
+# the noise on what is independent (found on seed 0 of both cases of run_histories.py, among 1, 0.3
+# and 0.1).
+_SPREAD = 0.1
+# Largest share of persons that are few: with rows that are left out without a warning.
+_MANY_MORE = 0.05
+
+
+@savable
+class HistoryParticles(TableRows):
+    """Particles of persons, each with its own probabilities of levels in each of M rows.
+
+    Given a particle, all columns are independent: those of the person, among them the number of
+    rows, and those of each row. How columns go together, within a row and from a row to the next,
+    is in the differences between particles.
+
+    Parameters
+    ----------
+    n_particles : int
+    generator : torch.Generator
+        Generator of the initial logits.
+    history : HistorySizes
+    marginals : tensor of shape (1, n_levels)
+        Initial probabilities, of the levels of persons and of rows.
+    is_possible : tensor of bool of shape (M, n_row_levels)
+        Levels that a row may have, by its number.
+    """
+
+    is_possible: torch.Tensor
+
+    def __init__(self, n_particles, generator, history, marginals, is_possible):
+        super().__init__([*history.persons, *history.rows], marginals)
+        self.history, self.n_particles = history, n_particles
+        self.person_blocks = SoftmaxBlocks(list(history.persons))
+        self.row_blocks = SoftmaxBlocks(list(history.rows))
+        self.register_buffer("is_possible", is_possible)
+        persons, rows = self.offset[0].split([sum(history.persons), sum(history.rows)])
+
+        def perturb(levels, *shape):
+            noise = _SPREAD * torch.randn(*shape, len(levels), generator=generator)
+            return nn.Parameter(levels + noise.to(levels))
+
+        self.persons = perturb(persons, n_particles)
+        self.rows = perturb(rows, n_particles, history.max_rows)
+
+    def find_probabilities(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return probabilities of persons, (n, n_levels), and of rows, (n, M, n_levels)."""
+        persons, rows = self.persons[codes], self.rows[codes]
+        if self.is_empty is not None:
+            ends = persons.shape[1], rows.shape[2]
+            for_persons, for_rows = self.is_empty.split(ends)
+            persons = persons.masked_fill(for_persons, -torch.inf)
+            rows = rows.masked_fill(for_rows, -torch.inf)
+        rows = rows.masked_fill(~self.is_possible, -torch.inf)
+        return self.person_blocks(persons), self.row_blocks(rows.flatten(0, 1)).view(rows.shape)
+
+    def find_shares(self, persons: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the mean shares that each row, and each pair of a row and the next, has.
+
+        A person with n rows has the share 1/n in each of them, and 1 / (n - 1) in pairs.
+        """
+        M = self.history.max_rows
+        numbers = persons[:, -M - 1 : -1] + torch.nn.functional.pad(persons[:, -1:], (M - 1, 0))
+        counts = torch.arange(1, M + 1, device=persons.device)
+        rows = (numbers / counts).flip(1).cumsum(1).flip(1)
+        steps = (numbers[:, 1:] / counts[:-1]).flip(1).cumsum(1).flip(1)
+        return rows, steps
+
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
+        """Return the probabilities of persons, and of their mean row."""
+        persons, rows = self.find_probabilities(codes)
+        shares = self.find_shares(persons)[0]
+        return torch.cat([persons, (shares[:, None] @ rows)[:, 0]], dim=1)
+
+    def shift(self, change: torch.Tensor) -> None:
+        """Shift the logits of persons and of all rows; see `TableRows.shift`."""
+        persons, rows = change[0].split([self.persons.shape[1], self.rows.shape[2]])
+        self.persons.data += persons
+        self.rows.data += rows
+
+    def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
+        """Draw particles in random order, repeatedly if need be."""
+        codes = draw_in_rounds(self.n_particles, n_rows[0], generator)
+        return codes.to(self.offset.device)
+
+    @torch.no_grad()
+    def draw_persons(
+        self, n_persons: int, generator: torch.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw probabilities of persons and of their rows."""
+        parts = self.find_probabilities(self.draw([n_persons], generator))
+        persons, rows = (part.double().cpu().numpy() for part in parts)
+        return persons, rows
+
+    @torch.no_grad()
+    def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
+        """Sample a person with one of their rows for each of `classes`; see `TableRows.sample`."""
+        persons, rows = self.find_probabilities(self.draw([len(classes)], generator))
+        # Persons without rows get one: these are not in the marginals of rows.
+        shares = self.find_shares(persons)[0] + 1e-12
+        chosen = torch.multinomial(shares, 1, generator=generator)[:, 0]
+        rows = rows[torch.arange(len(rows)), chosen]
+        joined = torch.cat([persons[:, : -self.history.persons[-1]], rows], dim=1)
+        n_columns = len(self.history.persons) - 1 + len(self.history.rows)
+        return joined.double().cpu().numpy() / n_columns**0.5
+
+
+@dataclass(frozen=True)
+class HistoryTarget:
+    """The released tables as shares of the persons: targets of the training.
+
+    Attributes
+    ----------
+    tables : list of (tensor, tensor)
+        Shares, and 1 where these have a cell, of the pairs of persons, of rows, of persons and
+        rows, and of rows and the next.
+    columns : list of (tensor, float)
+        Shares of the levels of persons and of rows, and their weights.
+    noise_energy : float
+        Expected contribution of the noise to the gap.
+    """
+
+    tables: list
+    columns: list
+    noise_energy: float
+
+    @classmethod
+    def of(cls, released: ReleasedHistories, n_records: float, device) -> "HistoryTarget":
+        """Return the targets of released tables."""
+
+        def as_tensor(array):
+            return torch.tensor(array, dtype=torch.float32, device=device)
+
+        n_levels = sum(released.sizes.rows)
+        # Numbers of rows in the order follow from those of persons: they are no columns of rows.
+        pairs = [_join(released.persons), tuple(part[:n_levels] for part in _join(released.rows))]
+        pairs += [
+            (link.cells, np.ones_like(link.cells)) for link in (released.links, released.steps)
+        ]
+        tables = [(as_tensor(cells / n_records), as_tensor(mask)) for cells, mask in pairs]
+        stds = list_stds(released)
+        energy = sum(s**2 * mask.sum() for s, (_, mask) in zip(stds, pairs, strict=True))
+        columns = []
+        for part in (released.persons, released.rows):
+            counts = part.columns[: n_levels if part is released.rows else None]
+            columns.append((as_tensor(counts / n_records), part.weight))
+            # Counts of levels have twice the variance of those of pairs, and half of the weight.
+            energy += part.columns_std**2 * len(counts) / 2
+        return cls(tables, columns, float(energy) / n_records**2)
+
+    def gap(self, first: tuple, second: tuple) -> torch.Tensor:
+        """Estimate the squared distance to the tables, from two independent samples."""
+        gap = self.columns[0][0].new_zeros(())
+        for a, b, (target, mask) in zip(first[0], second[0], self.tables, strict=True):
+            gap = gap + (((a - target) * mask) * (b - target)).sum()
+        for a, b, (target, weight) in zip(first[1], second[1], self.columns, strict=True):
+            gap = gap + (weight * a - target) @ (weight * b - target) / 2
+        return gap
+
+
+def list_stds(released: ReleasedHistories) -> list[float]:
+    """Return the standard deviations of the noise on cells of tables, as in a `HistoryTarget`."""
+    stds = [released.persons.pairs_std, released.rows.pairs_std]
+    return [*stds, released.links.std, released.steps.std]
+
+
+def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.Tensor) -> tuple:
+    """Return the mean tables of persons and rows, as those of a `HistoryTarget`."""
+    n, M, n_levels = rows.shape
+    shares, steps = particles.find_shares(persons)
+    shared = rows * shares[..., None]
+    # Means of the first k rows of a person with k rows, and of their numbers in the order.
+    first = (
+        torch.eye(M, device=rows.device).cumsum(0).T / torch.arange(1, M + 1, device=rows.device)
+    ).T
+    counts, means = persons[:, -M - 1 :], rows.cumsum(1) * first[:, :1]
+    # k and its mean row are not independent, as other columns of the person and rows are.
+    of_counts = [
+        torch.cat(
+            [counts[:, k] @ means[:, min(k, M - 1)], counts[:, k].sum() * first[min(k, M - 1)]]
+        )
+        for k in range(M + 1)
+    ]
+    mean_row = torch.cat([shared.sum(1), shares], dim=1)
+    links = [persons[:, : -M - 2].T @ mean_row, mean_row.new_zeros(1, n_levels + M)]
+    joined = shared.reshape(-1, n_levels).T @ rows.reshape(-1, n_levels), shared.sum(0).T
+    before = (rows[:, :-1] * steps[..., None]).reshape(-1, n_levels)
+    tables = [
+        persons.T @ persons,
+        torch.cat(joined, dim=1),
+        torch.cat([*links, torch.stack(of_counts)]),
+        before.T @ rows[:, 1:].reshape(-1, n_levels),
+    ]
+    return [table / n for table in tables], [persons.mean(0), mean_row[:, :n_levels].mean(0)]
+
+
+def _join(tables):
+    """Return the two-way tables as one array, and 1 where it has a cell of a pair."""
+    cells, mask = np.zeros((2, sum(tables.sizes), sum(tables.sizes)))
+    for (own, later), table in zip(own_and_later(tables.sizes), tables.with_later, strict=True):
+        cells[own, later], mask[own, later] = table, 1
+    return cells, mask
+
+
+def fit_to_histories(
+    release,
+    curator,
+    format,
+    noise: NoiseSource,
+    *,
+    n_particles: int,
+    n_steps: int,
+    learning_rate: float,
+    verbose: int = 0,
+) -> tuple[HistoryParticles, list[float], pd.DataFrame]:
+    """Release the tables of histories, and train particles to match them, up to the noise.
+
+    Parameters
+    ----------
+    release : HistoryTables
+    curator : Curator
+        It is closed after the last release.
+    format : HistoryFormat
+        A resolved format.
+    noise : NoiseSource
+    n_particles : int
+    n_steps, learning_rate, verbose
+        As in `fit_to_tables`.
+
+    Returns
+    -------
+    particles : HistoryParticles
+        On the CPU, and in evaluation mode.
+    losses : list of float
+    report : DataFrame
+        From `describe`; counts of columns of rows are of persons, who have one share each.
+    """
+    released = release.run(curator, format)
+    curator.close()  # the rest is post-processing
+    marginals, report = _read_tables(released, format, curator.n_records)
+    generator = noise.torch_generator()
+    return *_train(
+        released,
+        marginals,
+        _find_possible(format),
+        generator=generator,
+        device=curator.device,
+        n_particles=n_particles,
+        n_steps=n_steps,
+        learning_rate=learning_rate,
+        verbose=verbose,
+    ), report
+
+
+def _train(released, marginals, is_possible, *, generator, device, n_particles, **training):
+    """Train particles; return them, and the losses."""
+    learning_rate, n_steps = training["learning_rate"], training["n_steps"]
+    target = HistoryTarget.of(released, marginals.n_records, device)
+    starts = torch.tensor(marginals.starts[None], dtype=torch.float32)
+    particles = HistoryParticles(
+        n_particles, generator, released.sizes, starts, torch.as_tensor(is_possible)
+    ).to(device)
+    particles.forbid(marginals.is_empty)
+    most = max(_LEAST_BATCH, _MAX_NUMBERS // released.sizes.width)
+    half = max(1, min(n_particles, _MOST_BATCH, most) // 2)
+    descent = Training(particles, learning_rate, memory=0.99)
+
+    def loss():
+        persons, rows = particles.find_probabilities(particles.draw_pair([half], generator))
+        halves = zip(persons.chunk(2), rows.chunk(2), strict=True)
+        return target.gap(*(make_tables(particles, *half) for half in halves))
+
+    losses = descend_to_noise(descent, loss, target.noise_energy, n_steps, training["verbose"])
+    particles = descent.finish(lambda: particles.draw([2 * half], generator))
+    n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
+    match_marginals(particles, [marginals], n_batches * [[2 * half]], generator)
+    return particles, losses
+
+
+def _find_possible(format):
+    """Return the levels of rows by their number: the first has no gap, and others have one."""
+    sizes = format.history_sizes
+    is_possible = np.ones((sizes.max_rows, sum(sizes.rows)), dtype=bool)
+    if format.gap_block is not None:
+        is_possible[0, -sizes.rows[-1] : -1] = False
+        is_possible[1:, -1] = False
+    return is_possible
+
+
+def _read_tables(released, format, n_records):
+    """Estimate the marginals of persons and rows, describe columns, and warn of poor quality."""
+    persons, rows = released.persons, released.rows
+    stds = list_stds(released)
+    parts = persons.cells, rows.cells, released.links.cells, released.steps.cells
+    cells = np.concatenate([part.ravel() for part in parts])
+    advise_on_columns(format.list_advice())
+    present, std = persons.count_records()
+    absent = warn_of_absent(present / n_records, std / n_records)
+    # Without records, all else is noise.
+    is_noise = absent == "all" or warn_of_noise(
+        find_signal(cells, max(stds)), "tables of persons and rows"
+    )
+    if absent:
+        n_records *= max(present / n_records, std / n_records, 1 / n_records)
+    n, n_levels = sum(persons.sizes[:-1]), sum(released.sizes.rows)
+    is_optional, is_knot, _ = format.table.find_masks()
+    # Any number of rows may be that of nobody.
+    of_persons, of_rows = (
+        Marginals.of(
+            tables,
+            n_records,
+            np.append(is_optional[where], np.full(tables.sizes[-1], tables is persons)),
+            np.append(is_knot[where], np.zeros(tables.sizes[-1], dtype=bool)),
+        )
+        for tables, where in ((persons, slice(n)), (rows, slice(n, None)))
+    )
+    counts, std, is_empty, is_knot = (
+        (getattr(of_persons, name), getattr(of_rows, name)[:n_levels])
+        for name in ("counts", "std", "is_empty", "is_knot")
+    )
+    if format.gap_block is not None:
+        # First rows have none, whatever the noise.
+        is_empty[1][-1] = False
+    is_empty[0][n:] = find_absent(counts[0][n:], std[0][n:], is_empty[0][n:])
+    shown = np.concatenate([counts[0][:n], counts[1]])
+    noise = np.concatenate([std[0][:n], std[1]])
+    schema = format.table.schema
+    names = [name for name, _ in format.table.blocks]
+    report = describe(schema, shown, noise, n_records, dict.fromkeys(names, max(stds)))
+    if not is_noise:
+        warn_of_table(
+            report,
+            schema,
+            None,
+            {name: shown[where] for name, where in format.table.blocks},
+            {name: noise[where.start] for name, where in format.table.blocks},
+            format.table.inferred,
+            has_absent=absent is not None,
+        )
+    if absent != "all":
+        _warn_of_order(format)
+        _warn_of_counts(of_persons, released.sizes.max_rows)
+    counts, std, is_empty, is_knot = map(np.concatenate, (counts, std, is_empty, is_knot))
+    return Marginals(counts, std, n_records, is_empty, is_knot), report
+
+
+def find_absent(counts, std, is_empty):
+    """Return which numbers of rows nobody has: those at an end that are within noise together.
+
+    Parameters
+    ----------
+    counts, std : ndarray of shape (n_numbers,)
+    is_empty : ndarray of bool of shape (n_numbers,)
+        Numbers whose own counts are within noise, not all of them.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_numbers,)
+    """
+    present = np.flatnonzero(~is_empty)
+    is_absent = np.zeros_like(is_empty)
+    for end in slice(present[0]), slice(present[-1] + 1, None):
+        noise = WITHIN_NOISE * math.sqrt((std[end] ** 2).sum())
+        is_absent[end] = counts[end].sum() <= noise
+    return is_absent
+
+
+def _warn_of_order(format):
+    """Warn if no cells are found by which rows of a person could be in order."""
+    if format.order is not None and format.gap_block is None:
+        warn_of_fit(
+            f"The order, {format.order!r}, has no numbers or dates by released counts: rows are in "
+            "the order of the table. Declare how it is written, as Date() or "
+            "Unknown(date_format='%d/%m/%Y'), or leave order out."
+        )
+
+
+def _warn_of_counts(persons, max_rows):
+    """Warn if persons have no rows, one at most, or many that are left out, by released counts."""
+    counts, n, std = persons.counts[-max_rows - 2 :], persons.n_records, persons.std[-1]
+
+    def are_few(levels):
+        noise = CONSTANTS.clear * std * math.sqrt(len(levels))
+        return levels.sum() < max(_MANY_MORE * n, noise) < n / 2
+
+    if are_few(counts[1:]):
+        warn_of_fit(
+            "Hardly any person has rows in the second table, by released counts. Check that "
+            "persons=... names a column with the same identifiers in both tables."
+        )
+    elif are_few(counts[2:]):
+        warn_of_fit(
+            "Hardly any person has several rows in the second table, by released counts. Give the "
+            "table of persons first in X; tables with one row for each person can be merged."
+        )
+    if counts[-1] > max(_MANY_MORE * n, CONSTANTS.clear * std):
+        warn_of_fit(
+            f"About {counts[-1] / n:.0%} of the persons have more than "
+            f"max_rows_per_person={max_rows} rows, and those after the first are left out. Raise "
+            "it, which costs no privacy."
+        )

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two-way tables of persons with several rows, in order, of which each person has one share.
+
+A record is a person: codes of the person, and of n ≤ M rows in order. Let x_t ⊗ y_t be a table to
+which row t contributes, with non-negative factors of norm at most 1 (see `HatBasis`). A person
+contributes the mean Σ_t (x_t ⊗ y_t) / n over the rows. By the triangle inequality its norm is at
+most max_t ‖x_t‖·‖y_t‖ ≤ 1, whether rows are alike or not, and for any n and M. The sum of n equal
+rows would have the norm n, and a weight of 1/√M would not bound it by 1. No entry is negative, so
+that two such contributions are at most √2 apart. The same holds of the n - 1 pairs of a row and
+the next one, with a weight of 1 / (n - 1), and of several tables together, divided by the root of
+their number. So a person costs what a record with one row costs.
+
+*Integer arithmetic.* Each factor is rounded towards zero, one of them with the weight, so that a
+product is at most its exact value and at least 0, and the bounds hold. Rounding of the weights
+themselves is below `MARGIN`.
+"""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..mechanisms.base import FixedSensitivity, to_grid
+from ..mechanisms.codes import HatBasis
+from ..mechanisms.two_way import CONSTANTS, ProductMechanism, TablesMechanism
+from ..saving.registry import savable
+
+
+@savable
+@dataclass(frozen=True)
+class HistorySizes:
+    """Numbers of levels of the columns of persons and of their rows.
+
+    The codes of a person are those of the person, of which the last is the number of rows, and
+    those of M rows, one after the other. M + 1 stands for all larger numbers of rows, of which M
+    are used. Codes of rows beyond the number are ignored.
+
+    Attributes
+    ----------
+    persons : tuple of int
+        Numbers of levels of the columns of a person; the last one has M + 2, for the number of
+        rows.
+    rows : tuple of int
+        Numbers of levels of the columns of a row.
+    max_rows : int
+        M.
+    """
+
+    persons: tuple[int, ...]
+    rows: tuple[int, ...]
+    max_rows: int
+
+    @property
+    def numbered_rows(self) -> tuple[int, ...]:
+        """Numbers of levels of the columns of a row, and of its number in the order."""
+        return (*self.rows, self.max_rows)
+
+    @property
+    def width(self) -> int:
+        """Number of levels of a person with M rows."""
+        return sum(self.persons) + self.max_rows * sum(self.rows)
+
+    def split(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return codes of persons, their numbers of rows, and codes of rows, (n, M, n_columns)."""
+        n, M = len(self.persons), self.max_rows
+        # The last column of persons is their number of rows, which may be above M.
+        n_rows = codes[:, n - 1].round().clamp(0, M).long()
+        return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, len(self.rows))
+
+    def list_rows(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return codes of all rows with their numbers, those of their persons, and their shares."""
+        persons, n_rows, rows = self.split(codes)
+        numbers = torch.arange(self.max_rows, device=codes.device).expand(len(codes), -1)
+        rows = torch.cat([rows, numbers[..., None].to(rows)], dim=2)
+        is_row = numbers < n_rows[:, None]
+        person = is_row.nonzero()[:, 0]
+        return rows[is_row], persons[person], (1 / n_rows[person]).to(rows)[:, None]
+
+    def list_steps(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return codes of rows, those of the rows that follow them, and the shares of the pairs."""
+        _, n_rows, rows = self.split(codes)
+        n_steps = (n_rows - 1).clamp(min=0)
+        is_step = torch.arange(self.max_rows - 1, device=codes.device) < n_steps[:, None]
+        shares = (1 / n_steps[is_step.nonzero()[:, 0]]).to(rows)[:, None]
+        return rows[:, :-1][is_step], rows[:, 1:][is_step], shares
+
+
+class PersonTablesMechanism(TablesMechanism):
+    """All two-way tables of the columns of persons, among them the number of rows.
+
+    Parameters
+    ----------
+    history : HistorySizes
+    """
+
+    name = "person tables"
+
+    def __init__(self, history: HistorySizes) -> None:
+        super().__init__(history.persons)
+
+    def _list_rows(self, codes):
+        return codes[:, : len(self.sizes)], None
+
+
+class RowTablesMechanism(TablesMechanism):
+    """All two-way tables of the columns of rows and of their number in the order.
+
+    A person contributes the mean of the vectors of their rows; see `TablesMechanism`.
+
+    Parameters
+    ----------
+    history : HistorySizes
+    """
+
+    name = "row tables"
+
+    def __init__(self, history: HistorySizes) -> None:
+        super().__init__(history.numbered_rows)
+        self._history = history
+
+    def _count_at_once(self, n_rows):
+        return max(1, n_rows // self._history.max_rows)
+
+    def _list_rows(self, codes):
+        rows, _, shares = self._history.list_rows(codes)
+        return rows, shares
+
+
+@savable
+@dataclass(frozen=True)
+class LinkTables:
+    """Released two-way tables of each column of one side with each column of another.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (n_levels of all columns, n_levels of all others)
+        Noisy numbers of persons, of whom each has one share.
+    std : float
+        Standard deviation of the noise.
+    """
+
+    cells: np.ndarray
+    std: float
+
+
+class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
+    """The two-way tables of each of k columns with each of l other columns.
+
+    For a pair of rows with weights b_c and d_e of the levels, the vector that holds all b_c ⊗ d_e
+    has norm at most √(kl). A person contributes the mean over the pairs, divided by √(kl).
+
+    Parameters
+    ----------
+    history : HistorySizes
+    """
+
+    sensitivities = TablesMechanism.sensitivities
+
+    def __init__(self, history: HistorySizes) -> None:
+        self._history = history
+        self.left, self.right = self._find_sizes()
+
+    @abstractmethod
+    def _find_sizes(self):
+        """Return the numbers of levels of both sides."""
+
+    @abstractmethod
+    def _list_pairs(self, codes):
+        """Return codes of both sides, and shares of a person of shape (n, 1)."""
+
+    @property
+    def records(self) -> float:
+        """Number of persons in one unit of the sensitivity."""
+        return math.sqrt(len(self.left) * len(self.right))
+
+    def _add_up(self, half, source):
+        total = np.zeros((sum(self.left), sum(self.right)), dtype=np.int64)
+        n_rows = CONSTANTS.batch_size(sum(self.left) + sum(self.right))
+        scale = half / math.sqrt(self.records)
+        # A person has up to M rows, all of which are in memory at once.
+        size = max(1, n_rows // self._history.max_rows)
+        for codes, membership in source.codes(self.name, size):
+            left, right, shares = self._list_pairs(codes[membership.sum(1) > 0])
+            left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
+            right = HatBasis(right, self.right).to_dense(lambda w: to_grid(w, scale))
+            total += (left.T @ right).long().cpu().numpy()
+        return total
+
+    def _present(self, noisy, measured):
+        return LinkTables(noisy * self.records, measured.context * self.records)
+
+
+class PersonRowTablesMechanism(LinkTablesMechanism):
+    """The tables of each column of persons with each column of their rows; see `LinkTables`."""
+
+    name = "person-row tables"
+
+    def _find_sizes(self):
+        return self._history.persons, self._history.numbered_rows
+
+    def _list_pairs(self, codes):
+        rows, persons, shares = self._history.list_rows(codes)
+        return persons, rows, shares
+
+
+class StepTablesMechanism(LinkTablesMechanism):
+    """The tables of each column of a row with each column of the next row; see `LinkTables`."""
+
+    name = "step tables"
+
+    def _find_sizes(self):
+        return self._history.rows, self._history.rows
+
+    def _list_pairs(self, codes):
+        return self._history.list_steps(codes)

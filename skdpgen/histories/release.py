@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Release of two-way tables of persons and of their rows in order."""
+
+import math
+from dataclasses import dataclass, replace
+
+from ..accounting.certificate import Certificate
+from ..accounting.plan import Plan, Terms
+from ..data.record_functions import RecordFunction
+from ..mechanisms.two_way import Tables, TablesMechanism
+from ..params import parameters
+from ..releases.release import Release
+from .mechanism import (
+    HistorySizes,
+    LinkTables,
+    PersonRowTablesMechanism,
+    PersonTablesMechanism,
+    RowTablesMechanism,
+    StepTablesMechanism,
+)
+
+# Persons for useful results, per standard deviation of a count: with fewer, true rows that are
+# dealt out at random among persons are nearer (found by `run_histories.py`, seeds 0 and 1).
+_MIN_PERSONS = 90.0
+
+
+@dataclass(frozen=True)
+class ReleasedHistories:
+    """The released tables of persons, of their rows, of both, and of each row with the next.
+
+    Attributes
+    ----------
+    sizes : HistorySizes
+    rows, persons : Tables
+        Results of `RowTablesMechanism` and `PersonTablesMechanism`.
+    links, steps : LinkTables
+        Results of `PersonRowTablesMechanism` and `StepTablesMechanism`.
+    """
+
+    sizes: HistorySizes
+    rows: Tables
+    persons: Tables
+    links: LinkTables
+    steps: LinkTables
+
+
+@parameters
+class HistoryTables(Release):
+    """The tables of persons with histories: one sum over persons, in four parts.
+
+    They are the two-way tables of the columns of persons, among them the number of rows; of the
+    columns of rows, among them their number in the order; of each column of persons with each of
+    rows; and of each column of a row with each of the next row. Each person has one share of each.
+    All cells have the same noise: the budget is split by the number of tables.
+    """
+
+    is_sum = True
+    name = RowTablesMechanism.name
+
+    def plan(self, terms: Terms, format) -> Plan:
+        """Return the `Plan`; see `Release.plan`."""
+        n_tables = count_tables(*format.n_blocks)
+        total = sum(n_tables.values())
+        shares = {name: n / total for name, n in n_tables.items()}
+        plan = terms.plan_once(shares, lambda plan, relation: self.sensitivity(relation, 1))
+        return replace(plan, max_rows=format.max_rows, max_weight=1)
+
+    def sensitivity(self, relation: str, n_classes: int) -> float:
+        """Return the sensitivity of each of the tables; see `Release.sensitivity`."""
+        return TablesMechanism.sensitivity_of(relation)
+
+    def find_sigma(self, certificate: Certificate, n_classes: int) -> float:
+        """Return the standard deviation of the noise; see `Release.find_sigma`."""
+        # The rows of a person have one share together.
+        return super().find_sigma(replace(certificate, max_rows=1), n_classes)
+
+    def min_samples(self, plan: Plan, terms: Terms, format) -> int:
+        """Return the number of persons for useful results; see `Release.min_samples`."""
+        noise = (plan.sigma or 0.0) * math.sqrt(count_tables(*format.n_blocks)[self.name])
+        return math.ceil(_MIN_PERSONS * noise)
+
+    def run(self, curator, format) -> ReleasedHistories:
+        """Release the tables of a resolved format."""
+        sizes = format.history_sizes
+        curator.encode_cells_by(RecordFunction(format.encode_histories))
+        return ReleasedHistories(
+            sizes,
+            curator.release(RowTablesMechanism(sizes)),
+            curator.release(PersonTablesMechanism(sizes)),
+            curator.release(PersonRowTablesMechanism(sizes)),
+            curator.release(StepTablesMechanism(sizes)),
+        )
+
+
+def count_tables(n_person_columns: int, n_row_columns: int) -> dict[str, float]:
+    """Return the number of tables of each release, by name; a one-way table is half of one.
+
+    Parameters
+    ----------
+    n_person_columns, n_row_columns : int
+        Without the number of rows, and their numbers in the order.
+    """
+    n_persons, n_rows = n_person_columns + 1, n_row_columns + 1
+    return {
+        RowTablesMechanism.name: n_rows**2 / 2,
+        PersonTablesMechanism.name: n_persons**2 / 2,
+        PersonRowTablesMechanism.name: float(n_persons * n_rows),
+        StepTablesMechanism.name: float(n_row_columns**2),
+    }

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans of fits, from public numbers only, and their rehearsal."""

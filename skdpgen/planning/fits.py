@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The plan of a fit: data formats, shares of the budget and previews, from public numbers only."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+
+from sklearn.base import clone
+
+from ..accounting.calibration import calibrate_gaussian
+from ..accounting.certificate import Certificate
+from ..accounting.plan import Plan, Terms
+from ..accounting.spending import restate
+from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
+from ..arrays.box import BoxFormat
+from ..arrays.inference import make_box
+from ..arrays.kind import ArrayKind
+from ..checks import check_size, factory_of, is_one_of, list_names
+from ..curator.dataset import Dataset, list_refusals
+from ..data.record_functions import clears_frames
+from ..encoders import choose_components, split_encoder, try_encoder
+from ..format import Format
+from ..mechanisms.frequent_values import FrequentValuesMechanism
+from ..mechanisms.noise import ASSUMED_OF_NOISE
+from ..mechanisms.sums import CategoryCountsMechanism, count_rows_by
+from ..networks import GENERATORS
+from ..params import TakesSpecifications
+from ..quality import warn_of_pixels
+from ..releases.release import Release
+from ..tables.format import TableFormat, declare
+from ..tables.kind import TableKind
+from ..tables.schema import Schema
+
+# Check of generator networks, by their names, or factories of them.
+check_network = factory_of(GENERATORS)
+# Share of δ for the counts of undeclared categories, and of frequent values.
+_THRESHOLDS_DELTA = 0.1
+# Values of `schema` other than a Schema.
+_SCHEMAS = ("auto", "private", None)
+
+_CHOSEN = (
+    "{what} and all other parameters were chosen without looking at the private rows; column names "
+    "and dtypes are public, and whatever read the rows read each on its own"
+)
+_COVERED = (
+    "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "
+    "pipeline that were fitted on private rows are not"
+)
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """The plan of a fit, and what follows from it before any row is read.
+
+    Attributes
+    ----------
+    plan : Plan
+        Events of all releases, and their noise.
+    release : Release
+        The release with the numbers chosen for it.
+    min_samples : int
+        Number of records from which on a fit is useful; 0 if it is unknown.
+    """
+
+    plan: Plan
+    release: Release
+    min_samples: int
+
+
+class Planning(TakesSpecifications):
+    """Base of generators: chooses the format of the data, and plans and prices a fit."""
+
+    # Parameters of central methods; others have these values.
+    relation = "replace_one"
+    schema: object = None
+    encoder: object = None
+    max_rows_per_person: int | None = None
+    # Whether the release can be of principal components, released first.
+    _takes_components = True
+
+    def _check_params(self) -> None:
+        """Raise a ValueError if a parameter is invalid; no row is read."""
+        super()._check_params()
+        for name in self._shorthands:
+            if name != "encoder":
+                self._resolve_spec(name)
+        if not isinstance(self.schema, Schema) and not is_one_of(self.schema, _SCHEMAS):
+            raise ValueError(
+                "schema must be 'auto', 'private', a Schema or None; got "
+                f"{type(self.schema).__name__}."
+            )
+        if not is_one_of(self.schema, ("auto", None)):
+            self._refuse_array_params()
+
+    # Formats.
+
+    def _read(self, X, y, target, persons) -> tuple[Format, Dataset]:
+        """Check what is public of the data; return its format and the private records."""
+        max_rows = self._find_max_rows(persons is not None)
+        dataset = Dataset.of(X, y, target=target, persons=persons, max_rows=max_rows)
+        schema = self._choose_schema(dataset)
+        if schema is not None:
+            if dataset.is_in_parts:
+                self._refuse_samples("X as chunks", "give a table in memory")
+            schema = declare(schema, dataset)
+            format = self._make_table_format(schema, TableKind.of(schema, dataset))
+            return format, dataset.validate_table(self, format)
+        failure = None
+        try:
+            dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
+        except (TypeError, ValueError) as error:
+            failure = self._name_array_params(error, dataset)
+        if failure is not None:  # raised outside of except: it carries no other error
+            raise failure
+        if self.y_bounds is not None and dataset.classes is not None:
+            raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
+        format = self._make_format(
+            equivalent_records(dataset.n_records, max_rows),
+            dataset.n_columns,
+            dataset.n_classes,
+            has_number=dataset.has_number,
+            classes=dataset.classes,
+            kind=ArrayKind.of(dataset, has_classes=self.classes is not None),
+        )
+        return format, dataset
+
+    def _choose_schema(self, dataset: Dataset) -> Schema | str | None:
+        """Return the schema of a table, or None for an array."""
+        if not is_one_of(self.schema, ("auto",)):
+            return self.schema
+        if dataset.is_in_parts:
+            self._refuse_array_params()
+            return "private"
+        is_array = self._resolve_spec("release").needs_columns or self._list_array_params()
+        return "private" if _has_names(dataset) and not is_array else None
+
+    def _name_array_params(self, error: Exception, dataset: Dataset) -> Exception:
+        """Return an error that says which parameters make an array of a table in memory."""
+        names = self._list_array_params() if is_one_of(self.schema, ("auto",)) else []
+        are_numbers = all(getattr(dtype, "kind", "O") in "iufb" for dtype in dataset.dtypes)
+        if not names or not _has_names(dataset) or (are_numbers and dataset.target is None):
+            return error
+        return restate(
+            error,
+            f"{error} X is a table, and taken for an array because {list_names(names)} is set: "
+            "leave it at its default, and declare levels and bounds by schema=Schema(...).",
+        )
+
+    def _list_array_params(self) -> list[str]:
+        """List the parameters that are not at their defaults, and that only arrays have."""
+        values = {name: (getattr(self, name), d) for name, d in BoxFormat.parameters.items()}
+        return [
+            name
+            for name, (value, default) in values.items()
+            if value is not default and not (isinstance(value, str) and value == default)
+        ]
+
+    def _refuse_array_params(self) -> None:
+        """Raise a ValueError if a parameter is set that tables do not have."""
+        for name in self._list_array_params():
+            raise ValueError(
+                f"{name} is for arrays, not for tables with a schema: leave it at its default, or "
+                "set schema=None to fit X as an array."
+            )
+
+    def _make_table_format(self, schema: Schema, kind: TableKind | None = None) -> TableFormat:
+        format = TableFormat(schema, kind)
+        # The number of inferred knots is not known when a plan needs the number of columns.
+        needs_columns = self._find_release(format).needs_columns
+        return format.with_even_knots() if needs_columns else format
+
+    def _make_format(self, n_samples, n_features, n_classes, **public) -> Format:
+        public_encoder, components = split_encoder(self.encoder)
+        is_auto = isinstance(components, str)
+        format = make_box(
+            n_samples,
+            n_features,
+            self._multiplier,
+            self.relation,
+            bounds=self.bounds,
+            y_bounds=self.y_bounds,
+            encoder=public_encoder,
+            components=None if is_auto else components,
+            clip_norm=self.clip_norm,
+            **public,
+        )
+        if public_encoder is not None:
+            try_encoder(format)
+        if not (is_auto and self._takes_components):
+            return format
+        components = choose_components(
+            n_samples, n_features, n_classes, self._multiplier, format.are_images
+        )
+        if components is None and format.could_be_images:
+            warn_of_pixels(n_features)
+        return replace(format, components=components)
+
+    @property
+    def _multiplier(self) -> float:
+        """The noise over the sensitivity of one Gaussian release that spends the whole budget."""
+        # The same under both relations: `calibrate_gaussian` states it for zero_out.
+        return calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
+
+    # Persons.
+
+    def _find_max_rows(self, has_persons: bool) -> int | None:
+        """Return how many rows of a person count, or None for records."""
+        if not has_persons:
+            return None
+        self._refuse_samples(
+            "what that costs is known for one row, and several rows of a person may cost more "
+            "than so many times as much. persons=...",
+            "give one row of each person, and no persons",
+        )
+        return self.max_rows_per_person
+
+    def _refuse_samples(self, what: str, instead: str) -> None:
+        """Raise a ValueError if the release is not a sum over all rows."""
+        release = self._resolve_spec("release")
+        if not release.is_sum:
+            raise ValueError(
+                f"{type(release).__name__} reads rows at random, again and again, or one by one: "
+                f"{what} is for sums over all rows: use release='sketch' of "
+                f"DPSlicedWassersteinGenerator or DPSWFlowSampler; or {instead}."
+            )
+
+    # Plans. First comes what `format` infers, then principal components, then the release.
+
+    @abstractmethod
+    def _plan(self, terms: Terms, format: Format) -> Plan:
+        """Return the `Plan`, from public numbers only; `terms` hold what is released before."""
+
+    def _make_plan(self, n_samples, format, n_classes, max_rows=None) -> FitPlan:
+        noise = self._multiplier / equivalent_records(n_samples, max_rows)
+        shares = {**count_rows_by(max_rows), **format.split_budget(noise)}
+        thresholds = find_thresholds(shares, self.delta)
+        is_open_table = format.has_blocks and format.is_open
+        if format.components is not None:
+            # Second moments are a square matrix.
+            check_size("X", format.n_columns, format.n_columns)
+            rest = 1 - sum(shares.values())
+            shares[format.components.name] = format.components.share * rest
+        terms = Terms(
+            self.epsilon,
+            self.delta,
+            self.relation,
+            self.accountant,
+            n_samples,
+            n_classes,
+            None if is_open_table else self._count_encoded(format),
+            shares,
+            thresholds,
+            max_rows,
+        )
+        plan = self._plan(terms, format)
+        release = self._find_release(format)
+        min_samples = max(
+            release.min_samples(plan, terms, format) or 0,
+            self._min_samples_for_components(plan, format),
+        )
+        # Two digits: more would suggest a precision that rules of thumb do not have.
+        return FitPlan(plan, release.resolved(plan, terms), int(float(f"{min_samples:.2g}")))
+
+    def _find_release(self, format: Format) -> Release:
+        """Return the release of data in a format."""
+        return self._resolve_spec("release").of(format)
+
+    def _count_encoded(self, format: Format) -> int:
+        """Return the number of columns after the encoder."""
+        if format.components is None:
+            return format.n_columns
+        default = self._resolve_spec("release").n_components
+        return min(format.components.n_components or default, format.n_columns)
+
+    def _min_samples_for_components(self, plan: Plan, format: Format) -> float:
+        if format.components is None:
+            return 0
+        multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
+        n_encoded = self._count_encoded(format)
+        return format.components.min_samples(
+            n_encoded, format.n_columns, multiplier, format.are_images
+        )
+
+    def _find_components(self, curator, format, **scaling):
+        """Release principal components if the encoder is a `PrivatePCA`, else return None."""
+        if format.components is None:
+            return None
+        n_encoded = self._count_encoded(format)
+        return format.components.find_components(curator, format, n_encoded, **scaling)
+
+    def _list_assumptions(self, format: Format) -> tuple[str, ...]:
+        """List the assumptions of the certificate; subclasses may add some."""
+        return (*list_assumptions(format), *self._find_release(format).assumptions)
+
+    # Previews.
+
+    def _preview(self, n_samples, n_features, n_classes, has_persons=False) -> Certificate:
+        """Price a fit to data of a size; see `skdpgen.preview`."""
+        self._check_params()
+        max_rows = self._find_max_rows(has_persons)
+        has_columns = not isinstance(self.schema, Schema) or len(self.schema) > 0
+        if is_one_of(self.schema, ("private",)) or not has_columns:
+            raise ValueError("preview needs a Schema: without a table, no column is known.")
+        n_classes = n_classes or 1
+        if self.schema is None or isinstance(self.schema, str):
+            n_worth = equivalent_records(n_samples, max_rows)
+            format = self._make_format(n_worth, n_features, n_classes)
+        else:
+            format = self._make_table_format(self.schema)
+        fit_plan = self._make_plan(n_samples, format, n_classes, max_rows)
+        refusals = list_refusals(self.strict)
+        return self._certify(n_samples, format, fit_plan.plan, fit_plan.min_samples, refusals)
+
+    @clears_frames()
+    def _plan_data(self, X, y, target, persons) -> tuple[Format, FitPlan, Certificate]:
+        """Plan a fit to data, of which only what is public is read; return its price, too."""
+        copied = clone(self)
+        copied._check_params()
+        format, dataset = copied._read(X, y, target, persons)
+        n_samples = dataset.n_records
+        fit_plan = copied._make_plan(n_samples, format, dataset.n_classes, dataset.max_rows)
+        fit_plan = replace(fit_plan, plan=dataset.cover(fit_plan.plan))
+        refusals, needed = dataset.list_assumptions(self.strict), fit_plan.min_samples
+        return (
+            format,
+            fit_plan,
+            copied._certify(n_samples, format, fit_plan.plan, needed, refusals),
+        )
+
+    def _preview_data(self, X, y, target, persons) -> Certificate:
+        """Price a fit to data, of which only what is public is read."""
+        return self._plan_data(X, y, target, persons)[-1]
+
+    def _certify(self, n_samples, format, plan, min_samples, refusals) -> Certificate:
+        certificate = Certificate.of_plan(
+            plan,
+            (*refusals, *self._list_assumptions(format)),
+            reproducible=self.random_state is not None,
+            n_records=n_samples,
+        )
+        given = describe_n_rows(n_samples, plan.weight)
+        note = f"it takes about {min_samples:,} rows to be of use; here are {given}."
+        return replace(certificate.made_by(self), notes=(note,) * bool(min_samples))
+
+
+def list_assumptions(format: Format) -> tuple[str, ...]:
+    """List the assumptions of a certificate that hold for all records."""
+    what = "the schema" if format.has_blocks else "bounds, clip_norm, classes, encoder"
+    assumed = (ONE_RECORD, _CHOSEN.format(what=what), _COVERED, *ASSUMED_OF_NOISE)
+    if format.encoder is None:
+        return assumed
+    fitted = "was fitted on public data"
+    if hasattr(format.encoder, "privacy_"):
+        fitted = "is paid for in a certificate of its own, which is to be composed with this one"
+    return (f"the encoder {fitted}, maps each row on its own and keeps none", *assumed)
+
+
+def _has_names(dataset):
+    """Whether the data are a table: scikit-learn, too, takes a frame without names for an array."""
+    return dataset.columns is not None and any(isinstance(n, str) for n in dataset.columns)
+
+
+def refuse_given(estimator, *names: str) -> None:
+    """Raise a ValueError for parameters that a release of several steps has itself."""
+    for name in names:
+        if (value := getattr(estimator, name)) is not None:
+            cls = type(estimator._resolve_spec("release")).__name__
+            raise ValueError(
+                f"{name} belongs to the release here: give release={cls}({name}={value!r})."
+            )
+
+
+def find_thresholds(shares, delta) -> dict[str, float]:
+    """Return the δ of planned releases by a threshold: equal parts of a share of all.
+
+    Parameters
+    ----------
+    shares : collection of str
+        Names of the planned releases.
+    delta : float
+        δ of all releases.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    names = (CategoryCountsMechanism.name, FrequentValuesMechanism.name)
+    planned = [name for name in names if name in shares]
+    return {name: _THRESHOLDS_DELTA * delta / len(planned) for name in planned}

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forecasts of the errors of released tables, from public numbers only."""
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from ..accounting.certificate import Certificate
+from ..accounting.plan import Plan
+from ..mechanisms.sums import CategoryCountsMechanism
+from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
+from ..quality import judge
+from ..releases import TwoWayTables
+from ..tables.columns.number import N_KNOTS
+from ..tables.discovery.budget import COUNTS
+from ..tables.discovery.categories import TARGET_WEIGHT
+from ..tables.discovery.columns import SchemaInference
+from ..tables.format import TableFormat
+from ..tables.strata import may_be_class, may_stratify
+
+
+@dataclass(frozen=True)
+class ForecastConstants:
+    """Constants of forecasts. Those without a source are set by hand."""
+
+    # Seconds and bytes of a fit: to start; for each cell of the table, of which all rows are read
+    # several times, but so many are held; and for each cell of all pairs, in training. Measured on
+    # one core, in CPU seconds by particles; networks take about twice as long: Adult, 30,000 x 15,
+    # 12 s; diabetes130, 81,000 x 47, 73 s. Memory: 6,000 x 4 takes 0.5 GB; hospital visits,
+    # 3,000 x 11, 0.6 GB, 6,000 x 14, 0.7 GB, and 10,000 x 22, 1.4 GB.
+    start_seconds: float = 6.0
+    seconds_per_cell: float = 1.1e-5
+    seconds_per_pair: float = 4e-4
+    start_bytes: float = 4.8e8
+    bytes_per_cell: float = 300.0
+    bytes_per_pair: float = 1.2e4
+    most_held: int = 100_000
+
+
+CONSTANTS = ForecastConstants()
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Expected errors and cost of a fit, from public numbers only.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        The planned releases.
+    min_samples : int
+        Number of rows from which on the fit is useful.
+    n_records, n_expected : int
+        Number of records, or of persons, and of rows that may count at most.
+    tables : DataFrame
+        See `preview_tables`.
+    least_count : float or None
+        Categories that are inferred have at least about so many rows; None if none are.
+    seconds, n_bytes : float
+        Roughly what the fit takes of one core and of memory.
+    """
+
+    certificate: Certificate
+    min_samples: int
+    n_records: int
+    n_expected: int
+    tables: pd.DataFrame
+    least_count: float | None
+    seconds: float
+    n_bytes: float
+
+    @classmethod
+    def of(cls, estimator, X, y=None, *, target=None, persons=None) -> "Forecast":
+        """Return the forecast of ``estimator.fit(X, y, target=target, persons=persons)``."""
+        format, fit_plan, certificate = estimator._plan_data(X, y, target, persons)
+        if not (format.has_blocks and isinstance(fit_plan.release, TwoWayTables)):
+            raise ValueError(
+                f"X of a {type(estimator).__name__} is an array here, of which no tables are "
+                "released: give a DataFrame, or a schema."
+            )
+        plan, n_units = fit_plan.plan, certificate.n_records or 0
+        tables = measure_tables(format, plan.sigma, n_units, _count_knots(format, plan, n_units))
+        n_levels = tables.loc[tables.index.get_level_values("other") == "", "levels"]
+        n_pairs = count_cells(n_levels.astype(int).tolist())
+        return cls(
+            certificate,
+            fit_plan.min_samples,
+            n_units,
+            n_units * (plan.max_rows or 1),
+            tables,
+            _find_least_count(format, plan),
+            CONSTANTS.start_seconds
+            + CONSTANTS.seconds_per_cell * n_units * len(n_levels)
+            + CONSTANTS.seconds_per_pair * n_pairs,
+            CONSTANTS.start_bytes
+            + CONSTANTS.bytes_per_cell * min(n_units, CONSTANTS.most_held) * len(n_levels)
+            + CONSTANTS.bytes_per_pair * n_pairs,
+        )
+
+    @property
+    def most_levels(self) -> float:
+        """Largest number of levels that a category can be inferred to have, with `other`."""
+        if self.least_count is None:
+            return math.inf
+        # Half of the count, since noise can lift one that is below the threshold.
+        return 1 + self.n_expected // max(1.0, self.least_count / 2)
+
+
+def preview_tables(estimator, X, y=None, *, target=None, persons=None) -> pd.DataFrame:
+    """Return how large the errors of a fit's tables are, before any private cell is read.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An unfitted generator that releases two-way tables: see `TwoWayTables`.
+    X, y, target, persons
+        The arguments of `fit`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each column, at ``(name, "")``, and for each pair of columns, with
+
+        - ``levels``, the number of cells of the table, and ``is_known``, whether the schema
+          declares them; else as many are assumed as a number gets;
+        - ``noise``, the standard deviation of the noise on each count, in rows;
+        - ``error``, the number of rows that noise is expected to move to other cells, and
+          ``error_percent``, their percentage among all rows;
+        - ``verdict``: ``"good"`` where the noise is at most 10 % of the average count,
+          ``"noise"`` where it is above 224 %, and else ``"rough"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpgen import Boolean, DPSWFlowSampler, Number, Schema
+    >>> from skdpgen.privacy import preview_tables
+    >>> schema = Schema({"age": Number(0, 99, n_knots=10), "smoker": Boolean()})
+    >>> table = pd.DataFrame({"age": [40] * 1000, "smoker": [True] * 1000})
+    >>> preview_tables(DPSWFlowSampler(1.0, 1e-6, schema=schema), table)["verdict"].tolist()
+    ['good', 'good', 'rough']
+    """
+    return Forecast.of(estimator, X, y, target=target, persons=persons).tables
+
+
+def measure_tables(
+    format: TableFormat, sigma: float, n_records: float, n_undeclared: int = N_KNOTS
+) -> pd.DataFrame:
+    """Return how large the errors of two-way tables are; see `preview_tables`.
+
+    Parameters
+    ----------
+    format : TableFormat
+    sigma : float
+        Standard deviation of the noise on the sum, to which a record adds a vector of norm 1.
+    n_records : float
+    n_undeclared : int, default=16
+        Number of levels that is assumed of a column which is not declared.
+    """
+    learned = format.schema.learned
+    sizes, is_known = zip(
+        *(_count_levels(column, n_undeclared) for column in learned.values()), strict=True
+    )
+    names, label = list(learned), format.kind and format.kind.label
+    by, is_class = None, may_be_class(format.target)
+    if may_stratify(learned, format.target):
+        by = names.index(label) if is_class else len(names)
+    if by is not None and not (is_class and is_known[by]):
+        # The halves, or the fewest levels, at which the noise on other columns is least.
+        sizes = (*sizes[:by], 2, *sizes[by + 1 :])
+    mechanism = TablesMechanism(sizes, by)
+    kept = [name for i, name in enumerate(names) if i != by]
+    unit = sigma * mechanism.records
+    std = unit / np.sqrt(level_precisions(mechanism.sizes, mechanism.weight))
+    n_strata = 1 if by is None else sizes[by]
+    stds = {(name, ""): s * math.sqrt(n_strata) for name, s in zip(kept, std, strict=True)}
+    for pair in combinations(kept, 2):
+        stds[pair] = unit * math.sqrt(n_strata / 2)
+    if by is not None and is_class:
+        # Strata are counted by the sums of their columns, and its pairs are these columns.
+        stds[(label, "")] = min(s * math.sqrt(k) for s, k in zip(std, mechanism.sizes, strict=True))
+        stds |= {(label, name): s for name, s in zip(kept, std, strict=True)}
+    size, known = dict(zip(names, sizes, strict=False)), dict(zip(names, is_known, strict=True))
+    rows = []
+    order = [(name, "") for name in names] + [pair for pair in stds if pair[1]]
+    for first, other in order:
+        levels = size[first] * (size[other] if other else 1)
+        noise = stds[first, other]
+        # The mean absolute value of a normal variable; a row that moves is in two cells.
+        error = min(levels * noise / math.sqrt(2 * math.pi), n_records)
+        rows.append(
+            {
+                "levels": levels,
+                "is_known": known[first] and known.get(other, True),
+                "noise": noise,
+                "error": error,
+                "error_percent": 100 * error / n_records,
+                "verdict": judge(n_records / levels, noise),
+            }
+        )
+    index = pd.MultiIndex.from_tuples(order, names=["column", "other"])
+    return pd.DataFrame(rows, index=index)
+
+
+def _count_levels(column, n_undeclared: int) -> tuple[int, bool]:
+    """Return the number of levels of a column's table, and whether it is declared."""
+    if column.is_open or column.takes_knots:
+        return n_undeclared + column.missing, False
+    return column.n_levels + column.missing, True
+
+
+def _count_knots(format: TableFormat, plan: Plan, n_records: int) -> int:
+    """Return how many knots of numbers a plan can pay for."""
+    schema, label = format.schema, format.kind and format.kind.label
+    inference = SchemaInference(schema, label=label)
+    # Without counts nothing shows how many knots pay off: the default is used.
+    if COUNTS not in dict(plan.releases):
+        return N_KNOTS
+    std = inference.noise_of(plan, COUNTS, schema.undeclared or schema.learned)
+    is_stratified = may_stratify(schema.learned, format.target)
+    return inference.count_knots(plan, n_records, std, is_stratified)
+
+
+def _find_least_count(format: TableFormat, plan: Plan) -> float | None:
+    """Return about how many rows a category must have to be inferred."""
+    name = CategoryCountsMechanism.name
+    event = dict(plan.releases).get(name)
+    kinds = format.schema.learned.items()
+    opened: dict = {c: 0 for c, kind in kinds if kind.is_open and not kind.has_knots}
+    if event is None or not opened:
+        return None
+    weights: dict = {format.kind and format.kind.label: TARGET_WEIGHT}
+    mechanism = CategoryCountsMechanism(opened, weights)
+    unit = plan.bound(mechanism.sensitivity) / min(mechanism.weights.values())
+    std = plan.multiplier(name) * unit
+    most = plan.max_rows or 1
+    return most + std * float(norm.isf(event.delta / (most * len(opened)))) if std else 0.0

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rehearsal of the releases and of a step of a fit on an accelerator, before a budget is spent."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from .._process.muting import muted
+from ..accounting.budget import PublicRun
+from ..accounting.plan import Plan
+from ..curator.curator import Curator
+from ..curator.dataset import Dataset
+from ..data.cells import FrameCells
+from ..data.record_functions import RecordFunction
+from ..learners.training import at_most_one_step
+from ..mechanisms.noise import NoiseSource
+from ..mechanisms.sums import RowCountMechanism
+from ..params import is_out_of_memory
+
+# Types of devices whose memory is that of the process.
+_OWN = ("cpu",)
+# Made-up records of a table, of which sums read one block.
+_CELLS = 2**11
+
+
+class _NoNoise(NoiseSource):
+    """Noise of zeros, as exact draws take longer than the rest of a rehearsal."""
+
+    def rounded_gaussian(self, scale):
+        return np.zeros(np.shape(scale), dtype=np.int64)
+
+    rounded_laplace = rounded_gaussian
+
+
+class _MadeUpCurator(Curator):
+    """A curator of made-up records, as many as there are, of which sums read the first block."""
+
+    def __init__(self, X, y, **params):
+        super().__init__(X, y, **params)
+        source = self._source
+
+        def read_first(size):
+            X, y, _ = next(source._batches(size))
+            yield X, y, None
+
+        source._read_records = read_first
+
+    def release(self, mechanism):
+        # Not through `intercept_releases`: whoever counts releases must not see this one.
+        return self._release(mechanism)
+
+    def _read(self, read):
+        # Errors say what they are, as no private row is read.
+        return read()
+
+
+def rehearse_fit(estimator, format, plan: Plan, dataset: Dataset, device: torch.device) -> None:
+    """Raise a ValueError if an accelerator lacks the memory for a fit.
+
+    All releases are made of made-up records, zeros or missing cells, and training takes a step.
+    Other errors are left to the fit, which states what it spent. Inferred columns of a table are
+    not known, and take less memory here than in the fit.
+
+    Parameters
+    ----------
+    estimator : BaseGenerator
+        It stays as it is.
+    format : Format
+    plan : Plan
+    dataset : Dataset
+        Its sizes and classes are used, and no record.
+    device : torch.device
+    """
+    if device.type in _OWN:
+        return
+    error = None
+    with muted(), PublicRun(), at_most_one_step():
+        try:
+            _rehearse(copy.copy(estimator), format, plan, dataset, device)
+        except Exception as raised:
+            error = raised
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    if error is not None and is_out_of_memory(error):
+        raise ValueError(
+            f"device {str(device)!r} has too little memory for this fit, of which a rehearsal on "
+            "rows of zeros has failed before anything was spent: set device='cpu', or a smaller "
+            "batch_size or release."
+        ) from error
+
+
+def _rehearse(estimator, format, plan, dataset, device):
+    n_records, y = dataset.n_records, None
+    if dataset.reader is None:
+        X = np.broadcast_to(0.0, (n_records, dataset.n_columns))
+        label = dataset.classes[:1] if dataset.classes is not None else np.zeros(1)
+        y = np.broadcast_to(label, n_records) if dataset.label is not None else None
+    else:
+        shape = min(n_records, _CELLS), len(format.schema)
+        X = FrameCells(pd.DataFrame(np.full(shape, None)))
+    releases = [pair for pair in plan.releases if pair[0] != RowCountMechanism.name]
+    curator = _MadeUpCurator(
+        X,
+        y,
+        classes=dataset.classes,
+        plan=replace(plan, releases=tuple(releases), max_rows=None),
+        noise=_NoNoise(0),
+        prepare=RecordFunction(format.encode),
+        cells=dataset.reader or False,
+        clip_norm=format.clip_norm,
+        device=device,
+    )
+    with curator:
+        curator.n_records = curator.n_rows = n_records
+        estimator._learn(curator, format.resolve(curator), _NoNoise(0))
