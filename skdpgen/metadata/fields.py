@@ -100,7 +100,7 @@ class Field:
         return self.is_identifier or (self.is_unique and is_plain and is_open)
 
     def set_type(self, type: str) -> None:
-        """Read a type of which no more is known than that its cells are texts."""
+        """Read a type that few column types hold, and whose cells are texts otherwise."""
         self.type = type
         if not any(type in cls.forms for cls in TYPES.values()):
             self.type = "string"

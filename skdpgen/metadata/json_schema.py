@@ -143,6 +143,8 @@ def _read_format(field, text):
         field.type, field.zone = "datetime", "UTC"
     elif text == "uuid":
         field.is_random = True
+    elif text in ("time", "duration") and field.type == "string":
+        field.set_type(text)
     else:
         field.drop("format", text)
 

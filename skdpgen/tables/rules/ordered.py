@@ -62,7 +62,7 @@ class Ordered(Rule):
             raise ValueError(f"strict must be True or False; got {self.strict!r}.")
         if isinstance(self.difference, Mapping):
             self._set(difference=read_dict(self.difference, {"number": Number}))
-        if not isinstance(self.difference, Number | None):
+        if type(self.difference) not in (Number, type(None)):
             raise ValueError(f"difference must be a Number; got {self.difference!r}.")
 
     @property
