@@ -14,8 +14,8 @@ from types import ModuleType
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
 from ..tables.rules.rules import Ordered, Unique, split_document
+from ..tables.schema import Schema
 from . import frictionless, json_schema, sdv, sql
-from .fields import Description
 
 # Formats by their names, in the order in which they are tried.
 FORMATS: dict[str, ModuleType] = {
@@ -43,13 +43,11 @@ def load(path_or_document: str | PathLike | Mapping) -> object:
     return text if sql.recognizes(text) else parse_json(text.removeprefix("\ufeff"), "The metadata")
 
 
-def read_metadata(make_schema, document: object, declared: Mapping, rules, table: str | None):
+def read_metadata(document: object, declared: Mapping, rules, table: str | None):
     """Return the schema that a document declares, and warn of what is lost.
 
     Parameters
     ----------
-    make_schema : callable
-        `Schema`.
     document : object
         As `load` returns it.
     declared : dict of str to column
@@ -67,8 +65,8 @@ def read_metadata(make_schema, document: object, declared: Mapping, rules, table
             raise ValueError(
                 f"The metadata is of no known format; it must be one of: {names}, skdpgen schema."
             )
-        schema = make_schema(own)
-        return make_schema({**schema, **declared}, [*schema.rules, *rules])
+        schema = Schema(own)
+        return Schema({**schema, **declared}, [*schema.rules, *rules])
     try:
         description = found.read(document, table)
     except (AttributeError, KeyError, TypeError) as error:
@@ -76,8 +74,26 @@ def read_metadata(make_schema, document: object, declared: Mapping, rules, table
         raise ValueError(
             f"The {found.NAME} is not as its format demands ({reason}). Correct it."
         ) from None
-    schema = _make_schema(make_schema, found.NAME, description, dict(declared), list(rules))
-    _warn_of_lost(found.NAME, description, declared)
+    names = [field.name for field in description.fields]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if not names or repeated:
+        what = f"has {repeated} more than once" if repeated else "describes no columns"
+        raise ValueError(f"The {found.NAME} {what}; correct it.")
+    unknown = [name for name in declared if name not in names]
+    if unknown:
+        raise ValueError(f"declared names columns that the metadata does not have: {unknown}.")
+    read = [field for field in description.fields if field.name not in declared]
+    made = {field.name: _make_column(found.NAME, field) for field in read}
+    columns = {**dict.fromkeys(names), **made, **declared}
+    schema = Schema(columns, [*rules, *_find_rules(description, Schema(columns))])
+    lost = [f"{f.name!r}: {', '.join(dict.fromkeys(f.dropped))}" for f in read if f.dropped]
+    lost += [f"the table: {text}" for text in description.dropped]
+    if lost:
+        warnings.warn(
+            f"A schema cannot express all that the {found.NAME} states, and this is dropped: "
+            f"{'; '.join(lost)}. Declare what matters by Schema.replace(...) or by rules.",
+            stacklevel=3,
+        )
     return schema
 
 
@@ -104,30 +120,11 @@ def _find_own(document):
     return schema if is_own else None
 
 
-def _make_schema(make_schema, format_name, description, declared, rules):
-    names = [field.name for field in description.fields]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if not names or repeated:
-        what = f"has {repeated} more than once" if repeated else "describes no columns"
-        raise ValueError(f"The {format_name} {what}; correct it.")
-    unknown = [name for name in declared if name not in names]
-    if unknown:
-        raise ValueError(f"declared names columns that the metadata does not have: {unknown}.")
-    columns = {}
-    for field in description.fields:
-        if field.name not in declared:
-            columns[field.name] = _make_column(make_schema, format_name, field)
-        else:
-            columns[field.name] = declared[field.name]
-    rules += _find_rules(make_schema, description, make_schema(columns))
-    return make_schema(columns, rules)
-
-
-def _make_column(make_schema, format_name, field):
+def _make_column(format_name, field):
     try:
         column = field.make_column()
         # Alone, so that an error is of this column.
-        make_schema({field.name: column})
+        Schema({field.name: column})
         return column
     except ValueError as error:
         reason = str(error)
@@ -138,7 +135,7 @@ def _make_column(make_schema, format_name, field):
     )
 
 
-def _find_rules(make_schema, description, schema):
+def _find_rules(description, schema):
     """Return the rules of a document that hold of these columns; note the others."""
     single = [(f.name,) for f in description.fields if f.is_unique]
     rules = []
@@ -153,7 +150,7 @@ def _find_rules(make_schema, description, schema):
     for rule, names, keyword in rules:
         try:
             # Rules of a document may contradict its columns, or each other.
-            make_schema(dict(schema), [*known, rule])
+            Schema(dict(schema), [*known, rule])
         except ValueError:
             description.drop_of(names[:1], f"{keyword} ({', '.join(names)})")
         else:
@@ -161,28 +158,11 @@ def _find_rules(make_schema, description, schema):
     return known
 
 
-def _warn_of_lost(format_name: str, description: Description, declared: Mapping) -> None:
-    lost = [
-        f"{field.name!r}: {', '.join(dict.fromkeys(field.dropped))}"
-        for field in description.fields
-        if field.dropped and field.name not in declared
-    ]
-    lost += [f"the table: {text}" for text in description.dropped]
-    if lost:
-        warnings.warn(
-            f"A schema cannot express all that the {format_name} states, and this is dropped: "
-            f"{'; '.join(lost)}. Declare what matters by Schema.replace(...) or by rules.",
-            stacklevel=4,
-        )
-
-
-def write_metadata(make_schema, schema, format: str) -> dict:
+def write_metadata(schema, format: str) -> dict:
     """Return a schema in another format, and warn of what that cannot express.
 
     Parameters
     ----------
-    make_schema : callable
-        `Schema`.
     schema : Schema
     format : str
         One of `WRITABLE`.
@@ -193,8 +173,16 @@ def write_metadata(make_schema, schema, format: str) -> dict:
     # Reading the document again finds all that is lost on the way; one warning names it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        again = read_metadata(make_schema, document, {}, (), None)
-    lost = _find_lost(schema, again)
+        again = read_metadata(document, {}, (), None)
+    lost = []
+    for name, column in schema.items():
+        values, known = vars(column), vars(again[name])
+        differ = [parameter for parameter in values if values[parameter] != known.get(parameter)]
+        if type(again[name]) is not type(column):
+            lost.append(f"{name!r}: that it is {column!r}")
+        elif differ:
+            lost.append(f"{name!r}: {', '.join(differ)}")
+    lost += [f"the rule {rule!r}" for rule in schema.rules if rule not in again.rules]
     if lost:
         warnings.warn(
             f"{module.NAME} cannot express all of this schema, and this is lost: "
@@ -202,18 +190,3 @@ def write_metadata(make_schema, schema, format: str) -> dict:
             stacklevel=3,
         )
     return document
-
-
-def _find_lost(schema, again) -> list[str]:
-    """Return what a schema that was written and read lacks."""
-    lost = []
-    for name, column in schema.items():
-        if again[name] == column:
-            continue
-        if type(again[name]) is not type(column):
-            lost.append(f"{name!r}: that it is {column!r}")
-            continue
-        values, known = vars(column), vars(again[name])
-        differ = [parameter for parameter in values if values[parameter] != known[parameter]]
-        lost.append(f"{name!r}: {', '.join(differ)}")
-    return lost + [f"the rule {rule!r}" for rule in schema.rules if rule not in again.rules]

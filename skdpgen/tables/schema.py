@@ -204,7 +204,7 @@ class Schema(Mapping):
         from ..metadata import load, read_metadata
 
         declared, rules = _split_declared(declared)
-        return read_metadata(cls, load(path_or_document), declared, rules, table)
+        return read_metadata(load(path_or_document), declared, rules, table)
 
     @classmethod
     def from_public(
@@ -366,7 +366,7 @@ class Schema(Mapping):
         """
         from ..metadata import WRITABLE, write_metadata
 
-        document = write_metadata(type(self), self, format)
+        document = write_metadata(self, format)
         if path in WRITABLE:
             raise ValueError(f"path names a format: write to_metadata(format={path!r}).")
         if path is not None:
