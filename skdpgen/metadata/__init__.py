@@ -86,7 +86,7 @@ def read_metadata(document: object, declared: Mapping, rules, table: str | None)
     made = {field.name: _make_column(found.NAME, field) for field in read}
     columns = {**dict.fromkeys(names), **made, **declared}
     schema = Schema(columns, [*rules, *_find_rules(description, Schema(columns))])
-    lost = [f"{f.name!r}: {', '.join(dict.fromkeys(f.dropped))}" for f in read if f.dropped]
+    lost = [f"{f.name!r}: {', '.join(dict.fromkeys(f.dropped))}" for f in left if f.dropped]
     lost += [f"the table: {text}" for text in description.dropped]
     if lost:
         warnings.warn(

@@ -11,7 +11,7 @@ try:
     import sqlglot
     from sqlglot import exp
 except ImportError:
-    sqlglot = None
+    sqlglot = None  # type: ignore[assignment]
 
 from .fields import Description, Field, choose_table
 
