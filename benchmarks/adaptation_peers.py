@@ -13,10 +13,11 @@ from inspect import signature
 import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent
 from torch import nn
+from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy, softplus
 
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
-from skdpgen.adaptation.learner import CONSTANTS, EncodedRecords, _draw, _ramp
+from skdpgen.adaptation.learner import CONSTANTS, _draw, _ramp
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.learners.training import linear_decay
 from skdpgen.networks.generators import seeded
@@ -46,6 +47,18 @@ def mean_gradient(losses, network, **options):
     parts = torch.autograd.grad(losses.mean(), network.parameters(), **options)
     # parameters_to_vector wants each part contiguous, which those of channels-last weights are not.
     return torch.cat([part.flatten() for part in parts])
+
+
+def record_gradients(critic, inputs):
+    """Return the gradient of each row's loss in all weights; no row is mapped with another."""
+    weights = {name: weight.detach() for name, weight in critic.named_parameters()}
+
+    def loss(weights, row):
+        return softplus(-functional_call(critic, weights, (row[None],))).sum()
+
+    # In chunks, which bound the memory.
+    gradients = vmap(grad(loss), in_dims=(None, 0), chunk_size=64)(weights, inputs)
+    return torch.cat([gradients[name].flatten(1) for name in weights], dim=1)
 
 
 class SourceClassifier(DPSWDDomainClassifier):
@@ -223,7 +236,7 @@ class DPDANN(DANN):
 
     def _follow(self, train, critic, X_target, bounds, noise):
         n_target, format = len(X_target), BoxFormat(X_target.shape[1], bounds=bounds)
-        warn_of_delta(self.delta, n_target, stacklevel=6)
+        warn_of_delta(self.delta, n_target)
         rate = min(1.0, self.batch_size / n_target)
 
         def step(multiplier):
@@ -234,16 +247,11 @@ class DPDANN(DANN):
             ForwardAggregateMechanism.name, step, self.n_iter_, self.epsilon, self.delta
         )
         generator = noise.torch_generator()
-        records = EncodedRecords(
-            critic,
-            lambda rows: self._change(self._input.of_unit(rows / format.unit), generator),
-            radius=1.0,
-        )
 
         def gradients(rows, membership):
-            logits, pull = records(rows)
-            # -sigmoid(-z) is the derivative of softplus(-z). Released gradients have norm 1.
-            return pull(-torch.sigmoid(-logits)) / self.grad_clip, None
+            inputs = self._change(self._input.of_unit(rows / format.unit), generator)
+            # Released gradients have norm 1.
+            return record_gradients(critic, inputs) / self.grad_clip, None
 
         mechanism = ForwardAggregateMechanism(
             PullingFunction(gradients), sum(weight.numel() for weight in critic.parameters())

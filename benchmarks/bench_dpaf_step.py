@@ -22,7 +22,7 @@ from torch.func import functional_call, grad, vmap
 
 from skdpgen import DPAFGenerator
 from skdpgen.learners.aggregates import RecordFeatures
-from skdpgen.networks import Discriminator, default_layers
+from skdpgen.networks.discriminators import Discriminator, default_layers
 from skdpgen.releases import ForwardAggregates
 
 N_CLASSES, N_RECORDS, CHUNK = 10, 2000, 64

@@ -67,6 +67,10 @@ toc_object_entries_show_parents = "hide"
 # Docstrings say of what types parameters are.
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
+# No parameter is described that is not there.
+numpydoc_validation_checks = {"PR02"}
+# Python's own, whose source it does not find.
+numpydoc_validation_exclude = {r"\.Schema\.(get|items|keys|values)$"}
 
 HAS_DASK = all(map(importlib.util.find_spec, ("dask", "pyarrow")))
 sphinx_gallery_conf = {

@@ -30,7 +30,7 @@ import torch
 from torch import nn
 
 from skdpgen import DPSlicedWassersteinGenerator
-from skdpgen.networks import find_factory
+from skdpgen.networks.generators import find_factory
 from skdpgen.releases import SlicedRows
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))

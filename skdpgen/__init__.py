@@ -47,16 +47,19 @@ __all__ = [
     "verify",
 ]
 
-# Where public names are defined that belong to no package of HOMES.
-_FUNCTIONS = {
+# Where public names are defined.
+_DEFINED = {
     "PrivacyBudget": "accounting.budget",
     "audit": "auditing.releases",
     "compose": "accounting.composition",
     "load": "saving.serialization",
     "preview": "accounting.previews",
     "verify": "accounting.verification",
+    "DPSWDDomainAdapter": "adaptation",
 }
-# Modules whose public names can also be imported from here, and which define savable classes.
+_DEFINED |= dict.fromkeys(("DPAFGenerator", "DPSWFlowSampler", "DPSinkhornGenerator"), "generators")
+_DEFINED |= dict.fromkeys(("DPSlicedWassersteinGenerator", "LDPEntropicGAN"), "generators")
+# Modules whose other public names can be imported from here, too, and hold savable classes.
 HOMES = (
     "tables",
     "generators",
@@ -84,9 +87,9 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
-    for home in (_FUNCTIONS[name],) if name in _FUNCTIONS else HOMES:
+    for home in (_DEFINED[name],) if name in _DEFINED else HOMES:
         module = import_module(f"{__name__}.{home}")
-        if name in _FUNCTIONS or name in module.__all__:
+        if name in _DEFINED or name in module.__all__:
             value = globals()[name] = getattr(module, name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,9 +3,9 @@
 
 import contextlib
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,20 +33,16 @@ from .params import (
     check_finite,
     choose_device,
     fitting,
-    parameters,
     warn_of_delta,
 )
 from .planning.fits import Planning
-from .planning.rehearsal import rehearse_fit
 from .quality import warn_of_few_rows
-from .releases import TwoWayTables
 from .releases.published import PublishedRelease, ReplayedCurator
 from .saving.serialization import Certified, list_certified_sizes
-from .tables.report import describe
-from .transport import sliced_wasserstein_distance
+from .transport.slices import sliced_wasserstein_distance
 
 if TYPE_CHECKING:
-    from .tables.schema import Schema
+    pass
 
 # Called with the `PublishedRelease` of each fit in this thread, once it is made.
 _save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", default=lambda p: None)
@@ -147,7 +143,11 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         for name in _OPTIONAL:
             vars(self).pop(name, None)
         noise, device = NoiseSource(self.random_state), choose_device(self.device)
-        rehearse_fit(self, format, fit_plan.plan, dataset, device)
+        if device.type != "cpu":
+            # Imported here: the memory of a CPU is that of the process.
+            from .planning.rehearsal import rehearse_fit
+
+            rehearse_fit(self, format, fit_plan.plan, dataset, device)
         release = fit_plan.release
         with open_curator(
             dataset,
@@ -164,7 +164,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             n_inferred, n_words = len(curator.released or ()), len(noise.public_words)
 
             def publish(is_complete=False):
-                plan = curator.plan if is_complete else _find_released(curator, release)
+                names = [name for name, _ in curator.plan.releases[: len(curator.released)]]
+                plan = curator.plan if is_complete else release.find_released(curator.plan, names)
                 if plan is None:
                     return
                 self.release_ = release
@@ -229,8 +230,9 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         """Set the attributes that every fitted generator has."""
         self._format = format
         vars(self).update(format.found)
-        if format.has_blocks and not hasattr(self, "schema_report_"):
-            self.schema_report_ = describe(format.schema)
+        # Learners of tables describe columns by what the releases show of them.
+        if not hasattr(self, "schema_report_"):
+            vars(self).update(format.describe())
         if format.classes is not None:
             self.classes_ = format.classes
         self.n_samples_ = n_samples
@@ -424,15 +426,20 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             format.encode(X), format.encode(synthetic), random_state=0
         )
 
-    @abstractmethod
     def _learn(self, curator: Curator, format: Format, noise: NoiseSource) -> Format | None:
         """Make the planned releases and fit to them; set `class_probabilities_`.
+
+        The release names its learner.
 
         Returns
         -------
         Format or None
             The format of generated rows, if releases have refined it.
         """
+        release = self._find_release(format)
+        refined = getattr(self, f"_learn_{release.learner}")(release, curator, format, noise)
+        self.n_iter_ = len(self.loss_curve_)
+        return refined
 
     @abstractmethod
     def _generate(self, classes: torch.Tensor, generator: torch.Generator):
@@ -456,18 +463,6 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         return tags
 
 
-def _find_released(curator, release):
-    """Return the plan of the releases so far, if a learner can be fitted to them, or None."""
-    planned = curator.plan.releases
-    names = [name for name, _ in planned[: len(curator.released)]]
-    if len(names) == len(planned):
-        return curator.plan
-    # Pairs are of use without interactions, which are searched for after training on the pairs.
-    if isinstance(release, TwoWayTables) and release.name in names:
-        return replace(curator.plan, releases=planned[: names.index(release.name) + 1])
-    return None
-
-
 def _keep(estimator, release):
     """Return what is kept of a failed fit; see `report_spent_on_error`."""
     if release.published is None:
@@ -489,25 +484,8 @@ def _read_where(where):
     return rows if isinstance(rows, pd.DataFrame) else where
 
 
-@parameters
 class CentralGenerator(BaseGenerator):
     """Base of generators that a trusted curator fits: they also take tables and encoders."""
-
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: "Schema | str | None" = "auto"
-    encoder: object = "auto"
 
     _checks = {**CENTRAL_CHECKS, "encoder": lambda name, value: split_encoder(value)}
     _shorthands = {"encoder": ENCODERS}

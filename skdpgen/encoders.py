@@ -2,9 +2,11 @@
 """Dimension reduction before a release: values of the parameter `encoder`."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +19,7 @@ from .data.record_functions import call_quietly
 from .mechanisms.sums import CovarianceMechanism
 from .networks.components import PrincipalComponents, find_spaces
 from .networks.generators import rehearsing
-from .params import Specification, parameters
+from .params import Specification
 
 __all__ = ["PrivatePCA"]
 
@@ -29,7 +31,7 @@ _FEW_COLUMNS, _SLICES = 64, 25
 _STANDING_OUT, _NO_LOSS = 0.5, 4
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class PrivatePCA(Specification):
     """Private principal components, from noisy second moments.
 
@@ -87,8 +89,8 @@ class PrivatePCA(Specification):
         return components.to(curator.device)
 
 
-# Specifications that strings name.
-ENCODERS = {"dp-pca": PrivatePCA()}
+# Makers of the specifications that strings name.
+ENCODERS: dict[str, Callable] = {"dp-pca": PrivatePCA}
 
 
 def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
@@ -134,7 +136,7 @@ def split_encoder(encoder):
         return None, encoder
     parts = encoder if isinstance(encoder, list | tuple) else [encoder]
     *public, last = parts or [None]
-    private = clone(ENCODERS[last]) if isinstance(last, str) and last in ENCODERS else last
+    private = ENCODERS[last]() if isinstance(last, str) and last in ENCODERS else last
     if not isinstance(private, PrivatePCA):
         public, private = [*public, last], None
     else:

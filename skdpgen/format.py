@@ -108,6 +108,10 @@ class Format(ABC):
         """Release what is not declared, and return the resolved format."""
         return self
 
+    def describe(self) -> dict[str, Any]:
+        """Return fitted attributes that need no released value, by name."""
+        return {}
+
     def calibrate_marginals(self, generate):
         """Return the format whose samples match the released marginals.
 

@@ -14,14 +14,14 @@ from .accounting.spending import report_spent_on_error
 from .curator.curator import open_curator
 from .data.record_functions import clears_frames
 from .data.texts import TextStyle
-from .generators import DPSWFlowSampler
+from .generators._sliced_flow import DPSWFlowSampler
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sums import count_rows_by
 from .params import warn_of_delta
 from .planning.fits import find_thresholds
 from .quality import collects_findings
 from .tables.columns.type_inference import FEW, KINDS
-from .tables.discovery.columns import SchemaInference
+from .tables.discovery.stages import SchemaInference, noise_on_counts
 from .tables.schema import Schema
 
 # Parameters of the shape of a numeric column, which a fit infers within its bounds.
@@ -136,7 +136,7 @@ def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -
     inference = SchemaInference(format.schema)
     first = inference.releases[0]
     names = inference.unknown if first == KINDS else inference.schema.undeclared
-    return math.ceil(FEW * inference.noise_of(plan, first, names))
+    return math.ceil(FEW * noise_on_counts(plan, first, len(names)))
 
 
 def _prepare(X, target, persons, params):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loss specifications: values of the parameter `loss`."""
 
+from dataclasses import dataclass
+
 from .checks import flag, in_range, positive
-from .params import Specification, parameters
+from .params import Specification
 
 __all__ = ["EntropicWasserstein", "SemiDebiasedSinkhorn", "SinkhornDivergence", "Wasserstein"]
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SemiDebiasedSinkhorn(Specification):
     """The semi-debiased Sinkhorn loss between generated and private rows (DP-Sinkhorn).
 
@@ -60,7 +62,7 @@ class SemiDebiasedSinkhorn(Specification):
     }
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class EntropicWasserstein(Specification):
     """The entropic transport cost ⟨π, C⟩ at the entropic plan π, which deconvolves local noise.
 

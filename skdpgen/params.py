@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of estimators: constructors, docstring texts, checks and specifications."""
+"""Parameters of estimators: shared docstrings, checks and specifications."""
 
 import contextlib
-import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, TypeVar
 
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
@@ -22,14 +20,7 @@ from .exceptions import warn_caller
 from .quality import collects_findings
 from .saving.registry import Savable
 
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:
-
-    def dataclass_transform(**options):
-        """Return a decorator that changes nothing; type checkers know it as a constructor's."""
-        return lambda decorator: decorator
-
+Class = TypeVar("Class")
 
 # Address of the published pages, such as "https://example.org/skdpgen"; without it no estimator
 # links to its page.
@@ -176,25 +167,16 @@ _TEXTS = {
 }
 
 
-@dataclass_transform(eq_default=False)
-def parameters(cls: type) -> type:
-    """Make the annotated attributes of a class the parameters of its constructor.
-
-    They follow the parameters of its bases, and are keyword-only if there are such and the class
-    has no ``_: KW_ONLY`` of its own. The constructor stores them unchanged, as scikit-learn
-    requires. In the docstring, ``%(name)s`` is replaced by the shared text of that name.
-    """
-    # Shared texts are filled in once, at import: docstrings must be complete for help() and Sphinx.
+def documented(cls: type[Class]) -> type[Class]:
+    """Replace ``%(name)s`` in the docstring of a class by the shared text of that name."""
+    # Filled in once, at import: docstrings must be complete for help() and Sphinx.
     cls.__doc__ = re.sub(
         r"^( *)%\((\w+)\)s$",
         lambda match: indent(_TEXTS[match[2]], match[1]),
-        cls.__doc__,
+        cls.__doc__ or "",
         flags=re.MULTILINE,
     )
-    # Parameters of a subclass come after those of its base, and so by keyword only.
-    is_extended = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
-    declares_all = KW_ONLY in inspect.get_annotations(cls).values()
-    return dataclass(eq=False, repr=False, kw_only=is_extended and not declares_all)(cls)
+    return cls
 
 
 class DocumentedEstimator(BaseEstimator):
@@ -246,8 +228,8 @@ class Specification(Savable, Checked, DocumentedEstimator):
 class TakesSpecifications(Checked):
     """Base of estimators whose parameters can be specifications, or strings that name them."""
 
-    # For each such parameter, the specifications that its strings name.
-    _shorthands: ClassVar[dict[str, dict]] = {}
+    # For each such parameter, functions that make the specifications that its strings name.
+    _shorthands: ClassVar[dict[str, dict[str, Callable]]] = {}
 
     def _resolve_spec(self, name: str) -> Specification:
         """Return the specification that a parameter holds or names.
@@ -258,10 +240,9 @@ class TakesSpecifications(Checked):
             If it is none, or one of its own parameters is invalid.
         """
         known, value = self._shorthands[name], getattr(self, name)
-        # A clone, since set_params of one estimator must not change the shorthand of all.
         if isinstance(value, str) and value in known:
-            return clone(known[value])
-        types = {type(specification) for specification in known.values()}
+            return known[value]()
+        types = {type(make()) for make in known.values()}
         if type(value) not in types:
             names = " or ".join(sorted(cls.__name__ for cls in types))
             raise ValueError(f"{name} must be one of {list(known)} or a {names}; got {value!r}.")
@@ -288,7 +269,7 @@ class TakesSpecifications(Checked):
             if nested and name in self._shorthands and value is None:
                 raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
             if nested and isinstance(value, str) and value in known:
-                params[name] = clone(known[value])
+                params[name] = known[value]()
             elif nested and name in self._shorthands and not hasattr(value, "set_params"):
                 first = f"set_params({name}={next(iter(known))!r}, {key}=...)"
                 raise ValueError(

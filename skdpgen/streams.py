@@ -21,7 +21,8 @@ from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_t
 from .mechanisms.two_way import Tables
 from .params import warn_of_delta
 from .planning.fits import list_assumptions
-from .releases import PublishedRelease, TwoWayTables
+from .releases.published import PublishedRelease
+from .releases.two_way_tables import TwoWayTables
 from .saving.serialization import Saves
 from .tables import Category, Schema
 from .tables.declaration import check_labels

@@ -12,7 +12,7 @@ import pytest
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
-from skdpgen.generators import _sliced_flow
+from skdpgen.learners import interactions
 
 SECRET = "Smith-31415"
 # Without a target of few levels.
@@ -29,8 +29,8 @@ SCHEMA = {
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with a private table and its schema, where fits take a few steps only."""
-    quick = partial(few_steps, _sliced_flow.fit_to_table)
-    monkeypatch.setattr(_sliced_flow, "fit_to_table", quick)
+    quick = partial(few_steps, interactions.fit_to_table)
+    monkeypatch.setattr(interactions, "fit_to_table", quick)
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
     n = 250

@@ -13,7 +13,7 @@ from skdpgen import (
     DPSWFlowSampler,
     LDPEntropicGAN,
 )
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
+from skdpgen.adaptation import DPSWDDomainClassifier
 from skdpgen.preprocessing import LocalPrivatizer, LowFrequencies
 from skdpgen.releases import ForwardAggregates, LocalNoise, SampledGradients, SliceSketch
 from skdpgen.testing import check_generator, interface_checks, yield_checks
@@ -113,8 +113,7 @@ SLOW = {
 @parametrize_with_checks(
     [make_quick(GENERATORS[which]) for which in ("sliced", "flow", "local", "sinkhorn", "dpaf")]
     + [LocalPrivatizer(), LocalPrivatizer(mechanism="gaussian", basis="dct")]
-    + [DPSWDDomainAdapter(n_steps=5), DPSWDDomainClassifier(n_steps=5)]
-    + [DPSWDRowAdapter(n_steps=5), LowFrequencies()]
+    + [DPSWDDomainAdapter(n_steps=5), DPSWDDomainClassifier(n_steps=5), LowFrequencies()]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

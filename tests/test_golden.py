@@ -32,7 +32,6 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.curator.curator import intercept_releases
 from skdpgen.encoders import PrivatePCA
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
@@ -167,11 +166,6 @@ def _adapter():
     return DPSWDDomainAdapter(**COMMON, n_steps=30).fit(X, y, X_target=X_target)
 
 
-def _adapter_by_rows():
-    X, y, X_target = _domains()
-    return DPSWDRowAdapter(**COMMON, n_steps=6, n_components=8).fit(X, y, X_target=X_target)
-
-
 def _principal_components():
     X, _ = load_digits(return_X_y=True)
     return DPPCA(n_components=4, bounds=(0, 16), clip_norm=1.0, **COMMON).fit(X)
@@ -200,7 +194,6 @@ FITS = {
         _noised_rows,
         _noised_rows_with_a_number,
         _adapter,
-        _adapter_by_rows,
         _principal_components,
         _privatizer,
     )

@@ -22,7 +22,7 @@ from skdpgen import (
     Schema,
 )
 from skdpgen._process.isolation import isolated
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
+from skdpgen.adaptation import DPSWDDomainClassifier
 from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer
 from skdpgen.privacy import preview
 from skdpgen.releases import from_release
@@ -124,11 +124,6 @@ VERBS = {
         ).values()
     ),
     "local": lambda: sample(LDPEntropicGAN(5.0, **ARRAY), X),
-    "row adapter": lambda: (
-        np.asarray(
-            DPSWDRowAdapter(5.0, n_steps=3, random_state=0).fit(X, y, X_target=X).transform(X)
-        ),
-    ),
     "classifier": predict,
     "score": score,
     "update": update,

@@ -86,7 +86,6 @@ def test_estimators_link_to_their_pages_once_there_is_a_site(monkeypatch):
     estimators = {
         "skdpgen.DPSWFlowSampler": skdpgen.DPSWFlowSampler(),
         "skdpgen.releases.SliceSketch": skdpgen.releases.SliceSketch(),
-        "skdpgen.adaptation.DPSWDRowAdapter": skdpgen.adaptation.DPSWDRowAdapter(),
         "skdpgen.preprocessing.LowFrequencies": skdpgen.preprocessing.LowFrequencies(3),
     }
     for estimator in estimators.values():
@@ -172,7 +171,7 @@ for fit in (
 
 
 def test_fits_import_no_leaf_and_no_compiler():
-    """The core can be read, and runs, without them; see `DPSWDRowAdapter` for `torch.func.grad`.
+    """The core can be read, and runs, without them.
 
     The compiler of torch has 800 modules, and takes a second and 70 MB.
     """
@@ -199,3 +198,19 @@ def test_no_module_of_the_core_imports_a_leaf():
                 leaves = {name.split(".")[0] for name in names} & {*LEAVES, "privacy"}
                 here = path.relative_to(root).as_posix()
                 assert {(here, leaf) for leaf in leaves} <= LATE
+
+
+FIND = """
+import sys
+from skdpgen.saving.registry import find_class
+for name in sys.argv[1:]:
+    assert find_class(name).__name__ == name
+"""
+
+
+def test_classes_of_saved_files_are_found_without_a_fit():
+    from skdpgen.saving import registry
+
+    names = [n for n, cls in registry._classes.items() if cls.__module__.startswith("skdpgen")]
+    for some in (names, ["TableParticles"]):
+        subprocess.run([sys.executable, "-c", FIND, *some], check=True)

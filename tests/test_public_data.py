@@ -1,6 +1,5 @@
-"""Loaders: on the real files where there are any, on small files, and on a pretended OpenML."""
+"""Loaders of the benchmarks, on small files of the same structure and on a pretended OpenML."""
 
-import os
 import sys
 from pathlib import Path
 from urllib.error import URLError
@@ -14,99 +13,6 @@ from sklearn.utils import Bunch
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 datasets = pytest.importorskip("public_images")
 load_table = pytest.importorskip("public_tables").load_table
-
-FOLDER = os.environ.get("SKDPGEN_DATA")
-needs_files = pytest.mark.skipif(not FOLDER, reason="SKDPGEN_DATA names no folder of data files")
-
-
-# The real files.
-
-ARRAYS = {
-    # n_train, n_test, n_features, n_classes, image_shape
-    "mnist": (60_000, 10_000, 784, 10, (28, 28)),
-    "fashion_mnist": (60_000, 10_000, 784, 10, (28, 28)),
-    "usps": (7_291, 2_007, 256, 10, (16, 16)),
-    "cifar10": (10_000, 2_000, 3072, 10, (3, 32, 32)),
-}
-
-TABLES = {
-    # n_train, n_test, n_features, n_numeric, target, classes (None: a regression target)
-    "adult": (32_561, 16_281, 14, 6, "income", {"<=50K", ">50K"}),
-    "bank_marketing": (33_908, 11_303, 16, 7, "y", {"no", "yes"}),
-    "diabetes130": (76_324, 25_442, 47, 11, "readmitted", {"NO", ">30", "<30"}),
-    "cervical_cancer": (643, 215, 32, 32, "Biopsy", {0, 1}),
-    "california_housing": (15_480, 5_160, 8, 8, "MedHouseVal", None),
-}
-
-
-@needs_files
-@pytest.mark.parametrize("name", ARRAYS)
-def test_real_arrays(name):
-    data = getattr(datasets, f"load_{name}")()
-    n_train, n_test, n_features, n_classes, image_shape = ARRAYS[name]
-    assert data.X_train.shape == (n_train, n_features)
-    assert data.X_test.shape == (n_test, n_features)
-    assert data.y_train.shape == (n_train,)
-    assert data.y_test.shape == (n_test,)
-    assert data.X_train.dtype == data.X_test.dtype == np.float32
-    assert data.y_train.dtype == data.y_test.dtype == np.int64
-    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
-        assert 0 <= X.min() < 0.1
-        assert 0.9 < X.max() <= 1
-        assert np.array_equal(np.unique(y), np.arange(n_classes))
-    assert len(data.target_names) == n_classes
-    assert data.get("image_shape") == image_shape
-    assert data.DESCR
-
-
-@needs_files
-@pytest.mark.parametrize("name", TABLES)
-def test_real_tables(name):
-    data = load_table(name)
-    n_train, n_test, n_features, n_numeric, target, classes = TABLES[name]
-    assert data.X_train.shape == (n_train, n_features)
-    assert data.X_test.shape == (n_test, n_features)
-    assert data.X_train.select_dtypes("number").shape[1] == n_numeric
-    assert list(data.X_train) == list(data.X_test) == data.feature_names
-    assert data.y_train.name == data.y_test.name == target
-    assert data.X_train.index.equals(data.y_train.index)
-    assert data.X_test.index.equals(data.y_test.index)
-    assert data.X_train.index.intersection(data.X_test.index).empty
-    if classes is None:
-        assert data.y_train.dtype == np.float64
-        assert "target_names" not in data
-    else:
-        assert set(data.target_names) == set(data.y_train) == set(data.y_test) == classes
-    # Missing categories are strings; only the numbers of cervical_cancer have gaps.
-    missing = pd.concat([data.X_train, data.X_test]).isna()
-    assert missing.sum().sum() == (3622 if name == "cervical_cancer" else 0)
-
-
-@needs_files
-@pytest.mark.parametrize(
-    ("features", "n_features", "domains"),
-    [
-        ("surf", 800, {"amazon": 958, "caltech": 1123, "dslr": 157, "webcam": 295}),
-        ("googlenet", 1024, {"amazon": 958, "dslr": 157, "webcam": 295}),
-        ("decaf6", 4096, {"dslr": 157, "webcam": 295}),
-        ("effnet_lite0", 1280, {"amazon": 958, "caltech": 1123, "dslr": 157, "webcam": 295}),
-        ("images32", 3072, {"amazon": 958, "caltech": 1123, "dslr": 157, "webcam": 295}),
-    ],
-)
-def test_real_office_caltech(features, n_features, domains):
-    data = datasets.load_office_caltech(features)
-    assert set(data.domains) == set(domains)
-    assert len(data.target_names) == 10
-    for domain, n_rows in domains.items():
-        assert data[domain].X.shape == (n_rows, n_features)
-        assert data[domain].X.dtype == np.float32
-        assert data[domain].X.min() >= 0
-        assert (data[domain].X.max() <= 1) == (features == "images32")
-        assert data[domain].y.dtype == np.int64
-        assert set(data[domain].y) == set(range(10))
-
-
-# Small files of the same structure.
 
 
 def write_npz(folder, name, **arrays):

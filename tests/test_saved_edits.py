@@ -29,7 +29,6 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.accounting.rounding import show
-from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.releases import ForwardAggregates, SampledGradients
 
@@ -58,9 +57,6 @@ FITS = {
     "adapter": lambda: DPSWDDomainAdapter(
         5.0, n_steps=2, n_components=4, sampler=DPSWFlowSampler(n_steps=2, n_particles=9)
     ).fit(X, Y, X_target=X),
-    "adapter by rows": lambda: DPSWDRowAdapter(5.0, n_steps=2, n_components=4).fit(
-        X, Y, X_target=X
-    ),
 }
 # Edits of each estimator in the default run; all of them are slow.
 _A_FEW = 25

@@ -33,7 +33,7 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import DPHistorySampler
 from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer, LowFrequencies
@@ -136,9 +136,6 @@ FITS = {
         **IMAGES, n_steps=2, encoder=FrozenEstimator(DPPCA(n_components=3, **IMAGES).fit(X))
     ).fit(X),
     "adapter": lambda: DPSWDDomainAdapter(5.0, n_steps=3).fit(X, Y, X_target=X[:, ::-1]),
-    "adapter by rows": lambda: DPSWDRowAdapter(5.0, n_steps=2, n_components=4).fit(
-        X, Y, X_target=X[:, ::-1]
-    ),
     "privatizer": lambda: LocalPrivatizer(
         mechanism="gaussian", epsilon=5.0, bounds=(0, 1), classes=["a", "b"]
     ).fit(X),
@@ -224,7 +221,7 @@ def _assert_same(made, again):
 
 @pytest.mark.default(
     *("number", "rows", "open texts", "particles", "gradients, table", "aggregates", "local"),
-    *("encoded", "adapter by rows", "persons", "histories", "noised rows", "search"),
+    *("encoded", "persons", "histories", "noised rows", "search"),
     *("classifier", "components of persons", "autoencoder", "frequencies", "privatizer"),
 )
 @pytest.mark.parametrize("name", FITS)
@@ -527,11 +524,10 @@ def test_the_noise_is_that_of_the_certificate(name, tmp_path):
         _load(_changed(_save(fitted), edit), tmp_path)
 
 
-@pytest.mark.parametrize("kind", [DPSWDDomainAdapter, DPSWDRowAdapter])
-def test_the_best_of_a_search_is_saved_with_the_price_of_the_search(kind, tmp_path):
-    options = {"sampler": DPSWFlowSampler(n_steps=2)} if kind is DPSWDDomainAdapter else {}
-    adapter = kind(5.0, network="mlp", n_steps=3, n_components=4, **options)
-    searched = {"sampler__clip_norm": [1.0, 2.0]} if options else {"grad_clip": [1.0, 2.0]}
+def test_the_best_of_a_search_is_saved_with_the_price_of_the_search(tmp_path):
+    sampler = DPSWFlowSampler(n_steps=2)
+    adapter = DPSWDDomainAdapter(5.0, network="mlp", n_steps=3, n_components=4, sampler=sampler)
+    searched = {"sampler__clip_norm": [1.0, 2.0]}
     search = PrivateSearch(adapter, searched, n_candidates=2, scoring=lambda model, X, y: 1.0)
     best = search.fit(X, Y, X_target=X[:, ::-1]).best_estimator_
     loaded = _load(_save(best), tmp_path)

@@ -20,9 +20,9 @@ from skdpgen import (
     PrivacyBudget,
 )
 from skdpgen.accounting.budget import PublicRun
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.exceptions import FitQualityWarning
-from skdpgen.generators import _sliced_flow
+from skdpgen.learners import particles
 from skdpgen.learners.interactions import InteractionSearch
 from skdpgen.learners.training import Adam
 from skdpgen.preprocessing import DPPCA
@@ -57,7 +57,7 @@ KEPT = {
     "rows": (
         DPSWFlowSampler(5.0, release="presample", **ARRAY),
         lambda e: e.fit(X),
-        (_sliced_flow, "flow_along_slices"),
+        (particles, "flow_along_slices"),
     ),
     "table": (DPSWFlowSampler(5.0, n_steps=3), lambda e: e.fit(TABLE), (Adam, "step")),
     "samples": (DPSWFlowSampler(5.0, **ARRAY), lambda e: e.fit(X), (DPSWFlowSampler, "_generate")),
@@ -77,7 +77,6 @@ LOST = {
     ),
     "gradients": (DPSinkhornGenerator(5.0, bounds=(0, 1)), lambda e: e.fit(X), (Adam, "step")),
     "aggregates": (DPAFGenerator(5.0, bounds=(0, 1)), lambda e: e.fit(X, y), (Adam, "step")),
-    "target rows": (DPSWDRowAdapter(5.0, n_steps=30), fit_to_target, (Adam, "step")),
 }
 
 

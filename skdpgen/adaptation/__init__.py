@@ -5,12 +5,10 @@ from ._domain_adapter import DPSWDDomainAdapter
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import Whole
 from ._private_search import PrivateSearch, reverse_validation_score
-from ._row_adapter import DPSWDRowAdapter
 
 __all__ = [
     "DPSWDDomainAdapter",
     "DPSWDDomainClassifier",
-    "DPSWDRowAdapter",
     "PrivateSearch",
     "Whole",
     "reverse_validation_score",

@@ -5,11 +5,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from torch import nn
 
-from ..params import parameters
 from ._domain_adapter import DPSWDDomainAdapter
 
 
-@parameters
 class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
     """A classifier for a private target domain, trained on a public source.
 

@@ -3,7 +3,7 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,22 +13,23 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._process.muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import PublicRun
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
+from ..accounting.events import gaussian_event
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.numbers import match_names
 from ..checks import check_number, tried
-from ..generators import DPSWFlowSampler
+from ..generators._sliced_flow import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
-from ..params import DocumentedEstimator, fitting, parameters, warn_of_delta
+from ..params import DocumentedEstimator, documented, fitting, warn_of_delta
 from ..saving.serialization import Certified
-from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
+from ._domain_adapter import SHARED_PARAMETERS, DPSWDDomainAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import unwrap
 
@@ -52,7 +53,7 @@ def _best_has(name):
     return lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
-@parameters
+@documented
 class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
@@ -74,15 +75,14 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
 
     Parameters
     ----------
-    estimator : DPSWDDomainClassifier, DPSWDDomainAdapter or DPSWDRowAdapter
+    estimator : DPSWDDomainClassifier or DPSWDDomainAdapter
         It is cloned, not changed.
     param_distributions : dict or list of dicts
         Names of parameters, with lists or distributions (with a method ``rvs``), as for
         `RandomizedSearchCV`; chosen without looking at the target. Parameters of the estimator's
         sampler are called ``sampler__n_particles`` and so on. Parameters of the whole search cannot
         be searched: `epsilon`, `delta`, `relation`, `accountant`, `random_state`, `device`,
-        `verbose` and `strict`; neither can those of a `DPSWDRowAdapter` that change its cost:
-        `network`, `n_components`, `n_projections`, `n_steps`, `batch_size` and `target_gradient`.
+        `verbose` and `strict`.
     n_candidates : float, default=10
         Number of candidates, or its mean where the number is drawn at random.
     shape : float, default=1.0
@@ -144,15 +144,23 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     (200,)
     """
 
-    estimator: object
-    param_distributions: dict | list
-    _: KW_ONLY
-    n_candidates: float = 10
-    shape: float = 1.0
-    scoring: object = None
-
     # With metadata routing on, pipelines hand it on without being asked.
     __metadata_request__fit = {"X_target": True}
+
+    def __init__(
+        self,
+        estimator: object,
+        param_distributions: dict | list,
+        *,
+        n_candidates: float = 10,
+        shape: float = 1.0,
+        scoring: object = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_candidates = n_candidates
+        self.shape = shape
+        self.scoring = scoring
 
     def fit(self, X, y, *, X_target, persons=None) -> "PrivateSearch":
         """Fit the candidates and keep the best one.
@@ -257,7 +265,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
         plan = selection_plan(
             "best of several fits",
-            estimator.event_function(_num_features(X), len(np.unique(y)), n_target),
+            # Shares of a sketch and of components add up to one Gaussian release.
+            gaussian_event,
             float(self.n_candidates),
             float(self.shape),
             estimator.epsilon,
@@ -329,7 +338,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     def _check_params(self):
         """Validate the search, and return the names of the searched parameters."""
         estimator = self.estimator
-        if not isinstance(estimator, BaseAdapter):
+        if not isinstance(estimator, DPSWDDomainAdapter):
             raise TypeError(
                 "estimator of PrivateSearch must be a domain adapter or classifier; got "
                 f"{type(estimator).__name__}."
@@ -365,11 +374,6 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             raise ValueError(
                 f"{sorted(fixed)} belong to the whole search, and cannot be searched. Set them "
                 "on the estimator."
-            )
-        if priced := {n for n in names if n.split("__")[0] in estimator.priced_parameters}:
-            raise ValueError(
-                f"{sorted(priced)} change the cost of a {type(estimator).__name__}, and cannot be "
-                "searched: all candidates must cost the same. Set them on the estimator."
             )
         if self.scoring is None and not isinstance(estimator, DPSWDDomainClassifier):
             raise ValueError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..saving.registry import savable
-from .frequencies import cosine_matrices
+from .images import cosine_matrices
 from .kind import ArrayFormat
 
 # Numbers are kept this small, so that sums of squares stay finite.

@@ -8,10 +8,9 @@ import torch
 
 from ..data.record_functions import call_quietly
 from ..saving.registry import savable
-from .frequencies import find_shape
+from .images import draw_windows, find_shape
 from .kind import ArrayFormat
 from .numbers import match_names
-from .windows import draw_windows
 
 # Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
 _SIDE_OF_IMAGES = 16

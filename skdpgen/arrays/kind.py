@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..data.containers import NUMPY, Container, as_array
-from ..data.dtypes import cast, hide_values
-from ..data.inputs import encode_labels, read_rows
-from ..data.record_functions import call_quietly
+from ..data.containers import NUMPY, Container
+from ..data.dtypes import cast, find_held_range, find_numpy_dtype, hide_values
+from ..data.inputs import find_positions, read_rows
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..saving.registry import savable
 
@@ -60,7 +59,7 @@ class ArrayKind:
             # The length of the longest label in NumPy's dtypes of strings is private.
             target_dtype=None if is_sized else target_dtype,
             target_categories=categories,
-            bounds=_BOUNDS.get(_find_numpy_dtype(dtypes[0])) if len(set(dtypes)) == 1 else None,
+            bounds=_BOUNDS.get(find_numpy_dtype(dtypes[0])) if len(set(dtypes)) == 1 else None,
             X=dataset.container,
             y=label and label.container,
         )
@@ -74,7 +73,7 @@ class ArrayKind:
             dtypes = self.dtypes * (n_columns // len(self.dtypes))
             pairs += [("bounds", *part) for part in zip(ends, dtypes, strict=True)]
         for name, ends, dtype in pairs:
-            if not np.all(np.less_equal(*find_range(dtype, *ends))):
+            if not np.all(np.less_equal(*find_held_range(dtype, *ends))):
                 raise ValueError(
                     f"{name} have no value of dtype {dtype} between them: declare them in the "
                     "units of the data, or give the data another dtype."
@@ -118,48 +117,12 @@ class ArrayKind:
         return X, levels[y]
 
 
-def _find_numpy_dtype(dtype):
-    """Return NumPy's dtype of the cells of a nullable, Arrow's or sparse dtype."""
-    return getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))
-
-
 def _find_sample_dtype(dtype):
     """Return the dtype of sampled numbers: float64 where a column had none of numbers."""
-    numbers = _find_numpy_dtype(dtype)
+    numbers = find_numpy_dtype(dtype)
     if not isinstance(numbers, np.dtype) or numbers.kind not in "iufb":
         return np.dtype(np.float64)
     return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else hide_values(dtype)
-
-
-def find_range(dtype, lower=-np.inf, upper=np.inf):
-    """Return the least and the greatest double within bounds that a dtype holds once rounded.
-
-    The first is larger if there is none.
-
-    Parameters
-    ----------
-    dtype : dtype
-        NumPy's, or one of pandas.
-    lower, upper : float or ndarray, default=-inf, inf
-
-    Examples
-    --------
-    >>> [float(end) for end in find_range(np.dtype("int8"), 0.5)]
-    [1.0, 127.0]
-    >>> [float(end) for end in find_range(np.dtype("float16"), -1e6, 0.5)]
-    [-65504.0, 0.5]
-    """
-    numbers, first, last = _find_numpy_dtype(dtype), -np.inf, np.inf
-    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("decimal"):
-        held = dtype.pyarrow_dtype
-        last = np.nextafter(10.0 ** (held.precision - held.scale), 0) - 10.0**-held.scale
-        first = -last
-    elif isinstance(numbers, np.dtype) and numbers.kind == "f":
-        first, last = (float(end) for end in (np.finfo(numbers).min, np.finfo(numbers).max))
-    elif isinstance(numbers, np.dtype) and numbers.kind in "iu":
-        first, last = float(np.iinfo(numbers).min), np.nextafter(np.iinfo(numbers).max + 1.0, 0)
-        lower, upper, last = np.ceil(lower), np.floor(upper), np.floor(last)
-    return np.maximum(lower, first), np.minimum(upper, last)
 
 
 def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
@@ -173,7 +136,7 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
     lower, upper : float or ndarray, default=-inf, inf
         Bounds, which broadcast to `values`.
     """
-    numpy_dtype = _find_numpy_dtype(dtype)
+    numpy_dtype = find_numpy_dtype(dtype)
     if not isinstance(numpy_dtype, np.dtype) or numpy_dtype.kind not in "iufb":
         return values
     if numpy_dtype.kind == "b":
@@ -181,7 +144,7 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
     else:
         values = np.rint(values) if numpy_dtype.kind in "iu" else values
         (least, most), (first, last) = (
-            find_range(numpy_dtype, *ends) for ends in ((lower, upper), ())
+            find_held_range(numpy_dtype, *ends) for ends in ((lower, upper), ())
         )
         # Inferred bounds may have no integer between them.
         fits = least <= most
@@ -265,23 +228,6 @@ class ArrayFormat(Format):
 def _refuse_conditions(where):
     if where is not None:
         raise ValueError("where=... needs a schema; ask for classes by y=[...].")
-
-
-def find_positions(y, classes):
-    """Return the positions of labels among the classes, an array of shape (n_samples,)."""
-    if classes is None:
-        raise ValueError("y=... asks for classes, but fit was given none.")
-    positions = call_quietly(_look_up_all, y, classes)
-    if positions is None or positions.ndim != 1 or len(positions) == 0 or (positions < 0).any():
-        raise ValueError(f"y must be a list of at least one label, all among {classes.tolist()}.")
-    return positions
-
-
-def _look_up_all(y, classes):
-    labels = np.atleast_1d(np.asarray(as_array(y)))
-    found = encode_labels(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
-    # Requested classes are public, so a text is no number here.
-    return np.where(classes[found].astype(object) == labels.astype(object), found, -1)
 
 
 def check_bounds(bounds, n_features, name):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..accounting.rounding import show
-from ..generators import DPHistorySampler
 from ..histories.joining import Keys, join_names
+from ..histories.sampler import DPHistorySampler
 from ..metadata.frictionless import write_package
 from .outputs import check_folder
 from .runs import (

@@ -302,3 +302,39 @@ def _is_text(dtype):
     if isinstance(dtype, pd.CategoricalDtype):
         dtype = dtype.categories.dtype
     return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)
+
+
+def find_numpy_dtype(dtype):
+    """Return NumPy's dtype of the cells of a nullable, Arrow's or sparse dtype."""
+    return getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))
+
+
+def find_held_range(dtype, lower=-np.inf, upper=np.inf):
+    """Return the least and the greatest double within bounds that a dtype holds once rounded.
+
+    The first is larger if there is none.
+
+    Parameters
+    ----------
+    dtype : dtype
+        NumPy's, or one of pandas.
+    lower, upper : float or ndarray, default=-inf, inf
+
+    Examples
+    --------
+    >>> [float(end) for end in find_held_range(np.dtype("int8"), 0.5)]
+    [1.0, 127.0]
+    >>> [float(end) for end in find_held_range(np.dtype("float16"), -1e6, 0.5)]
+    [-65504.0, 0.5]
+    """
+    numbers, first, last = find_numpy_dtype(dtype), -np.inf, np.inf
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("decimal"):
+        held = dtype.pyarrow_dtype
+        last = np.nextafter(10.0 ** (held.precision - held.scale), 0) - 10.0**-held.scale
+        first = -last
+    elif isinstance(numbers, np.dtype) and numbers.kind == "f":
+        first, last = (float(end) for end in (np.finfo(numbers).min, np.finfo(numbers).max))
+    elif isinstance(numbers, np.dtype) and numbers.kind in "iu":
+        first, last = float(np.iinfo(numbers).min), np.nextafter(np.iinfo(numbers).max + 1.0, 0)
+        lower, upper, last = np.ceil(lower), np.floor(upper), np.floor(last)
+    return np.maximum(lower, first), np.minimum(upper, last)

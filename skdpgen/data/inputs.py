@@ -464,3 +464,20 @@ def encode_labels(labels: np.ndarray, levels) -> np.ndarray:
     if not kinds & set("ObUS"):
         return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
     return encode_levels(labels.astype(object), tuple(np.asarray(levels, dtype=object).tolist()))
+
+
+def find_positions(y, classes):
+    """Return the positions of labels among the classes, an array of shape (n_samples,)."""
+    if classes is None:
+        raise ValueError("y=... asks for classes, but fit was given none.")
+    positions = call_quietly(_look_up_all, y, classes)
+    if positions is None or positions.ndim != 1 or len(positions) == 0 or (positions < 0).any():
+        raise ValueError(f"y must be a list of at least one label, all among {classes.tolist()}.")
+    return positions
+
+
+def _look_up_all(y, classes):
+    labels = np.atleast_1d(np.asarray(as_array(y)))
+    found = encode_labels(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
+    # Requested classes are public, so a text is no number here.
+    return np.where(classes[found].astype(object) == labels.astype(object), found, -1)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..accounting.certificate import Certificate
 from ..quality import GOOD, MOSTLY_MISSING, MOSTLY_OTHER, NOISE, ROUGH, judge
-from ..releases import TwoWayTables
+from ..releases.two_way_tables import TwoWayTables
 
 
 @dataclass(frozen=True)

@@ -4,24 +4,27 @@
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ..base import CentralGenerator
-from ..checks import one_of, positive, whole
+from ..checks import one_of, positive
 from ..data.record_functions import PullingFunction
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
-from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
+from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
-from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
-from ..params import Specification, choose_device, parameters
-from ..planning.fits import check_network
-from ..releases import ForwardAggregates
-from ..tables.schema import Schema
+from ..networks.discriminators import Discriminator, default_layers, infer_square_shape
+from ..networks.generators import mirror, seeded
+from ..params import Specification, documented
+from ..releases.forward_aggregates import ForwardAggregates
+from ._network import NetworkGenerator, check_network
+
+if TYPE_CHECKING:
+    from ..tables.schema import Schema
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class DPAFDiscriminator(Specification):
     """The layers of the discriminator of `DPAFGenerator`.
 
@@ -82,8 +85,8 @@ class DPAFDiscriminator(Specification):
         return tuple(self.image_shape)
 
 
-@parameters
-class DPAFGenerator(CentralGenerator):
+@documented
+class DPAFGenerator(NetworkGenerator):
     """Generator network trained by noisy aggregates of a discriminator's features.
 
     A discriminator has layers that see single rows, and layers that see mean features of many. At
@@ -162,41 +165,63 @@ class DPAFGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: ForwardAggregates | str = "aggregates"
-    loss: str = "matching"
-    network: Callable | str | None = None
-    discriminator: DPAFDiscriminator | str = "auto"
-    latent_dim: int = 16
-    learning_rate: float = 0.001
-
     _shorthands = {
-        **CentralGenerator._shorthands,
-        "release": {"aggregates": ForwardAggregates()},
-        "discriminator": {"auto": DPAFDiscriminator()},
+        **NetworkGenerator._shorthands,
+        "release": {"aggregates": ForwardAggregates},
+        "discriminator": {"auto": DPAFDiscriminator},
     }
     _checks = {
         "loss": one_of("matching", "rows"),
         "network": lambda name, value: value is None or check_network(name, value),
-        "latent_dim": whole(),
         "learning_rate": positive(),
     }
 
     _takes_components = False
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: ForwardAggregates | str = "aggregates",
+        loss: str = "matching",
+        network: Callable | str | None = None,
+        discriminator: DPAFDiscriminator | str = "auto",
+        latent_dim: int = 16,
+        learning_rate: float = 0.001,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.discriminator = discriminator
+        self.latent_dim = latent_dim
+        self.learning_rate = learning_rate
 
     def _check_params(self):
         super()._check_params()
@@ -206,27 +231,13 @@ class DPAFGenerator(CentralGenerator):
     def _list_array_params(self):
         discriminator = self._resolve_spec("discriminator")
         has_shape = not (discriminator.guesses_shape or discriminator.image_shape is None)
-        makes_images = self.network is not None and has_unit_output(self.network)
-        return [
-            *super()._list_array_params(),
-            *["image_shape"] * has_shape,
-            *["network"] * makes_images,
-        ]
+        return super()._list_array_params() + ["image_shape"] * has_shape
 
     def _plan(self, terms, format):
         # These raise an error for layers or networks of another size.
         self._resolve_spec("discriminator").find_layers(format)
         if self.network is not None:
-            batch_size = _count_generated(terms.n_samples)
-            try_network(
-                self.network,
-                format,
-                self.latent_dim,
-                terms.n_classes,
-                terms.n_columns,
-                batch_size,
-                choose_device(self.device),
-            )
+            self._try_network(terms, format, _count_generated(terms.n_samples))
         return self._find_release(format).plan(terms, format)
 
     def _learn(self, curator, format, noise):
@@ -295,9 +306,6 @@ class DPAFGenerator(CentralGenerator):
             generator=generator,
             verbose=self.verbose,
         )
-
-    def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
 
 
 def _count_generated(n_samples):

@@ -3,7 +3,8 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -20,19 +21,18 @@ from ..learners.rows import has_unit_output
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
-from ..networks import build, find_factory
-from ..params import choose_device, fitting, parameters
-from ..planning.fits import check_network
-from ..preprocessing import LocalPrivatizer
-from ..releases import LocalNoise
-from ..releases.local_noise import find_local_sigma
+from ..networks.generators import build, find_factory
+from ..params import choose_device, documented, fitting
+from ..preprocessing._local_privatizer import LocalPrivatizer
+from ..releases.local_noise import LocalNoise, find_local_sigma
+from ._network import check_network
 
 # Rows per step, without labels and for each label; and least and largest number of steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32
 _FEWEST_STEPS, _MOST_STEPS = 60, 3000
 
 
-@parameters
+@documented
 class LDPEntropicGAN(BaseGenerator):
     """Generator network trained by entropic transport on locally privatised rows.
 
@@ -148,32 +148,12 @@ class LDPEntropicGAN(BaseGenerator):
     True
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | None = None
-    release: LocalNoise | str = "laplace"
-    loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | str = "entropic"
-    network: Callable | str = "mlp"
-    latent_dim: int = 20
-    n_steps: int | None = None
-    batch_size: int | None = None
-    learning_rate: float = 0.003
-
     _shorthands = {
-        "release": {"laplace": LocalNoise(), "gaussian": LocalNoise("gaussian")},
+        "release": {"laplace": LocalNoise, "gaussian": partial(LocalNoise, "gaussian")},
         "loss": {
-            "entropic": EntropicWasserstein(),
-            "wasserstein": Wasserstein(),
-            "sinkhorn_divergence": SinkhornDivergence(),
+            "entropic": EntropicWasserstein,
+            "wasserstein": Wasserstein,
+            "sinkhorn_divergence": SinkhornDivergence,
         },
     }
     _checks = {
@@ -184,6 +164,47 @@ class LDPEntropicGAN(BaseGenerator):
         "batch_size": whole(optional=True),
         "learning_rate": positive(),
     }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | None = None,
+        release: LocalNoise | str = "laplace",
+        loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | str = "entropic",
+        network: Callable | str = "mlp",
+        latent_dim: int = 20,
+        n_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 0.003,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.latent_dim = latent_dim
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
 
     def fit_privatized(self, Y, y=None, *, privatizer: LocalPrivatizer) -> "LDPEntropicGAN":
         """Learn the distribution of locally privatised rows.

@@ -3,22 +3,23 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING
 
-from ..base import CentralGenerator
-from ..checks import one_of, positive, whole
+from ..checks import one_of, positive
 from ..learners.gradients import fit_to_gradients
-from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
+from ..learners.rows import input_scale
 from ..losses import SemiDebiasedSinkhorn
-from ..params import choose_device, parameters
-from ..planning.fits import check_network
-from ..releases import SampledGradients
-from ..tables.schema import Schema
+from ..params import documented
+from ..releases.sampled_gradients import SampledGradients
 from ..transport.sinkhorn_losses import SinkhornGradient
+from ._network import NetworkGenerator
+
+if TYPE_CHECKING:
+    from ..tables.schema import Schema
 
 
-@parameters
-class DPSinkhornGenerator(CentralGenerator):
+@documented
+class DPSinkhornGenerator(NetworkGenerator):
     """Generator network trained by noisy gradients of the Sinkhorn divergence to private rows.
 
     At each step a network generates a batch of rows, of a fixed size. The gradient of the
@@ -98,56 +99,65 @@ class DPSinkhornGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: SampledGradients | str = "gradients"
-    loss: SemiDebiasedSinkhorn | str = "semi_debiased"
-    network: Callable | str = "mlp"
-    latent_dim: int = 16
-    optimizer: str = "adam"
-    learning_rate: float | None = None
-
     _shorthands = {
-        **CentralGenerator._shorthands,
-        "release": {"gradients": SampledGradients()},
-        "loss": {"semi_debiased": SemiDebiasedSinkhorn()},
+        **NetworkGenerator._shorthands,
+        "release": {"gradients": SampledGradients},
+        "loss": {"semi_debiased": SemiDebiasedSinkhorn},
     }
     _checks = {
-        "network": check_network,
-        "latent_dim": whole(),
         "optimizer": one_of("adam", "sgd"),
         "learning_rate": positive(optional=True),
     }
 
-    def _list_array_params(self):
-        return super()._list_array_params() + ["network"] * has_unit_output(self.network)
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: SampledGradients | str = "gradients",
+        loss: SemiDebiasedSinkhorn | str = "semi_debiased",
+        network: Callable | str = "mlp",
+        latent_dim: int = 16,
+        optimizer: str = "adam",
+        learning_rate: float | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.latent_dim = latent_dim
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
 
     def _plan(self, terms, format):
         release = self._find_release(format)
         n_generated = release.count_generated(terms.n_samples)
-        batch_size = n_generated + self._count_debiasing(n_generated)
-        try_network(
-            self.network,
-            format,
-            self.latent_dim,
-            terms.n_classes,
-            terms.n_columns,
-            batch_size,
-            choose_device(self.device),
-        )
+        self._try_network(terms, format, n_generated + self._count_debiasing(n_generated))
         return release.plan(terms, format)
 
     def _count_debiasing(self, n_generated):
@@ -162,9 +172,7 @@ class DPSinkhornGenerator(CentralGenerator):
 
     def _learn(self, curator, format, noise):
         release, loss = self._find_release(format), self._resolve_spec("loss")
-        n_encoded, seed = self._count_encoded(format), noise.seed()
-        rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, seed, n_encoded)
-        scale = input_scale(format)
+        rows, scale = self._make_rows(release, curator, format, noise), input_scale(format)
         n_generated = release.count_generated(curator.n_records)
         # Costs of rows that are no features in [0, 1] grow with the number of columns.
         default_reg = 0.05 if scale == 1 else max(0.05, format.n_columns / 160)
@@ -175,13 +183,12 @@ class DPSinkhornGenerator(CentralGenerator):
             scale,
             loss.balance_classes,
         )
-        rows.set_components(self._find_components(curator, format, **release.scaling))
         self.class_probabilities_ = release.find_shares(curator)
         self.n_iter_ = release.count_steps(curator.n_records)
         numerator = 0.25 if format.components is None else 0.125
         default_rate = min(0.005, numerator / math.sqrt(self.n_iter_))
         self._network, self.loss_curve_ = fit_to_gradients(
-            rows.to(curator.device),
+            rows,
             gradient,
             curator.release,
             n_steps=self.n_iter_,
@@ -195,6 +202,3 @@ class DPSinkhornGenerator(CentralGenerator):
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-
-    def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)

@@ -3,7 +3,8 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,23 +13,18 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from .._process.isolation import isolated
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
-from ..arrays.units import SlicedMeans
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
 from ..data.inputs import read_rows
-from ..data.record_functions import RecordFunction
-from ..learners.interactions import fit_to_table
-from ..learners.normals import draw_normals, fit_normals_to_sketch
-from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
-from ..learners.rows import even_scale
-from ..learners.table_rows import TableParticles
 from ..mechanisms.base import clip_rows
-from ..mechanisms.sampled import SlicedRowsMechanism
-from ..params import parameters
+from ..params import documented
 from ..planning.fits import refuse_given
-from ..releases import SlicedRows, SliceSketch, TwoWayTables
-from ..releases.sliced_rows import DEFAULTS
-from ..tables.schema import Schema
+from ..releases.sketches import SliceSketch, make_tables
+from ..releases.sliced_rows import DEFAULTS, SlicedRows
+
+if TYPE_CHECKING:
+    from ..tables.schema import Schema
+
 
 # Least and largest number of particles, over all classes.
 _FEWEST, _MOST = 500, 10_000
@@ -42,7 +38,7 @@ _NORMAL_STEPS = 500
 _ANNEALED = 0.5
 
 
-@parameters
+@documented
 class DPSWFlowSampler(CentralGenerator):
     """Particles moved, by a sliced Wasserstein flow, towards the private distribution.
 
@@ -148,36 +144,13 @@ class DPSWFlowSampler(CentralGenerator):
     (50, 2)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: SliceSketch | SlicedRows | str = "sketch"
-    n_particles: int | None = None
-    init: object = None
-    diffusion: float = 0.0
-    n_steps: int | None = None
-    learning_rate: float | None = None
-    max_rows_per_person: int = 1
-
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {
-            "sketch": SliceSketch(),
-            "pairs": TwoWayTables(max_order=2),
-            "resample": SlicedRows(),
-            "presample": SlicedRows(n_steps=1),
+            "sketch": SliceSketch,
+            "pairs": partial(make_tables, max_order=2),
+            "resample": SlicedRows,
+            "presample": partial(SlicedRows, n_steps=1),
         },
     }
     _checks = {
@@ -188,11 +161,58 @@ class DPSWFlowSampler(CentralGenerator):
         "max_rows_per_person": whole(),
     }
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: SliceSketch | SlicedRows | str = "sketch",
+        n_particles: int | None = None,
+        init: object = None,
+        diffusion: float = 0.0,
+        n_steps: int | None = None,
+        learning_rate: float | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.n_particles = n_particles
+        self.init = init
+        self.diffusion = diffusion
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.max_rows_per_person = max_rows_per_person
+
     def _check_params(self):
         super()._check_params()
         release = self._resolve_spec("release")
         # A single release leaves the number of steps open: they are post-processing.
-        if isinstance(release, SlicedRows) and release.n_steps != 1:
+        if release.learner == "rows" and release.n_steps != 1:
             refuse_given(self, "n_steps")
 
     def _list_array_params(self):
@@ -210,16 +230,10 @@ class DPSWFlowSampler(CentralGenerator):
         assumed = super()._list_assumptions(format)
         return assumed if self.init is None else ("the rows in init are public", *assumed)
 
-    def _learn(self, curator, format, noise):
-        release = self._find_release(format)
-        if isinstance(release, TwoWayTables):
-            format = self._learn_tables(release, curator, format, noise)
-        else:
-            self._learn_encoded(release, curator, format, noise)
-        self.n_iter_ = len(self.loss_curve_)
-        return format
-
     def _learn_tables(self, release, curator, format, noise):
+        from ..learners.interactions import fit_to_table
+        from ..learners.table_rows import TableParticles
+
         n_particles = self._count_particles(curator.n_records, 1, _MOST_OF_TABLE)
         generator = noise.torch_generator()
 
@@ -246,55 +260,13 @@ class DPSWFlowSampler(CentralGenerator):
         self.schema_report_ = fitted.report
         return fitted.format
 
-    def _learn_encoded(self, release, curator, format, noise):
-        init = None
-        if self.init is not None:
-            init = _to_unit_ball(read_numbers(self.init, "init").astype(np.float64), format)
-        # Public rows, mapped as private ones are.
-        scaling = release.scaling
-        if isinstance(release, SliceSketch):
-            # Particles go wherever a sketch lets them: small components need less weight than in a
-            # network.
-            scaling = {"whiten": 0.4}
-        components = self._find_components(curator, format, **scaling)
-        spread = even_scale(format.n_columns)
-        if components is not None:
-            spread = components.spread
-            if init is not None:
-                init = components.encode(init.to(curator.device))
-        learn = self._flow if isinstance(release, SlicedRows) else self._descend
-        spread = spread.to(curator.device)
-        rows = learn(release, curator, format, components, spread, init, noise)
-        self._particles = Particles(
-            rows, components, self.class_probabilities_, format.feature_scale
-        )
+    def _learn_sketch(self, release, curator, format, noise):
+        from ..learners.normals import draw_normals, fit_normals_to_sketch
+        from ..learners.particles import fit_particles_to_sketch
 
-    def _read(self, X, y, target, persons):
-        format, records = super()._read(X, y, target, persons)
-        if self.init is not None and not format.has_number:
-            self._check_init(format)
-        return format, records
-
-    def _check_init(self, format):
-        """Raise a ValueError for an invalid `init`, before any private row is read."""
-        rows = read_numbers(self.init, "init").astype(np.float64)
-        if rows.shape[1] != format.n_features:
-            raise ValueError(
-                f"init has {rows.shape[1]} features, but X has {format.n_features} features."
-            )
-        if hasattr(self.init, "columns"):
-            _check_feature_names(self, self.init, reset=False)
-        # Bounds may still be inferred.
-        if not np.isfinite(BoxFormat.encode(format, rows)).all():
-            raise ValueError("init holds NaN or infinite numbers after the encoder.")
-
-    def _draw_starts(self, curator, spread, init, generator):
-        """Return the initial particles of each class."""
-        n_particles = self._count_particles(curator.n_records, curator.n_classes)
-        return draw_starts(curator.n_classes, n_particles, spread, init, generator)
-
-    def _descend(self, release, curator, format, components, spread, init, noise):
-        """Return particles with the sketch of the rows."""
+        # Particles go wherever a sketch lets them: small components need less weight than in a
+        # network.
+        components, spread, init = self._encode(curator, format, whiten=0.4)
         basis, sketch = release.run(curator, format, components, spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
@@ -316,42 +288,88 @@ class DPSWFlowSampler(CentralGenerator):
         rows, self.loss_curve_ = fit_particles_to_sketch(
             basis, sketch, starts, spread, scale, n_steps=n_steps, **options
         )
-        return rows
+        self._set_particles(rows, components, format)
 
-    def _flow(self, release, curator, format, components, spread, init, noise):
-        """Return particles at the end of a flow along projected rows."""
-        encode = None if components is None else RecordFunction(components.encode)
-        mechanism = SlicedRowsMechanism(len(spread), curator.n_classes, encode)
-        generator, n_directions = noise.torch_generator(), None
+    def _learn_rows(self, release, curator, format, noise):
+        """Move particles by a flow along projected rows."""
+        from ..learners.particles import flow_along_slices
+
+        components, spread, init = self._encode(curator, format, **release.scaling)
+        releases = release.run(curator, format, len(spread), components)
+        generator, n_directions, n_features = noise.torch_generator(), None, releases.n_features
         starts = self._draw_starts(curator, spread, init, generator)
-        batch_size = release.count_rows(curator.plan, curator.n_records)
-        means = SlicedMeans(format, mechanism, components, batch_size, curator.n_records)
         if release.n_steps == 1:
             n_steps = self.n_steps or _FREE_STEPS
             # The same release at each step: it has been paid for once.
-            releases = itertools.repeat(means.add(curator.release(mechanism)))
-            n_projections = release.count_projections(mechanism.n_features)
-            n_directions = -(-n_projections // DEFAULTS.directions_at_once)
+            steps = itertools.repeat(releases.make(), n_steps)
+            n_directions = -(-release.count_projections(n_features) // DEFAULTS.directions_at_once)
             curator.close()  # the rest is post-processing
         else:
-            n_steps = release.count_steps(curator.n_records)
-            releases = (means.add(curator.release(mechanism)) for _ in itertools.count())
+            n_steps = releases.n_steps
+            steps = (releases.make() for _ in range(n_steps))
         # The mean over directions of a drift is 1/d of the distance: the step makes up for it.
-        step_size = self.learning_rate or mechanism.n_features / 10
+        step_size = self.learning_rate or n_features / 10
         falling = max(_ANNEALED * n_steps, 1.0)
         rows, self.class_probabilities_, self.loss_curve_ = flow_along_slices(
             starts,
-            mechanism,
-            releases,
+            releases.mechanism,
+            steps,
             step_sizes=[step_size * min(1.0, (n_steps - i) / falling) for i in range(n_steps)],
             diffusion=self.diffusion,
-            batch_size=batch_size,
+            batch_size=releases.batch_size,
             n_directions=n_directions,
             generator=generator,
             verbose=self.verbose,
         )
-        means.warn()
-        return rows
+        releases.means.warn()
+        self._set_particles(rows, components, format)
+
+    def _encode(self, curator, format, **scaling):
+        """Return the components of rows, the scale of encoded rows, and encoded `init`."""
+        from ..learners.rows import even_scale
+
+        init = None
+        if self.init is not None:
+            # Public rows, mapped as private ones are.
+            init = _to_unit_ball(read_numbers(self.init, "init").astype(np.float64), format)
+        components = self._find_components(curator, format, **scaling)
+        if components is None:
+            return None, even_scale(format.n_columns).to(curator.device), init
+        if init is not None:
+            init = components.encode(init.to(curator.device))
+        return components, components.spread.to(curator.device), init
+
+    def _set_particles(self, rows, components, format):
+        from ..learners.particles import Particles
+
+        shares = self.class_probabilities_
+        self._particles = Particles(rows, components, shares, format.feature_scale)
+
+    def _draw_starts(self, curator, spread, init, generator):
+        """Return the initial particles of each class."""
+        from ..learners.particles import draw_starts
+
+        n_particles = self._count_particles(curator.n_records, curator.n_classes)
+        return draw_starts(curator.n_classes, n_particles, spread, init, generator)
+
+    def _read(self, X, y, target, persons):
+        format, records = super()._read(X, y, target, persons)
+        if self.init is not None and not format.has_number:
+            self._check_init(format)
+        return format, records
+
+    def _check_init(self, format):
+        """Raise a ValueError for an invalid `init`, before any private row is read."""
+        rows = read_numbers(self.init, "init").astype(np.float64)
+        if rows.shape[1] != format.n_features:
+            raise ValueError(
+                f"init has {rows.shape[1]} features, but X has {format.n_features} features."
+            )
+        if hasattr(self.init, "columns"):
+            _check_feature_names(self, self.init, reset=False)
+        # Bounds may still be inferred.
+        if not np.isfinite(BoxFormat.encode(format, rows)).all():
+            raise ValueError("init holds NaN or infinite numbers after the encoder.")
 
     def _generate(self, classes, generator):
         return self._particles.sample(classes, generator)

@@ -3,24 +3,20 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ..arrays.units import SlicedMeans
-from ..base import CentralGenerator
 from ..checks import check_size, positive, whole
-from ..data.record_functions import RecordFunction
-from ..learners.interactions import fit_to_table
-from ..learners.rows import has_unit_output, make_rows, try_network
-from ..learners.sketch import fit_to_sketch
-from ..learners.slices import fit_to_rows
-from ..learners.table_rows import TableNetwork
-from ..mechanisms.sampled import SlicedRowsMechanism
-from ..networks import build, find_factory
-from ..networks.generators import TABLE_GENERATORS
-from ..params import choose_device, parameters
-from ..planning.fits import check_network, refuse_given
-from ..releases import SlicedRows, SliceSketch, TwoWayTables
-from ..tables.schema import Schema
+from ..networks.generators import TABLE_GENERATORS, build, find_factory
+from ..params import documented
+from ..planning.fits import refuse_given
+from ..releases.sketches import SliceSketch, make_tables
+from ..releases.sliced_rows import SlicedRows
+from ._network import NetworkGenerator
+
+if TYPE_CHECKING:
+    from ..tables.schema import Schema
+
 
 # Generated rows per step for a sketch, over all classes.
 _BATCH_SIZE = 256
@@ -29,8 +25,8 @@ _BATCH_SIZE = 256
 _TABLE_BATCH_SIZE = 1000
 
 
-@parameters
-class DPSlicedWassersteinGenerator(CentralGenerator):
+@documented
+class DPSlicedWassersteinGenerator(NetworkGenerator):
     """Generator network trained by the sliced Wasserstein distance to private rows.
 
     With ``release="sketch"`` the rows are read once: for every class, sums of sines and cosines of
@@ -133,95 +129,98 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    schema: Schema | str | None = "auto"
-    encoder: object = "auto"
-    release: SliceSketch | SlicedRows | str = "sketch"
-    network: Callable | str = "mlp"
-    latent_dim: int = 20
-    n_steps: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    max_rows_per_person: int = 1
-
     _shorthands = {
-        **CentralGenerator._shorthands,
+        **NetworkGenerator._shorthands,
         "release": {
-            "sketch": SliceSketch(),
-            "pairs": TwoWayTables(max_order=2),
-            "rows": SlicedRows(),
+            "sketch": SliceSketch,
+            "pairs": partial(make_tables, max_order=2),
+            "rows": SlicedRows,
         },
     }
     _checks = {
-        "network": check_network,
-        "latent_dim": whole(),
         "n_steps": whole(optional=True),
         "batch_size": whole(optional=True),
         "learning_rate": positive(optional=True),
         "max_rows_per_person": whole(),
     }
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: SliceSketch | SlicedRows | str = "sketch",
+        network: Callable | str = "mlp",
+        latent_dim: int = 20,
+        n_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.network = network
+        self.latent_dim = latent_dim
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_rows_per_person = max_rows_per_person
+
     def _check_params(self):
         super()._check_params()
-        if isinstance(self._resolve_spec("release"), SlicedRows):
+        if self._resolve_spec("release").learner == "rows":
             # They are numbers of the release, which has parameters for them.
             refuse_given(self, "n_steps", "batch_size")
 
-    def _list_array_params(self):
-        return super()._list_array_params() + ["network"] * has_unit_output(self.network)
-
     def _plan(self, terms, format):
-        release, n_classes = self._find_release(format), terms.n_classes
-        if isinstance(release, SliceSketch):
-            check_size("batch_size", self.batch_size or 1, release.count_values(terms))
+        release, n_classes, batch_size = self._find_release(format), None, self.batch_size or 1
+        if release.learner == "sketch":
+            check_size("batch_size", batch_size, release.count_values(terms))
         elif terms.n_columns is not None:
-            check_size("batch_size", self.batch_size or 1, terms.n_columns)
+            check_size("batch_size", batch_size, terms.n_columns)
         plan = release.plan(terms, format)
-        if isinstance(release, SlicedRows):
+        if release.learner == "rows":
             batch_size = max(2, release.count_rows(plan, terms.n_samples))
-        elif isinstance(release, SliceSketch):
-            batch_size = n_classes * self._count_per_class(n_classes)
+        elif release.learner == "sketch":
+            batch_size = terms.n_classes * self._count_per_class(terms.n_classes)
         else:
             n_classes, batch_size = 0, self.batch_size or _TABLE_BATCH_SIZE
-        try_network(
-            self.network,
-            format,
-            self.latent_dim,
-            n_classes,
-            terms.n_columns,
-            batch_size,
-            choose_device(self.device),
-        )
+        self._try_network(terms, format, batch_size, n_classes)
         return plan
 
     def _count_per_class(self, n_classes):
         """Return the generated rows of each class in a step, for a sketch."""
         return max(2, (self.batch_size or _BATCH_SIZE) // n_classes)
 
-    def _learn(self, curator, format, noise):
-        release = self._find_release(format)
-        learn = {
-            TwoWayTables: self._learn_tables,
-            SliceSketch: self._learn_sketch,
-            SlicedRows: self._learn_rows,
-        }
-        refined = learn[type(release)](release, curator, format, noise)
-        self.n_iter_ = len(self.loss_curve_)
-        return refined
-
     def _learn_tables(self, release, curator, format, noise):
+        from ..learners.interactions import fit_to_table
+        from ..learners.table_rows import TableNetwork
+
         factory = find_factory(self.network, TABLE_GENERATORS)
 
         def make_rows(shares, sizes, marginals):
@@ -245,6 +244,8 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         return fitted.format
 
     def _learn_sketch(self, release, curator, format, noise):
+        from ..learners.sketch import fit_to_sketch
+
         rows = self._make_rows(release, curator, format, noise)
         basis, sketch = release.run(curator, format, rows.components, rows.scale.cpu(), noise)
         curator.close()  # the rest is post-processing
@@ -267,34 +268,17 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         )
 
     def _learn_rows(self, release, curator, format, noise):
+        from ..learners.slices import fit_to_rows
+
         rows = self._make_rows(release, curator, format, noise)
-        encode = RecordFunction(rows.encode)
-        mechanism = SlicedRowsMechanism(len(rows.scale), curator.n_classes, encode)
-        batch_size = release.count_rows(curator.plan, curator.n_records)
-        means = SlicedMeans(format, mechanism, rows.components, batch_size, curator.n_records)
+        releases = release.run(curator, format, len(rows.scale), rows.components)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
             rows,
-            mechanism,
-            lambda: means.add(curator.release(mechanism)),
-            n_steps=release.count_steps(curator.n_records),
-            batch_size=batch_size,
+            releases,
             learning_rate=self.learning_rate or 0.001,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-        means.warn()
-
-    def _make_rows(self, release, curator, format, noise):
-        """Return the network to be trained, with the components of the rows."""
-        # Networks are seeded from the noise source, so that a fit follows from `random_state`
-        # alone.
-        n_encoded, seed = self._count_encoded(format), noise.seed()
-        rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, seed, n_encoded)
-        rows.set_components(self._find_components(curator, format, **release.scaling))
-        return rows.to(curator.device)
-
-    def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
 
 
 def _default_n_steps(noise_ratio):

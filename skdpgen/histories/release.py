@@ -8,7 +8,6 @@ from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..data.record_functions import RecordFunction
 from ..mechanisms.two_way import Tables, TablesMechanism
-from ..params import parameters
 from ..releases.release import Release
 from .mechanism import (
     HistorySizes,
@@ -44,7 +43,7 @@ class ReleasedHistories:
     steps: LinkTables
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class HistoryTables(Release):
     """The tables of persons with histories: one sum over persons, in four parts.
 

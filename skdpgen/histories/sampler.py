@@ -2,11 +2,10 @@
 """Particles of persons with histories: two private tables that belong together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY
 
 from ..base import BaseGenerator
 from ..checks import positive, whole
-from ..params import CENTRAL_CHECKS, parameters
+from ..params import CENTRAL_CHECKS, documented
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
 from .history_format import HistoryFormat
@@ -38,7 +37,7 @@ def _check_rules(name, value):
     raise ValueError(f"{name}: {reason}")
 
 
-@parameters
+@documented
 class DPHistorySampler(BaseGenerator):
     """Particles of persons with histories: patients and visits, or accounts and transactions.
 
@@ -121,21 +120,6 @@ class DPHistorySampler(BaseGenerator):
     True
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    schemas: Mapping | None = None
-    rules: Sequence = ()
-    max_rows_per_person: int = 8
-    n_particles: int | None = None
-    n_steps: int | None = None
-    learning_rate: float | None = None
-
     strict = False
     _takes_components = False
     _checks = {
@@ -147,6 +131,37 @@ class DPHistorySampler(BaseGenerator):
         "n_steps": whole(optional=True),
         "learning_rate": positive(optional=True),
     }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        schemas: Mapping | None = None,
+        rules: Sequence = (),
+        max_rows_per_person: int = 8,
+        n_particles: int | None = None,
+        n_steps: int | None = None,
+        learning_rate: float | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.schemas = schemas
+        self.rules = rules
+        self.max_rows_per_person = max_rows_per_person
+        self.n_particles = n_particles
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
 
     def fit(self, X, y=None, *, persons, order=None):
         """Learn persons and their rows under differential privacy.

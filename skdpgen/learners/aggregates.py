@@ -16,7 +16,7 @@ from torch import nn
 
 from ..mechanisms.aggregates import NoisyAggregate
 from ..mechanisms.base import clip_rows
-from ..networks import Discriminator
+from ..networks.discriminators import Discriminator
 from ..quality import warn_of_absent
 from .rows import RowNetwork
 from .training import ClassShares, Descent, Training, run_steps

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
-from ..arrays.frequencies import cosine_matrices
+from ..arrays.images import cosine_matrices
 from ..saving.registry import savable
-from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
+from ..transport.sinkhorn_losses import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .rows import RowNetwork, even_scale
 from .training import Training, run_steps
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from ..mechanisms.sums import Sketch
-from ..transport import SliceBasis
+from ..transport.harmonics import SliceBasis
 from .sketch import SliceCycle, read_sketch
 from .training import Descent, descend_to_noise
 

@@ -13,7 +13,8 @@ from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..mechanisms.sums import Sketch
 from ..saving.registry import savable
-from ..transport import SliceBasis, sliced_drift
+from ..transport.flow import sliced_drift
+from ..transport.harmonics import SliceBasis
 from .sketch import SliceCycle, read_sketch
 from .slices import SlicedClassShares
 from .table_rows import draw_in_rounds

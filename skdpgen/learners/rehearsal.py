@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from ..checks import tried
-from ..networks import build, find_factory
-from ..networks.generators import rehearsing
+from ..networks.generators import build, find_factory, rehearsing
 from .training import Training, list_trained
 
 

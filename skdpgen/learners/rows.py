@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..mechanisms.base import clip_rows
-from ..networks import build, find_factory
+from ..networks.generators import build, find_factory
 from ..saving.registry import savable
 from .rehearsal import try_generator
 from .table_rows import SoftmaxBlocks

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ..mechanisms.sums import Sketch
-from ..transport import SliceBasis
+from ..transport.harmonics import SliceBasis
 from .rows import RowNetwork
 from .training import Training, descend_to_noise
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training on released slices of rows, step by step."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,8 @@ import torch
 from torch import nn
 
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
-from ..transport import wasserstein_1d
+from ..releases.sliced_rows import SlicedReleases
+from ..transport.slices import wasserstein_1d
 from .rows import RowNetwork
 from .training import ClassShares, Training, run_steps
 
@@ -27,11 +27,8 @@ CONSTANTS = SliceConstants()
 
 def fit_to_rows(
     rows: RowNetwork,
-    mechanism: SlicedRowsMechanism,
-    release: Callable[[], ProjectedRows],
+    releases: SlicedReleases,
     *,
-    n_steps: int,
-    batch_size: int,
     learning_rate: float,
     generator: torch.Generator,
     verbose: int = 0,
@@ -47,12 +44,8 @@ def fit_to_rows(
     ----------
     rows : RowNetwork
         Trained in place, on its device.
-    mechanism : SlicedRowsMechanism
-        The mechanism of the releases.
-    release : callable
-        Returns the next `ProjectedRows`.
-    n_steps, batch_size : int
-        Releases; generated rows in a step, as many as records are expected.
+    releases : SlicedReleases
+        Each step makes one, and generates as many rows as records are expected in it.
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
@@ -73,14 +66,15 @@ def fit_to_rows(
        2021.
     """
     moments = None if rows.components is None else rows.scale.square().diag()
-    training = Training(rows, learning_rate)
+    training, mechanism = Training(rows, learning_rate), releases.mechanism
+    batch_size = releases.batch_size
     shares, size = SlicedClassShares(mechanism, batch_size), max(2, batch_size)
 
     def draw_classes(probabilities):
         return torch.multinomial(torch.as_tensor(probabilities), size, True, generator=generator)
 
     def take_step(rate):
-        released = release()
+        released = releases.make()
         classes = draw_classes(shares.update(released))
         generated = rows(rows.draw(classes, generator))
         real = torch.as_tensor(released.values, dtype=generated.dtype, device=rows.scale.device)
@@ -91,7 +85,8 @@ def fit_to_rows(
             loss = loss + CONSTANTS.moments_weight / len(released.directions) * gap
         return training.step(loss, rate)
 
-    losses = run_steps(take_step, n_steps, verbose=verbose)
+    losses = run_steps(take_step, releases.n_steps, verbose=verbose)
+    releases.means.warn()
     classes = draw_classes(shares.mean)
     averaged = training.finish(lambda: rows.draw(classes, generator))
     return averaged, shares.mean, losses

@@ -3,8 +3,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -14,15 +13,14 @@ from dp_accounting import DpEvent
 from scipy import stats
 
 from ..accounting.events import SlicedGaussianDpEvent, split_sampling, step_std
-from ..data.record_functions import PullingFunction, RecordFunction, check_function
+from ..data.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
 from ..saving.registry import savable
-from ..transport import random_directions
+from ..transport.directions import random_directions
 from .base import (
     FixedSensitivity,
     Measurement,
     Mechanism,
-    check_radius,
     clip_rows,
     grid_scale,
     to_grid,
@@ -109,14 +107,11 @@ class ProjectedRows:
         The public directions.
     std : float
         Standard deviation of the noise.
-    products : ndarray of shape (n_products,) or None
-        The noisy sum of clipped vector-Jacobian products.
     """
 
     values: np.ndarray
     directions: torch.Tensor
     std: float
-    products: np.ndarray | None = None
 
 
 class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
@@ -138,20 +133,7 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
     n_classes : int, default=1
         Number of classes; 1: rows are projected as they are.
     encode : RecordFunction, default=None
-        A map of the rows, applied first; its results are clipped to the unit ball. With a
-        `cotangent` it must be a `PullingFunction`.
-    cotangent : callable, default=None
-        Maps the released `ProjectedRows` to cotangents at the encoded rows, a tensor of shape
-        (n_slots, n_columns), from public numbers only. Products with them are clipped one by one,
-        summed, and released with noise: one event with the projections. Cotangents of empty slots
-        are ignored. For one class only.
-    n_products : int, default=0
-        Length of the products.
-    grad_clip : float, default=1.0
-        Their radius.
-    beside : float, default=0.0
-        Squared norm of a clipped product in the joint release, in which the projections of a row
-        have about n_projections / n_features: their ratio splits the budget.
+        A map of the rows, applied first; its results are clipped to the unit ball.
 
     References
     ----------
@@ -170,25 +152,12 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
         n_columns: int,
         n_classes: int = 1,
         encode: RecordFunction | None = None,
-        *,
-        cotangent: Callable[[ProjectedRows], torch.Tensor] | None = None,
-        n_products: int = 0,
-        grad_clip: float = 1.0,
-        beside: float = 0.0,
     ) -> None:
-        if (cotangent is not None) != (beside > 0) or (beside > 0 and n_classes > 1):
-            raise ValueError("A cotangent needs beside > 0, and rows of one class.")
-        if encode is not None or cotangent is not None:
-            kind = RecordFunction if cotangent is None else PullingFunction
-            check_function(encode, kind, type(self).__name__)
-        check_radius("grad_clip", grad_clip)
+        if encode is not None:
+            check_function(encode, RecordFunction, type(self).__name__)
         self.n_columns = n_columns
         self.n_classes = n_classes
         self.encode = encode
-        self.cotangent = cotangent
-        self.n_products = n_products
-        self.grad_clip = grad_clip
-        self.beside = beside
 
     @property
     def n_features(self) -> int:
@@ -221,7 +190,7 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
         return np.einsum("ck,ck->c", inverse[-self.n_classes :], means) / self.label_weight
 
     def _check_base(self, base, sampling):
-        expected = (self.n_features, self.n_classes, self.beside)
+        expected = (self.n_features, self.n_classes, 0.0)
         if not isinstance(base, SlicedGaussianDpEvent) or expected != (
             base.n_features,
             base.n_classes,
@@ -250,31 +219,16 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
         )
         std = step_std(base, self.sensitivity(relation), relation)
         scale = grid_scale(std)
-        encoded = rows
-        if self.cotangent is not None:
-            encoded, pulled = self.encode.with_products(rows, width=self.n_columns)
-        elif self.encode is not None:
-            encoded = self.encode.on(rows, width=self.n_columns)
-        joined = self.join(encoded.double(), membership)
+        if self.encode is not None:
+            rows = self.encode.on(rows, width=self.n_columns)
+        joined = self.join(rows.double(), membership)
         projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
         # In the block of its class; null records and empty slots are in none.
         exact = (membership.T.unsqueeze(1) * projected).long().cpu().numpy()
-
-        def pull_back(noisy):
-            released = ProjectedRows(noisy, directions, std)
-            cotangents = torch.as_tensor(self.cotangent(released)).to(encoded)
-            products, weight = pulled(cotangents, self.n_products), math.sqrt(self.beside)
-            total = sum_products(products, membership, self.grad_clip, weight, scale)
-            return Measurement(total, scale, std, context=released)
-
-        then = None if self.cotangent is None else pull_back
-        return Measurement(exact, scale, std, context=directions, then=then)
+        return Measurement(exact, scale, std, context=directions)
 
     def _present(self, noisy, measured):
-        if self.cotangent is None:
-            return ProjectedRows(noisy, measured.context, measured.std)
-        products = noisy * (self.grad_clip / math.sqrt(self.beside))
-        return replace(measured.context, products=products)
+        return ProjectedRows(noisy, measured.context, measured.std)
 
 
 def sum_products(

@@ -16,8 +16,7 @@ from ..data.names import count_names
 from ..data.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
 from ..saving.registry import savable
-from ..transport import SliceBasis, slice_diameter
-from ..transport.harmonics import N_STEPS
+from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
 from .base import (
     GRID_BITS,
     MARGIN,

@@ -61,9 +61,9 @@ def read_metadata(document: object, declared: Mapping, rules, table: str | None)
     if found is None:
         own = _find_own(document)
         if own is None:
-            names = ", ".join(module.NAME for module in FORMATS.values())
+            known = ", ".join(module.NAME for module in FORMATS.values())
             raise ValueError(
-                f"The metadata is of no known format; it must be one of: {names}, skdpgen schema."
+                f"The metadata is of no known format; it must be one of: {known}, skdpgen schema."
             )
         schema = Schema(own)
         return Schema({**schema, **declared}, [*schema.rules, *rules])
@@ -82,8 +82,8 @@ def read_metadata(document: object, declared: Mapping, rules, table: str | None)
     unknown = [name for name in declared if name not in names]
     if unknown:
         raise ValueError(f"declared names columns that the metadata does not have: {unknown}.")
-    read = [field for field in description.fields if field.name not in declared]
-    made = {field.name: _make_column(found.NAME, field) for field in read}
+    left = [field for field in description.fields if field.name not in declared]
+    made = {field.name: _make_column(found.NAME, field) for field in left}
     columns = {**dict.fromkeys(names), **made, **declared}
     schema = Schema(columns, [*rules, *_find_rules(description, Schema(columns))])
     lost = [f"{f.name!r}: {', '.join(dict.fromkeys(f.dropped))}" for f in left if f.dropped]

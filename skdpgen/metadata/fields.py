@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from ..data.texts import BOOLEANS, MISSING_TEXTS
+from ..histograms.grids import MAX_UNITS
 from ..tables.columns import TYPES, Unknown
-from ..tables.columns.number import MAX_UNITS
 
 _NUMBERS, _DATES = ("integer", "number"), ("date", "datetime")
 # Formats of dates that are read without being stated.

@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Torch modules: generator networks, discriminators, encoders and autoencoders."""
 
-from .autoencoders import SphericalAutoencoder, infer_image_shape, make_autoencoder
-from .discriminators import Discriminator, default_layers, infer_square_shape
-from .encoders import ENCODERS, build_encoder
-from .generators import GENERATORS, build, find_factory, mirror, seeded
+from typing import TYPE_CHECKING
 
+from .._lazy import import_late
+
+if TYPE_CHECKING:
+    from .encoders import ENCODERS
+    from .generators import GENERATORS
+
+_HOMES = {
+    "ENCODERS": "encoders",
+    "GENERATORS": "generators",
+}
 __all__ = [
     "ENCODERS",
     "GENERATORS",
-    "Discriminator",
-    "SphericalAutoencoder",
-    "build",
-    "build_encoder",
-    "default_layers",
-    "find_factory",
-    "infer_image_shape",
-    "infer_square_shape",
-    "make_autoencoder",
-    "mirror",
-    "seeded",
 ]
+__getattr__, __dir__ = import_late(__name__, _HOMES)

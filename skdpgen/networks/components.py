@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..arrays.frequencies import find_shape, lowest_frequencies
+from ..arrays.images import find_shape, lowest_frequencies
 from ..quality import warn_of_components
 from ..saving.registry import savable
-from ..transport import ExactMatrix
+from ..transport.products import ExactMatrix
 
 # Ratio of the dimensions of successive spaces of low frequencies; a coarser grid misses the best.
 _GROWTH = 1.3

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import nn
 
-from ..arrays.frequencies import find_shape
+from ..arrays.images import find_shape
 
 # Channels of convolutions, and of the last one before the aggregation; units of the head.
 _WIDTH, _N_MAPS, _N_UNITS = 32, 64, 256

@@ -3,6 +3,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sklearn.base import clone
 
@@ -12,9 +13,9 @@ from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
 from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..arrays.box import BoxFormat
-from ..arrays.inference import make_box
+from ..arrays.discovery import make_box
 from ..arrays.kind import ArrayKind
-from ..checks import check_size, factory_of, is_one_of, list_names
+from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
 from ..encoders import choose_components, split_encoder, try_encoder
@@ -22,16 +23,13 @@ from ..format import Format
 from ..mechanisms.frequent_values import FrequentValuesMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE
 from ..mechanisms.sums import CategoryCountsMechanism, count_rows_by
-from ..networks import GENERATORS
 from ..params import TakesSpecifications
 from ..quality import warn_of_pixels
 from ..releases.release import Release
-from ..tables.format import TableFormat, declare
-from ..tables.kind import TableKind
-from ..tables.schema import Schema
 
-# Check of generator networks, by their names, or factories of them.
-check_network = factory_of(GENERATORS)
+if TYPE_CHECKING:
+    from ..tables.schema import Schema
+
 # Share of δ for the counts of undeclared categories, and of frequent values.
 _THRESHOLDS_DELTA = 0.1
 # Values of `schema` other than a Schema.
@@ -83,7 +81,7 @@ class Planning(TakesSpecifications):
         for name in self._shorthands:
             if name != "encoder":
                 self._resolve_spec(name)
-        if not isinstance(self.schema, Schema) and not is_one_of(self.schema, _SCHEMAS):
+        if not is_one_of(self.schema, _SCHEMAS) and not hasattr(self.schema, "undeclared"):
             raise ValueError(
                 "schema must be 'auto', 'private', a Schema or None; got "
                 f"{type(self.schema).__name__}."
@@ -101,8 +99,7 @@ class Planning(TakesSpecifications):
         if schema is not None:
             if dataset.is_in_parts:
                 self._refuse_samples("X as chunks", "give a table in memory")
-            schema = declare(schema, dataset)
-            format = self._make_table_format(schema, TableKind.of(schema, dataset))
+            format = self._make_table_format(schema, dataset)
             return format, dataset.validate_table(self, format)
         failure = None
         try:
@@ -123,7 +120,7 @@ class Planning(TakesSpecifications):
         )
         return format, dataset
 
-    def _choose_schema(self, dataset: Dataset) -> Schema | str | None:
+    def _choose_schema(self, dataset: Dataset) -> "Schema | str | None":
         """Return the schema of a table, or None for an array."""
         if not is_one_of(self.schema, ("auto",)):
             return self.schema
@@ -162,7 +159,15 @@ class Planning(TakesSpecifications):
                 "set schema=None to fit X as an array."
             )
 
-    def _make_table_format(self, schema: Schema, kind: TableKind | None = None) -> TableFormat:
+    def _make_table_format(self, schema: "Schema | str", dataset: Dataset | None = None) -> Format:
+        # Imported here: arrays need nothing of tables.
+        from ..tables.format import TableFormat, declare
+        from ..tables.kind import TableKind
+
+        kind = None
+        if dataset is not None:
+            schema = declare(schema, dataset)
+            kind = TableKind.of(schema, dataset)
         format = TableFormat(schema, kind)
         # The number of inferred knots is not known when a plan needs the number of columns.
         needs_columns = self._find_release(format).needs_columns
@@ -297,11 +302,11 @@ class Planning(TakesSpecifications):
         """Price a fit to data of a size; see `skdpgen.preview`."""
         self._check_params()
         max_rows = self._find_max_rows(has_persons)
-        has_columns = not isinstance(self.schema, Schema) or len(self.schema) > 0
-        if is_one_of(self.schema, ("private",)) or not has_columns:
+        is_array = is_one_of(self.schema, ("auto", None))
+        if not is_array and (isinstance(self.schema, str) or not self.schema):
             raise ValueError("preview needs a Schema: without a table, no column is known.")
         n_classes = n_classes or 1
-        if self.schema is None or isinstance(self.schema, str):
+        if is_array:
             n_worth = equivalent_records(n_samples, max_rows)
             format = self._make_format(n_worth, n_features, n_classes)
         else:

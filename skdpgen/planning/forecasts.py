@@ -14,11 +14,10 @@ from ..accounting.plan import Plan
 from ..mechanisms.sums import CategoryCountsMechanism
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
 from ..quality import judge
-from ..releases import TwoWayTables
+from ..releases.two_way_tables import TwoWayTables
 from ..tables.columns.number import N_KNOTS
-from ..tables.discovery.budget import COUNTS
-from ..tables.discovery.categories import TARGET_WEIGHT
-from ..tables.discovery.columns import SchemaInference
+from ..tables.discovery.stages import CONSTANTS as STAGES
+from ..tables.discovery.stages import COUNTS, count_knots, noise_on_counts
 from ..tables.format import TableFormat
 from ..tables.strata import may_be_class, may_stratify
 
@@ -214,14 +213,13 @@ def _count_levels(column, n_undeclared: int) -> tuple[int, bool]:
 
 def _count_knots(format: TableFormat, plan: Plan, n_records: int) -> int:
     """Return how many knots of numbers a plan can pay for."""
-    schema, label = format.schema, format.kind and format.kind.label
-    inference = SchemaInference(schema, label=label)
+    schema = format.schema
     # Without counts nothing shows how many knots pay off: the default is used.
     if COUNTS not in dict(plan.releases):
         return N_KNOTS
-    std = inference.noise_of(plan, COUNTS, schema.undeclared or schema.learned)
+    std = noise_on_counts(plan, COUNTS, len(schema.undeclared or schema.learned))
     is_stratified = may_stratify(schema.learned, format.target)
-    return inference.count_knots(plan, n_records, std, is_stratified)
+    return count_knots(plan, len(schema.learned), n_records, std, is_stratified)
 
 
 def _find_least_count(format: TableFormat, plan: Plan) -> float | None:
@@ -232,7 +230,7 @@ def _find_least_count(format: TableFormat, plan: Plan) -> float | None:
     opened: dict = {c: 0 for c, kind in kinds if kind.is_open and not kind.has_knots}
     if event is None or not opened:
         return None
-    weights: dict = {format.kind and format.kind.label: TARGET_WEIGHT}
+    weights: dict = {format.kind and format.kind.label: STAGES.target_weight}
     mechanism = CategoryCountsMechanism(opened, weights)
     unit = plan.bound(mechanism.sensitivity) / min(mechanism.weights.values())
     std = plan.multiplier(name) * unit

@@ -1,9 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Public transformers: dimension reduction, private or learnt on public rows, and local noise."""
 
-from ._autoencoder import Autoencoder
-from ._dp_pca import DPPCA
-from ._local_privatizer import LocalPrivatizer
-from ._low_frequencies import LowFrequencies
+from typing import TYPE_CHECKING
 
-__all__ = ["DPPCA", "Autoencoder", "LocalPrivatizer", "LowFrequencies"]
+from .._lazy import import_late
+
+if TYPE_CHECKING:
+    from ._autoencoder import Autoencoder
+    from ._dp_pca import DPPCA
+    from ._local_privatizer import LocalPrivatizer
+    from ._low_frequencies import LowFrequencies
+
+_HOMES = {
+    "Autoencoder": "_autoencoder",
+    "DPPCA": "_dp_pca",
+    "LocalPrivatizer": "_local_privatizer",
+    "LowFrequencies": "_low_frequencies",
+}
+__all__ = [
+    "DPPCA",
+    "Autoencoder",
+    "LocalPrivatizer",
+    "LowFrequencies",
+]
+__getattr__, __dir__ = import_late(__name__, _HOMES)

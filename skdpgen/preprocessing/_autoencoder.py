@@ -4,7 +4,6 @@
 import math
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
@@ -18,8 +17,9 @@ from ..arrays.numbers import read_numbers
 from ..checks import in_range, positive, whole
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
-from ..networks import build, infer_image_shape, make_autoencoder
-from ..params import Checked, DocumentedEstimator, choose_device, fitting, parameters
+from ..networks.autoencoders import infer_image_shape, make_autoencoder
+from ..networks.generators import build
+from ..params import Checked, DocumentedEstimator, choose_device, documented, fitting
 from ..saving.serialization import Saves
 
 # Rows that are encoded or decoded at once.
@@ -30,7 +30,7 @@ _N_STEPS, _MOST_EPOCHS = 2400, 50
 _WARM_UP = 0.1
 
 
-@parameters
+@documented
 class Autoencoder(
     Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
@@ -119,17 +119,6 @@ class Autoencoder(
     (10, 64)
     """
 
-    n_components: int = 8
-    _: KW_ONLY
-    image_shape: object = "auto"
-    n_epochs: int | None = None
-    batch_size: int = 50
-    learning_rate: float | None = None
-    bounds: Sequence = (0, 1)
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-
     _checks = {
         "n_components": whole(),
         "n_epochs": whole(optional=True),
@@ -137,6 +126,29 @@ class Autoencoder(
         "learning_rate": positive(optional=True),
         "verbose": in_range(),
     }
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        image_shape: object = "auto",
+        n_epochs: int | None = None,
+        batch_size: int = 50,
+        learning_rate: float | None = None,
+        bounds: Sequence = (0, 1),
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.bounds = bounds
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
 
     def fit(self, X, y=None) -> "Autoencoder":
         """Train the networks to reconstruct **public** rows.

@@ -2,7 +2,7 @@
 """Differentially private principal component analysis."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -15,7 +15,7 @@ from ..accounting.plan import Terms
 from ..accounting.spending import keep_nothing, say_how_to_go_on
 from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
-from ..arrays.inference import make_box
+from ..arrays.discovery import make_box
 from ..arrays.kind import ArrayKind, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..arrays.units import warn_of_moments, warn_of_radius
@@ -31,8 +31,8 @@ from ..params import (
     Checked,
     DocumentedEstimator,
     choose_device,
+    documented,
     fitting,
-    parameters,
     warn_of_delta,
 )
 from ..releases.published import PublishedRelease
@@ -54,7 +54,7 @@ _ASSUMED = (
 )
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SecondMoments(Release):
     """The second moments of the rows, released once."""
 
@@ -62,7 +62,7 @@ class SecondMoments(Release):
     name = CovarianceMechanism.name
 
 
-@parameters
+@documented
 class DPPCA(
     Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
@@ -150,25 +150,40 @@ class DPPCA(
     True
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    clip_norm: float | str = "auto"
-    n_components: int | None = None
-    max_rows_per_person: int = 1
-
     _checks = {
         **CENTRAL_CHECKS,
         "n_components": whole(optional=True),
         "max_rows_per_person": whole(),
     }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        n_components: int | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.clip_norm = clip_norm
+        self.n_components = n_components
+        self.max_rows_per_person = max_rows_per_person
 
     def fit(self, X, y=None, *, persons=None) -> "DPPCA":
         """Find the components of private rows.

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, replace
+from dataclasses import replace
 from os import PathLike
 
 import numpy as np
@@ -23,9 +23,8 @@ from ..data.record_functions import clears_frames
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource, check_seed
-from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, fitting, parameters
-from ..releases import LocalNoise
-from ..releases.local_noise import find_local_sigma
+from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, documented, fitting
+from ..releases.local_noise import LocalNoise, find_local_sigma
 from ..saving.serialization import Certified
 
 _ASSUMED = (
@@ -38,7 +37,7 @@ _ASSUMED = (
 )
 
 
-@parameters
+@documented
 class LocalPrivatizer(
     Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
@@ -139,22 +138,38 @@ class LocalPrivatizer(
     True
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    accountant: str = "pld"
-    random_state: object = None
-    strict: bool = False
-    bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | None = None
-    mechanism: str = "laplace"
-    basis: str | None = None
-    keep: float | None = None
-    image_shape: Sequence | None = None
-    label_share: float = 0.2
-
     relation = "replace_one"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        accountant: str = "pld",
+        random_state: object = None,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | None = None,
+        mechanism: str = "laplace",
+        basis: str | None = None,
+        keep: float | None = None,
+        image_shape: Sequence | None = None,
+        label_share: float = 0.2,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.strict = strict
+        self.bounds = bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.mechanism = mechanism
+        self.basis = basis
+        self.keep = keep
+        self.image_shape = image_shape
+        self.label_share = label_share
 
     def set_params(self, **params):
         super().set_params(**params)

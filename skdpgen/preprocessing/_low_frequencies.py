@@ -2,20 +2,19 @@
 """Low-frequency cosine coefficients of images, a public linear dimension reduction."""
 
 import math
-from dataclasses import KW_ONLY
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._process.isolation import isolated
-from ..arrays.frequencies import cosine_matrices, find_shape
+from ..arrays.images import cosine_matrices, find_shape
 from ..checks import shape_of_images, whole
-from ..params import Checked, DocumentedEstimator, parameters
+from ..params import Checked, DocumentedEstimator, documented
 from ..saving.serialization import Saves
 
 
-@parameters
+@documented
 class LowFrequencies(
     Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
@@ -51,11 +50,16 @@ class LowFrequencies(
     ((1797, 25), (1797, 64))
     """
 
-    n_frequencies: int = 14
-    _: KW_ONLY
-    image_shape: object = "auto"
-
     _checks = {"n_frequencies": whole(), "image_shape": shape_of_images("auto", None)}
+
+    def __init__(
+        self,
+        n_frequencies: int = 14,
+        *,
+        image_shape: object = "auto",
+    ) -> None:
+        self.n_frequencies = n_frequencies
+        self.image_shape = image_shape
 
     @isolated()
     def fit(self, X, y=None) -> "LowFrequencies":

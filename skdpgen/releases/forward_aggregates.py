@@ -11,7 +11,6 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from ..accounting.plan import Plan, Terms
 from ..checks import check_size, positive, whole
 from ..mechanisms.aggregates import ForwardAggregateMechanism
-from ..params import parameters
 from .release import Release, within
 
 
@@ -34,7 +33,7 @@ class AggregateDefaults:
 DEFAULTS = AggregateDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class ForwardAggregates(Release):
     """Sums of features of a random batch of rows, and of clipped products, at each step.
 

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
@@ -11,14 +11,15 @@ from ..arrays.ball import BallFormat
 from ..checks import budget_share, one_of, positive, shape_of_images
 from ..exceptions import FitQualityWarning, warn_caller
 from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
-from ..params import parameters
+from ..params import documented
 from .release import Release
 
 # The norm of the ball, and of the cost ‖·‖_p^p, for each noise.
 _NORMS = {"laplace": 1, "gaussian": 2}
 
 
-@parameters
+@documented
+@dataclass(eq=False, repr=False)
 class LocalNoise(Release):
     """Noise on each row, added once by its client: local differential privacy.
 

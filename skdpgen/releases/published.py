@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Published releases: released values, from which learners are fitted again at no cost."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -11,19 +10,13 @@ import numpy as np
 from sklearn.base import clone
 
 from ..accounting.certificate import Certificate
-from ..accounting.composition import compose, join
 from ..accounting.plan import Plan
 from ..accounting.provenance import list_parameters, show_value
 from ..curator.curator import find_digest
 from ..encoders import split_encoder
 from ..exceptions import PlanError
-from ..mechanisms.two_way import Tables
 from ..saving.serialization import Saves, load
-from ..tables.schema import Schema
 from .release import Release
-from .two_way_tables import TwoWayTables
-
-_DISJOINT = "each record, or person, is in the data of one of the merged releases only"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,7 +159,7 @@ def from_release(
     ValueError
         If the estimator cannot learn from the release, or declares something else.
     """
-    published = _open(source)
+    published = open_release(source)
     plan, format = published.plan, published.format
     if rules:
         if not format.has_blocks:
@@ -194,7 +187,7 @@ def _check_declared(estimator, published):
     elif format.has_blocks:
         estimator._refuse_array_params()
         differs["schema"] = lambda given: (
-            given is None or (isinstance(given, Schema) and not format.schema.resolves(given))
+            given is None or not (isinstance(given, str) or format.schema.resolves(given))
         )
     else:
         encoders = (format.encoder, format.components)
@@ -242,113 +235,8 @@ def _are_equal(given, released):
     return len(given) == len(released) and all((g == r).all() for g, r in pairs)
 
 
-def merge(*sources, overlap: bool = False) -> PublishedRelease:
-    """Add up the published tables of several data sets with the same schema.
-
-    The counts of all records add up, and so do the variances of the noise.
-
-    Parameters
-    ----------
-    *sources : str, path, PublishedRelease or Release
-        Two-way tables with declared schemas, which are the same; see `from_release`.
-    overlap : bool, default=False
-        Whether a record, or a person, may be in several of the data sets. The certificate then
-        composes those of the releases; otherwise all of them cost what one does, and must have the
-        same events.
-
-    Returns
-    -------
-    PublishedRelease
-
-    Raises
-    ------
-    ValueError
-        If the releases are not tables, one is given twice, two are of the same stream, or their
-        schemas, targets, units or, without `overlap`, events differ.
-
-    Notes
-    -----
-    If each record is in one of the data sets, neighbouring data sets differ in one of them, and the
-    other releases are independent of it: parallel composition.
-    """
-    parts = [_open(source) for source in sources]
-    if len(parts) < 2:
-        raise ValueError("merge needs at least two releases.")
-    first = parts[0]
-    for part in parts:
-        if not isinstance(part.release, TwoWayTables):
-            raise ValueError(
-                "Only tables can be merged: sketches of different fits have different directions."
-            )
-        if _describe_sums(part) != _describe_sums(first):
-            raise ValueError(
-                "Releases with different schemas, targets or units cannot be merged. Declare the "
-                "same bounds, categories and knots for all; inferred ones differ."
-            )
-    certificates = [_certify(part) for part in parts]
-    digests = [{digest for own in c.digests for digest in own} for c in certificates]
-    if len(set.union(*digests)) < sum(map(len, digests)):
-        raise ValueError(
-            "The same release is given twice, or two of the same stream, alone or in a sum: its "
-            "records and its noise would count twice. Give each release once, and the last one of "
-            "a stream."
-        )
-    n_samples = sum(part.n_samples for part in parts)
-    # Records that are in several data sets are in several releases: these compose.
-    if overlap:
-        certificate = replace(compose(*certificates), n_records=n_samples)
-    # Parallel composition: each record is in one release, and all of them have the same price.
-    elif len({(certificate.releases, certificate.events) for certificate in certificates}) > 1:
-        raise ValueError(
-            "Releases with different events can be merged with overlap=True only, by composition."
-        )
-    else:
-        # One event of each in turn, which all of them have.
-        alike = zip(*(certificate.entries for certificate in certificates), strict=True)
-        releases = [(*group[0][:2], sum((own for *_, own in group), ())) for group in alike]
-        certificate = join(certificates, releases, n_records=n_samples)
-        certificate = replace(certificate, assumptions=(*certificate.assumptions, _DISJOINT))
-    tables = [part.main for part in parts]
-    return replace(
-        first,
-        plan=replace(
-            first.plan,
-            releases=first.plan.releases[: first.n_inferred + 1],
-            epsilon=max(first.plan.epsilon, certificate.epsilon),
-            delta=certificate.delta,
-        ),
-        values=(*first.values[: first.n_inferred], _add_tables(tables)),
-        n_samples=n_samples,
-        n_rows=sum(part.n_rows for part in parts),
-        certificate=certificate,
-        digest=None,
-    )
-
-
-def _describe_sums(part):
-    # Sums of other columns, strata or units would add up numbers of different meaning.
-    label = part.format.kind.label if part.format.kind else None
-    return part.format.schema, label, part.plan.relation, part.plan.max_rows
-
-
-def _certify(part):
-    """Return the certificate of a part, which is known by its values if by nothing else."""
-    certificate = part.certificate
-    digests = certificate.digests or ((part.digest,),) * len(certificate.events)
-    return replace(certificate, digests=digests)
-
-
-def _add_tables(tables: Sequence[Tables]) -> Tables:
-    return replace(
-        tables[0],
-        cells=np.sum([one.cells for one in tables], axis=0),
-        columns=np.sum([one.columns for one in tables], axis=0),
-        pairs_std=math.hypot(*(one.pairs_std for one in tables)),
-        columns_std=math.hypot(*(one.columns_std for one in tables)),
-    )
-
-
-def _open(source) -> PublishedRelease:
+def open_release(source) -> PublishedRelease:
+    """Return the published release of a file, a release or a fitted estimator."""
     source = getattr(source, "release_", source)
     published = source.get_published() if isinstance(source, Release) else source
     # The digest of a file is checked by `load`.

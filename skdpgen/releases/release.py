@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Base of release specifications."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
@@ -21,11 +22,16 @@ def within(value: Number, bounds: tuple[Number, Number]) -> Number:
 class Release(Specification):
     """A release: the parameters of its mechanisms, and their plan.
 
-    Subclasses define `plan` and `sensitivity`, and `name`, the name of the main mechanism in the
-    plan. They are registered for saved files where they are defined.
+    Estimators call `plan` with public numbers before any row is read, and `run`, where there is
+    one, with the curator that makes the planned releases. Neither reads a row. Subclasses define
+    `plan` and `sensitivity`, and are registered for saved files where they are defined.
 
     Attributes
     ----------
+    name : str
+        Name of the main mechanism in the plan.
+    learner : str
+        Name of the learner: the estimator fits it by its method ``_learn_<learner>``.
     assumptions : tuple of str
         Assumptions that the release adds to a certificate.
     is_sum : bool
@@ -42,6 +48,7 @@ class Release(Specification):
     """
 
     name: str
+    learner: str
     assumptions: tuple[str, ...] = ()
     is_sum = False
     needs_columns = False
@@ -71,6 +78,10 @@ class Release(Specification):
                 "estimator, and release='sketch'. Values of many steps are not kept."
             )
         return self.published
+
+    def find_released(self, plan: Plan, names: Sequence[str]) -> Plan | None:
+        """Return the plan of the first releases if a learner can be fitted to them, else None."""
+        return plan if len(names) == len(plan.releases) else None
 
     def of(self, format) -> "Release":
         """Return the release for data of a format."""

@@ -12,7 +12,6 @@ from ..accounting.plan import Plan, Terms
 from ..checks import check_size, one_of, positive, whole
 from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.sums import ClassCountsMechanism
-from ..params import parameters
 from ..quality import warn_of_absent
 from .release import Release, within
 
@@ -38,7 +37,7 @@ class GradientDefaults:
 DEFAULTS = GradientDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SampledGradients(Release):
     """Clipped gradients of a loss between generated rows and a random batch of rows, at each step.
 

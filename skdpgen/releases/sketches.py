@@ -13,11 +13,10 @@ from ..checks import check_size, whole
 from ..data.record_functions import RecordFunction
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import Sketch, SliceSketchMechanism
-from ..params import parameters
 from ..quality import warn_of_absent, warn_of_sketch
-from ..transport import SliceBasis, random_directions
+from ..transport.directions import random_directions
+from ..transport.harmonics import SliceBasis
 from .release import Release, within
-from .two_way_tables import TwoWayTables
 
 # Rows of a block of the curator, of which a sketch is computed at once.
 _BLOCK = 256
@@ -54,7 +53,7 @@ class SketchDefaults:
 DEFAULTS = SketchDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SliceSketch(Release):
     """The slice sketch: harmonics of projections on public random directions, summed, once.
 
@@ -89,12 +88,12 @@ class SliceSketch(Release):
     }
 
     is_sum = True
-    name = SliceSketchMechanism.name
+    name, learner = SliceSketchMechanism.name, "sketch"
     n_components, scaling = 64, {"whiten": 0.5}
 
     def of(self, format) -> Release:
         """Return two-way tables for data of a table; see `Release.of`."""
-        return TwoWayTables() if format.has_blocks else self
+        return make_tables() if format.has_blocks else self
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""
@@ -213,6 +212,14 @@ class SliceSketch(Release):
         if noise_ratio == 0:
             return most
         return round(within(0.4 / math.sqrt(noise_ratio), DEFAULTS.harmonics))
+
+
+def make_tables(**params) -> Release:
+    """Return `TwoWayTables`, the sketch of tables."""
+    # Imported here: arrays need nothing of tables.
+    from .two_way_tables import TwoWayTables
+
+    return TwoWayTables(**params)
 
 
 def _draw_directions(format, components, n_columns, k, generator):

@@ -3,16 +3,18 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.events import SlicedGaussianDpEvent
 from ..accounting.plan import Plan, Terms
+from ..arrays.units import SlicedMeans
 from ..checks import check_size, one_of, whole
+from ..data.record_functions import RecordFunction
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
-from ..mechanisms.sampled import SlicedRowsMechanism
-from ..params import parameters
+from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from .release import Release, within
 
 
@@ -36,7 +38,7 @@ class SlicedRowsDefaults:
 DEFAULTS = SlicedRowsDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class SlicedRows(Release):
     """Noisy projections of random batches of rows on random directions, at each step.
 
@@ -79,7 +81,7 @@ class SlicedRows(Release):
         "sampling": one_of("poisson", "fixed"),
     }
 
-    name = SlicedRowsMechanism.name
+    name, learner = SlicedRowsMechanism.name, "rows"
     assumptions = (ASSUMED_OF_DIRECTIONS,)
     needs_columns = True
     n_components, scaling = 30, {"whiten": 0.5, "unit_ball": True}
@@ -128,6 +130,15 @@ class SlicedRows(Release):
             "n_steps": self.count_steps(terms.n_samples),
         }
 
+    def run(self, curator, format, n_columns: int, components=None) -> "SlicedReleases":
+        """Return the releases of rows of so many columns, after an encoder by `components`."""
+        encode = None if components is None else RecordFunction(components.encode)
+        mechanism = SlicedRowsMechanism(n_columns, curator.n_classes, encode)
+        batch_size = self.count_rows(curator.plan, curator.n_records)
+        means = SlicedMeans(format, mechanism, components, batch_size, curator.n_records)
+        n_steps = self.count_steps(curator.n_records)
+        return SlicedReleases(curator, mechanism, means, batch_size, n_steps)
+
     def count_steps(self, n_samples: int) -> int:
         """Return the number of releases."""
         return self.n_steps or within(n_samples // DEFAULTS.records_per_step, DEFAULTS.steps)
@@ -157,3 +168,33 @@ class SlicedRows(Release):
             rate = DEFAULTS.rate / max(multiplier, 1e-9) / math.sqrt(self.count_steps(n_samples))
             size = round(within(rate * n_samples, DEFAULTS.rows))
         return min(size, n_samples)
+
+
+@dataclass(frozen=True)
+class SlicedReleases:
+    """Releases of sliced rows, each of which is made, and paid for, when it is asked for.
+
+    Attributes
+    ----------
+    curator : Curator
+    mechanism : SlicedRowsMechanism
+    means : SlicedMeans
+        Means of columns, for warnings.
+    batch_size, n_steps : int
+        Expected records of a release, and number of releases.
+    """
+
+    curator: Any
+    mechanism: SlicedRowsMechanism
+    means: SlicedMeans
+    batch_size: int
+    n_steps: int
+
+    @property
+    def n_features(self) -> int:
+        """Columns of a row, joined with the one-hot class."""
+        return self.mechanism.n_features
+
+    def make(self) -> ProjectedRows:
+        """Make the next release."""
+        return self.means.add(self.curator.release(self.mechanism))

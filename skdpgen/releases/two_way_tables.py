@@ -4,7 +4,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..accounting.plan import Plan, Terms
 from ..checks import whole
@@ -12,8 +12,6 @@ from ..data.record_functions import RecordFunction
 from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayMechanism, MultiWayTables
 from ..mechanisms.two_way import Tables, TablesMechanism, count_cells
-from ..params import parameters
-from ..tables.strata import may_be_class
 from .release import Release
 
 
@@ -42,7 +40,7 @@ class TableDefaults:
 DEFAULTS = TableDefaults()
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class TwoWayTables(Release):
     """The sketch of a table: noisy counts of all pairs of levels of different columns.
 
@@ -71,7 +69,7 @@ class TwoWayTables(Release):
     _checks = {"max_order": whole(most=5)}
 
     is_sum = True
-    name = TablesMechanism.name
+    name, learner = TablesMechanism.name, "tables"
     interactions, multi_way = "interactions", "multi-way tables"
 
     def of(self, format) -> Release:
@@ -79,6 +77,16 @@ class TwoWayTables(Release):
         if not format.has_blocks:
             raise ValueError("TwoWayTables are for tables: give a DataFrame, or a schema.")
         return self
+
+    def find_released(self, plan: Plan, names: Sequence[str]) -> Plan | None:
+        """Return the plan of the first releases; see `Release.find_released`.
+
+        Pairs are of use without interactions, which are searched for after training on the pairs.
+        """
+        released = super().find_released(plan, names)
+        if released is not None or self.name not in names:
+            return released
+        return replace(plan, releases=plan.releases[: names.index(self.name) + 1])
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""
@@ -94,7 +102,7 @@ class TwoWayTables(Release):
                 self.multi_way: DEFAULTS.multi_way_share,
             }
             larger = terms.plan_once({self.name: 1 - sum(others.values()), **others}, sensitivity)
-            is_stratified = may_be_class(format.target)
+            is_stratified = format.has_class_target
             if self._count_orders(larger, terms.n_samples, n_columns, is_stratified):
                 plan = larger
         plan = plan or terms.plan_once({self.name: 1.0}, sensitivity)
@@ -111,7 +119,7 @@ class TwoWayTables(Release):
 
         Each class needs the same number. A target with undeclared levels has at least two.
         """
-        has_strata = len(format.schema.learned) > 1 and may_be_class(format.target)
+        has_strata = len(format.schema.learned) > 1 and format.has_class_target
         n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
         return math.ceil(DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata)
 

@@ -2,9 +2,13 @@
 """Registry of the classes that files of fitted estimators may hold, and names in these files."""
 
 from importlib import import_module
+from pkgutil import walk_packages
 
 # Name of an array's entry in a file.
 ARRAY = "arrays/{}.npy"
+# Packages with parts of estimators, next to the modules of public names.
+_ROOMS = ("learners", "networks", "mechanisms", "tables", "arrays", "curator", "data", "histories")
+_ROOMS += ("preprocessing",)
 _classes: dict[str, type] = {}
 
 
@@ -47,8 +51,14 @@ def find_class(name):
     """
     package = __package__.partition(".")[0]
     library = import_module(package)
-    for home in library.HOMES:
-        if name in _classes:
-            break
-        import_module(f"{package}.{home}")
+    if name not in _classes:
+        # A public class is found by its name, without the others.
+        homes = [import_module(f"{package}.{home}") for home in library.HOMES]
+        for home in homes:
+            if name in home.__all__:
+                getattr(home, name)
+    for room in _ROOMS if name not in _classes else ():
+        path = import_module(f"{package}.{room}").__path__
+        for module in walk_packages(path, f"{package}.{room}."):
+            import_module(module.name)
     return _classes[name]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..exceptions import TableError
-from .columns.values import CodeScale, Values, locate_between
+from .columns.values import CodeScale, Values
 
 
 def make_mismatch_error(name, kind, dtype):
@@ -228,28 +228,6 @@ class KnotBlock(Block):
         for position, atom in enumerate(self.atoms):
             numbers[others == position] = atom
         return self.kind.decode(numbers, others == len(self.atoms))
-
-
-def knot_weights(numbers, knots):
-    """Return the weights of numbers in the hat basis on knots.
-
-    Parameters
-    ----------
-    numbers : ndarray of any shape
-        They are clipped to the range of the knots.
-    knots : ndarray of shape (n_knots,)
-        Increasing.
-
-    Returns
-    -------
-    ndarray of the shape of `numbers`, with n_knots appended
-        Weights that sum to 1; the mean of the knots with these weights is the number. NaN for NaN.
-    """
-    left, share = locate_between(numbers, knots)
-    weights = np.zeros((*left.shape, len(knots)))
-    np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
-    np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
-    return weights
 
 
 def to_probabilities(weights):

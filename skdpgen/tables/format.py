@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..arrays.kind import find_positions
 from ..curator.dataset import Dataset
 from ..data.cells import CellReader
+from ..data.inputs import find_positions
 from ..data.names import find_ambiguous
 from ..data.record_functions import RecordFunction
 from ..data.texts import PLAIN, TextStyle
@@ -21,12 +21,12 @@ from ..saving.registry import savable
 from .columns import Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_inferred
-from .discovery.columns import SchemaInference
-from .discovery.grids import Histograms
-from .discovery.ranges import find_far, is_beyond
+from .discovery.densities import find_far, is_beyond
+from .discovery.stages import Histograms, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
+from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
@@ -92,6 +92,15 @@ class TableFormat(Format):
     @property
     def found(self):
         return {"schema_": self.schema}
+
+    def describe(self):
+        """Return the report on the columns; see `Format.describe`."""
+        return {"schema_report_": describe(self.schema)}
+
+    @property
+    def has_class_target(self):
+        """Whether tables are stratified by the levels of the target."""
+        return may_be_class(self.target)
 
     @property
     def is_open(self):

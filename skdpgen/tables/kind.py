@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from ..arrays.kind import find_range
 from ..data.cells import read_cell
 from ..data.containers import PANDAS, Container
-from ..data.dtypes import cast, hide_values
+from ..data.dtypes import cast, find_held_range, hide_values
 from ..data.names import name_cell
 from ..data.texts import PLAIN
 from ..saving.registry import savable
@@ -124,7 +123,7 @@ def _check_dtypes(schema, dtypes):
         kind = schema.get(name)
         if not kind.is_number or kind.is_open:
             continue
-        lower, upper = find_range(dtype, *_round_bounds(kind, _find_places(dtype)))
+        lower, upper = find_held_range(dtype, *_round_bounds(kind, _find_places(dtype)))
         if lower > upper:
             raise ValueError(
                 f"Column {name!r} has dtype {dtype}, and no value of it lies between the bounds "
@@ -203,7 +202,7 @@ def _cast(column, dtype, kind):
     if column.dtype.kind == "f" and (places is not None or dtype.kind == "f"):
         column = _round_within(column, places, kind, dtype)
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "i":
-        least, most = map(float, find_range(dtype))
+        least, most = map(float, find_held_range(dtype))
         if not column.dropna().between(least, most).all():
             if kind.is_generated:  # clipping would make identifiers equal
                 return column
@@ -220,7 +219,7 @@ def _can_hold(dtype, kind):
         number = kind.to_number()
         numbers = np.array([number.lower, number.upper, *(number.atoms or ())])
         if kind.is_number:
-            first, last = find_range(dtype)
+            first, last = find_held_range(dtype)
             return bool(((first <= numbers) & (numbers <= last))[2:].all())
         listed = pd.Series(kind.decode(numbers, np.zeros(len(numbers), dtype=bool)))
     return cast(listed, dtype).dtype == dtype
@@ -230,10 +229,10 @@ def _round_within(column, places, kind, dtype):
     """Round numbers to what a dtype holds; those within the bounds of their column stay there."""
     rounded = column if places is None else column.round(places)
     # Clipped, since a cast out of range wraps around, or gives infinities, without an error.
-    rounded = rounded.clip(*map(float, find_range(dtype)))
+    rounded = rounded.clip(*map(float, find_held_range(dtype)))
     if not kind.is_number or kind.is_open:
         return rounded
     # Point masses may be beyond the bounds.
     is_within = column.between(kind.lower, kind.upper)
-    ends = find_range(dtype, *_round_bounds(kind, places))
+    ends = find_held_range(dtype, *_round_bounds(kind, places))
     return rounded.mask(is_within, rounded.clip(*map(float, ends)))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..histograms.grids import find_widths
 from .blocks import find_power, share_below
 from .discovery.densities import Histogram, estimate_density
-from .discovery.ranges import find_widths
 
 
 @dataclass(frozen=True)

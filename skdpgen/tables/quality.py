@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from ..histograms.grids import find_widths
 from ..quality import (
     LEAST_SIGNAL,
     MOSTLY_MISSING,
@@ -12,7 +13,6 @@ from ..quality import (
     warn_of_columns,
     warn_of_fit,
 )
-from .discovery.ranges import find_widths
 
 # Largest share of `other` in a column of inferred categories without a warning.
 MUCH_OTHER = 0.25

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Entropic optimal transport between weighted points: plans and potentials.
+"""Entropic optimal transport between weighted points.
 
 The plan of a cost C (n × m) at regularisation reg is the minimiser over plans π with marginals
 a and b of ``⟨π, C⟩ + reg · KL(π | a ⊗ b)``. It is ``π = a b exp((f + g - C) / reg)``, where the
@@ -118,7 +118,7 @@ def _scale(K, a, b, n_iter, tol, limit):
         n_iter -= steps
 
 
-def _solve(C, reg, a, b, n_iter, tol, init):
+def _solve(C, reg, a, b, n_iter, tol):
     """Potentials and plan of checked problems, C (B, n, m), a (B, n, 1) and b (B, m, 1)."""
     dtype, eps = C.dtype, torch.finfo(C.dtype).eps
     a_, b_ = a.clamp_min(LEAST_WEIGHT), b.clamp_min(LEAST_WEIGHT)
@@ -129,11 +129,8 @@ def _solve(C, reg, a, b, n_iter, tol, init):
     reg = reg.clamp(8 * eps * size.double(), size.double() / eps).to(dtype)
     coarse, regs = (high - low) / COST_RANGE, [reg]
     g = torch.zeros_like(b)
-    if init is None:
-        while (coarse > 2 * regs[0]).any():
-            regs.insert(0, 4 * regs[0])
-    else:
-        g = init
+    while (coarse > 2 * regs[0]).any():
+        regs.insert(0, 4 * regs[0])
 
     def array(x):  # numpy's products of a matrix and a vector take about half the time of torch's
         return x.numpy() if x.device.type == "cpu" else x
@@ -200,8 +197,8 @@ def _shares(cost, a, b):
     return share(a, "a", n), share(b, "b", m), total
 
 
-def transport(cost, reg, a, b, n_iter, tol, init=None):
-    """Checked and solved: potentials (..., n) and (..., m), plan, and the dual objective.
+def transport(cost, reg, a, b, n_iter, tol):
+    """Return the plan and the dual objective of a problem that is checked first.
 
     The objective alone has a gradient, in the weights: the potentials, by the envelope theorem.
     """
@@ -214,23 +211,15 @@ def transport(cost, reg, a, b, n_iter, tol, init=None):
     cost = cost.detach()
     a, b, total = _shares(cost, a, b)
     batch, (n, m) = cost.shape[:-2], cost.shape[-2:]
-    if init is not None:
-        if not isinstance(init, tuple | list) or len(init) != 2:
-            raise ValueError("init must be potentials (f, g).")
-        init = _as_float(init[1], "init").to(cost)
-        if init.shape[-1] != m:
-            raise ValueError(f"init must be potentials (f, g), g of {m} columns.")
-        init = init.expand(*batch, m).reshape(-1, m, 1)
     columns = (weights.detach().reshape(-1, weights.shape[-1], 1) for weights in (a, b))
-    problem = cost.reshape(-1, n, m), *columns, init
     device = "cpu" if cost.numel() <= SMALL else cost.device
-    C, *columns, start = (None if part is None else part.to(device) for part in problem)
-    f, g, plan = (part.to(cost.device) for part in _solve(C, reg, *columns, n_iter, tol, start))
+    C, *columns = (part.to(device) for part in (cost.reshape(-1, n, m), *columns))
+    f, g, plan = (part.to(cost.device) for part in _solve(C, reg, *columns, n_iter, tol))
     f, g, plan = f.view(*batch, n), g.view(*batch, m), plan.view(*batch, n, m)
     objective = ((a * f).sum(-1, keepdim=True) + (b * g).sum(-1, keepdim=True)) * total
     if isinstance(total, torch.Tensor):
         plan = plan * total.detach()[..., None].to(plan)
-    return f, g, plan, objective[..., 0].to(plan)
+    return plan, objective[..., 0].to(plan)
 
 
 @full_precision
@@ -275,10 +264,6 @@ def sinkhorn_plan(cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: 
     ConvergenceWarning
         If ``tol`` was not reached; the plan is then as near as ``n_iter`` iterations came.
 
-    See Also
-    --------
-    sinkhorn_potentials : The dual solution, for a warm start.
-
     Notes
     -----
     A ``reg`` below the rounding of the costs, 8 eps max|C|, is taken as that. Rows are exact up to
@@ -301,45 +286,5 @@ def sinkhorn_plan(cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: 
            [0. , 0.5]])
     """
     checked = _as_float(cost, "cost")
-    plan = transport(checked, reg, a, b, n_iter, tol)[2]
+    plan, _ = transport(checked, reg, a, b, n_iter, tol)
     return plan if isinstance(cost, torch.Tensor) else plan.numpy()
-
-
-@full_precision
-def sinkhorn_potentials(
-    cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: float = 1e-6, init=None
-):
-    """Dual potentials f and g of `sinkhorn_plan`, ``π = a b exp((f + g - C) / reg) / total``.
-
-    Parameters
-    ----------
-    cost, reg, a, b, n_iter, tol
-        As in `sinkhorn_plan`.
-    init : (f, g), optional
-        Potentials of a similar problem, to start from at ``reg`` itself. Only g is read: the first
-        update computes f from it.
-
-    Returns
-    -------
-    f : tensor or array of shape (..., n)
-    g : tensor or array of shape (..., m)
-        Both are determined up to a constant that moves from one to the other. They have no
-        gradient; they are that of the entropic objective in the weights.
-
-    Raises
-    ------
-    ValueError
-        As in `sinkhorn_plan`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cost = np.array([[0.0, 1.0], [1.0, 0.0]])
-    >>> f, g = sinkhorn_potentials(cost, 0.1)
-    >>> (np.exp((f[:, None] + g - cost) / 0.1) / 4).round(3)
-    array([[0.5, 0. ],
-           [0. , 0.5]])
-    """
-    checked = _as_float(cost, "cost")
-    f, g = transport(checked, reg, a, b, n_iter, tol, init)[:2]
-    return (f, g) if isinstance(cost, torch.Tensor) else (f.numpy(), g.numpy())

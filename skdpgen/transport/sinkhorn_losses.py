@@ -95,7 +95,7 @@ def pairwise_cost(X, Y, *, p: int = 2, l1_weight: float = 0.0):
 
 def _loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy):
     cost = _pairwise_cost(X, Y, p, l1_weight)
-    _, _, plan, objective = transport(cost, reg, a, b, n_iter, tol)
+    plan, objective = transport(cost, reg, a, b, n_iter, tol)
     value = (plan * cost).sum((-2, -1))
     # The plan is fixed (envelope theorem): costs have the gradient of the value, weights that of
     # the objective.
@@ -216,73 +216,6 @@ def sinkhorn_divergence(
 
     selves = (objective(X, X, a, a) + objective(Y, Y, b, b)) / 2
     return _plain(objective(X, Y, a, b) - selves, as_tensor)
-
-
-@full_precision
-def semi_debiased_sinkhorn_loss(
-    X,
-    Y,
-    *,
-    n_debias: int,
-    reg: float,
-    l1_weight: float = 1.0,
-    n_iter: int = 1000,
-    tol: float = 1e-6,
-):
-    """Semi-debiased Sinkhorn loss of DP-Sinkhorn [1]_ (Definition 4.3).
-
-    ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n_debias:])`` for n + n_debias generated rows X, where Ŵ is
-    `entropic_wasserstein` with the cost L2² + l1_weight · L1. Both sides of the second term have n
-    rows, and share n - n_debias of them: none of them at ``n_debias = n``, which is unbiased, and
-    all of them at 0.
-
-    Parameters
-    ----------
-    X : tensor or array-like of shape (..., n + n_debias, d)
-        Generated rows.
-    Y : tensor or array-like of shape (..., m, d)
-        Real rows.
-    n_debias : int
-        Number n' of the rows drawn for debiasing, at most n.
-    reg : float
-        Regularisation λ, positive, in the units of the cost.
-    l1_weight : float, default=1
-        Weight m of the L1 part of the cost.
-    n_iter, tol
-        As in `sinkhorn_plan`.
-
-    Returns
-    -------
-    loss : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
-
-    Raises
-    ------
-    ValueError
-        For ``n_debias`` outside [0, n], and as in `entropic_wasserstein`.
-
-    References
-    ----------
-    .. [1] T. Cao, A. Bie, A. Vahdat, S. Fidler, K. Kreis, "Don't generate me: training
-       differentially private generative models with Sinkhorn divergence", NeurIPS 2021.
-
-    Examples
-    --------
-    >>> X, Y = [[0.0], [1.0], [2.0]], [[1.0], [2.0]]
-    >>> round(semi_debiased_sinkhorn_loss(X, Y, n_debias=1, reg=0.01), 6)
-    2.0
-    """
-    X, Y, as_tensor = as_pair(X, Y)
-    check_number("n_debias", n_debias, whole=True, zero=True)
-    n = X.shape[-2] - n_debias
-    if not 0 <= n_debias <= n:
-        raise ValueError(
-            f"n_debias must be between 0 and half the {X.shape[-2]} rows of X, got {n_debias}."
-        )
-    cross, debiasing = (
-        _loss(X[..., :n, :], other, reg, 2, l1_weight, None, None, n_iter, tol, False)
-        for other in (Y, X[..., n_debias:, :])
-    )
-    return _plain(2 * cross - debiasing, as_tensor)
 
 
 class SinkhornGradient:

@@ -34,7 +34,7 @@ from skdpgen import (
     LDPEntropicGAN,
     preview,
 )
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import (
     ClassCountsMechanism,
@@ -287,7 +287,6 @@ FITS = {
     "stream": fit_stream,
     "histories": fit_histories,
     "adapter": lambda r: adapt(DPSWDDomainAdapter, r),
-    "rows and products": lambda r: adapt(DPSWDRowAdapter, r, n_steps=4, n_projections=2),
 }
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-import torch
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -21,10 +20,8 @@ from skdpgen import (
     LDPEntropicGAN,
     PrivacyBudget,
 )
-from skdpgen.accounting.events import split_repetition
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, Whole
-from skdpgen.adaptation.learner import EncodedRecords
-from skdpgen.generators import _sliced_flow
+from skdpgen.adaptation import DPSWDDomainClassifier, Whole
+from skdpgen.learners import particles
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
 from skdpgen.releases import SampledGradients, SlicedRows
@@ -37,7 +34,7 @@ def few_steps_of_particles(monkeypatch):
     def fit(*args, n_steps, **kwargs):
         return fit_particles_to_sketch(*args, n_steps=min(n_steps, 50), **kwargs)
 
-    monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", fit)
+    monkeypatch.setattr(particles, "fit_particles_to_sketch", fit)
 
 
 without_target = pytest.mark.filterwarnings("ignore:There is no X_target")
@@ -78,19 +75,16 @@ def test_synthetic_rows_start_from_the_source():
     assert {tuple(row) for row in sampler.init} < rows
 
 
-@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDRowAdapter])
-def test_one_map_for_both_domains(cls):
+def test_one_map_for_both_domains():
     X, y, X_target, _ = make_domains()
-    adapter = cls(**QUICK, n_components=7).fit(X, y, X_target=X_target)
+    adapter = DPSWDDomainAdapter(**QUICK, n_components=7).fit(X, y, X_target=X_target)
     both = adapter.transform(np.vstack([X, X_target]))
     assert both.shape == (600, 7)
     np.testing.assert_allclose(both[300:], adapter.transform(X_target), atol=1e-5)
     assert adapter.transform(X.astype(np.float32)).dtype == np.float32
     names = adapter.get_feature_names_out()
-    assert list(names[:2]) == [f"{cls.__name__.lower()}{i}" for i in range(2)]
-    assert adapter.n_iter_ == 20
-    # A row adapter starts with the source alone.
-    assert len(adapter.loss_curve_) == (20 if cls is DPSWDDomainAdapter else 26)
+    assert list(names[:2]) == ["dpswddomainadapter0", "dpswddomainadapter1"]
+    assert adapter.n_iter_ == len(adapter.loss_curve_) == 20
 
 
 # Releases of the target.
@@ -153,52 +147,6 @@ def test_fits_add_up_in_a_budget():
         with pytest.raises(BudgetExceededError):
             adapter.fit(X, y, X_target=X_target)
     assert 0 < budget.spent <= 6.0
-
-
-@pytest.mark.slow
-def test_rows_with_a_private_gradient():
-    X, y, X_target, y_target = make_domains(1500)
-    params = {"n_projections": 10, "align_weight": 1.0, "random_state": 0}
-    model = DPSWDRowAdapter(20.0, 1e-5, **params).fit(X, y, X_target=X_target)
-    classifier = LogisticRegression().fit(model.transform(X), y)
-    assert classifier.score(model.transform(X_target), y_target) > 0.9
-    assert model.privacy_.releases == ("sliced rows",)
-    assert 19 < model.epsilon_ <= 20
-    step, n_steps = split_repetition(model.privacy_.events[0])
-    assert n_steps == 75
-    assert step.event.beside == 10 / 50
-    # Without it the encoder cannot follow the target, but has less noise.
-    detached = DPSWDRowAdapter(20.0, 1e-5, target_gradient="none", **params)
-    detached.fit(X, y, X_target=X_target)
-    assert detached.sigma_ < model.sigma_
-    assert detached.privacy_.events[0].event.event.beside == 0
-    np.testing.assert_allclose(model.transform(X[:5]), model.transform(X)[:5], atol=1e-5)
-
-
-def untracked(n_inputs, n_components):
-    return torch.nn.Sequential(
-        torch.nn.Linear(n_inputs, 4), torch.nn.BatchNorm1d(4, track_running_stats=False)
-    )
-
-
-def mixing(n_inputs, n_components):
-    class Mixing(torch.nn.Linear):
-        def forward(self, rows):
-            return super().forward(rows - rows.mean(0))
-
-    return Mixing(n_inputs, 4)
-
-
-@pytest.mark.parametrize("gradient", ["dp-sgd", "none"])
-def test_no_network_mixes_private_rows(gradient):
-    X, y, X_target, _ = make_domains()
-    params = QUICK | {"target_gradient": gradient, "n_steps": 2}
-    with pytest.raises(ValueError, match="batch normalisation"):
-        DPSWDRowAdapter(**params, network=untracked).fit(X, y, X_target=X_target)
-    # Rows come to the network one by one: in a batch of one, nothing is mixed.
-    records = EncodedRecords(mixing(3, None), lambda rows: rows, 1.0)
-    rows = torch.randn(5, 3)
-    torch.testing.assert_close(records(rows)[0][:1], records(rows[:1])[0])
 
 
 def test_labels_of_the_target_do_not_widen_those_of_the_source():
@@ -360,18 +308,17 @@ def test_frames():
     assert set(model.predict(frames[1])) <= {"yes", "no"}
     with pytest.raises(ValueError, match="feature names"):
         model.fit(frames[0], labels, X_target=frames[1][["b", "a"]])
-    for cls in (DPSWDDomainAdapter, DPSWDRowAdapter):
-        adapter = cls(**QUICK).set_output(transform="pandas")
-        made = adapter.fit(frames[0], labels, X_target=frames[1]).transform(frames[1])
-        assert isinstance(made, pd.DataFrame)
-        assert list(made) == list(adapter.get_feature_names_out())
-        assert made.shape == (300, 50)
+    adapter = DPSWDDomainAdapter(**QUICK).set_output(transform="pandas")
+    made = adapter.fit(frames[0], labels, X_target=frames[1]).transform(frames[1])
+    assert isinstance(made, pd.DataFrame)
+    assert list(made) == list(adapter.get_feature_names_out())
+    assert made.shape == (300, 50)
 
 
 # Without a target, and bad input.
 
 
-@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDDomainClassifier, DPSWDRowAdapter])
+@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDDomainClassifier])
 def test_without_a_target(cls):
     X, y, X_target, _ = make_domains()
     adapter = cls(**QUICK).fit(X, y, X_target=X_target)
@@ -405,11 +352,10 @@ def test_bad_data(change, message):
     assert not hasattr(adapter, "privacy_")
 
 
-@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDRowAdapter])
-def test_bad_target_rows_count_as_absent(cls):
+def test_bad_target_rows_count_as_absent():
     X, y, X_target, _ = make_domains()
     X_target[::4, 1] = np.nan
-    adapter = cls(**QUICK).fit(X, y, X_target=X_target)
+    adapter = DPSWDDomainAdapter(**QUICK).fit(X, y, X_target=X_target)
     assert np.isfinite(adapter.transform(X)).all()
     assert "every record is valid" not in str(adapter.privacy_)
     adapter.set_params(strict=True)

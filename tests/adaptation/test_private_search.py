@@ -28,9 +28,7 @@ from skdpgen.accounting.moments import ORDERS
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
     DPSWDDomainClassifier,
-    DPSWDRowAdapter,
     PrivateSearch,
-    Whole,
     reverse_validation_score,
 )
 from skdpgen.encoders import PrivatePCA
@@ -339,20 +337,6 @@ def test_an_error_of_a_candidate_that_costs_nothing_states_the_price_of_the_sear
     assert _prices(raised.value) == [show(budget.spent)]
 
 
-def test_rows_are_released_anew_by_each_candidate(data):
-    X, y, X_target = data
-    params = {"align_weight": [0.1, 1.0], "grad_clip": [0.5, 1.0]}
-    scoring = Scoring()
-    options = {"kind": DPSWDRowAdapter, "batch_size": 20}
-    best = search((X, y, Whole(X_target)), params, scoring, **options)
-    (event,) = best.privacy_.events
-    assert event.event.count == 5
-    assert event.event.event.sampling_probability == 20 / 60
-    assert 4.9 < best.epsilon_ <= 5.0
-    assert best.transform(X).shape == (100, 50)
-    assert not best.privacy_.reproducible
-
-
 def test_no_noise_is_no_privacy(data):
     assert search(data, RADIUS, epsilon=np.inf).epsilon_ == np.inf
 
@@ -391,7 +375,6 @@ def test_parameters_handed_to_the_sampler_are_not_free(data, sampler):
     handed = {"sampler", "bounds", "epsilon", "delta", "relation", "accountant"}
     handed |= {"random_state", "device", "verbose", "strict"}
     assert classifier.free_parameters == set(classifier.get_params(deep=False)) - handed
-    assert DPSWDRowAdapter().free_parameters == set()
     scoring = Scoring()
     params = {"bounds": [(-9, 9), (-8, 8)]}
     searched = search(data, params, scoring, sampler=sampler, random_state=1)
@@ -500,9 +483,8 @@ def test_a_search_in_a_pipeline(data):
         ({"sampler__n_particles": [10]}, {"sampler": None}, "no parameters"),
         ({"network__width": [10]}, {}, "no parameters"),
         ({"sampler__release__width": [10]}, {}, "no parameters"),
-        (WEIGHT, {"kind": DPSWDRowAdapter}, "Reverse validation"),
+        (WEIGHT, {"kind": DPSWDDomainAdapter}, "Reverse validation"),
         (WEIGHT, {"scoring": "accuracy"}, "scoring must be"),
-        ({"batch_size": [10, 20]}, {"kind": DPSWDRowAdapter, "scoring": Scoring()}, "the cost"),
         (WEIGHT, {"n_candidates": 0.5}, "n_candidates"),
         (WEIGHT, {"epsilon": -1.0}, "epsilon must be"),
     ],

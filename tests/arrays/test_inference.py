@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.arrays.inference import make_box
+from skdpgen.arrays.discovery import make_box
 from skdpgen.arrays.kind import cast_numbers
 from skdpgen.curator.curator import intercept_releases
 from skdpgen.encoders import PrivatePCA

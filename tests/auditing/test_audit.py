@@ -29,7 +29,7 @@ from skdpgen.mechanisms.local import LocalRowsMechanism
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import CategoryCountsMechanism, CovarianceMechanism, NoiseSource, SumMechanism
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows, SliceSketch
-from skdpgen.tables.discovery.budget import LOCATIONS
+from skdpgen.tables.discovery.stages import LOCATIONS
 
 KINDS = {
     "age": Number(0, 100, n_knots=4),

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.accounting.units import unit_sensitivity
-from skdpgen.arrays.inference import make_box
+from skdpgen.arrays.discovery import make_box
 from skdpgen.curator.persons import Persons, RowLimit, hash_persons
 from skdpgen.data.containers import as_objects
 from skdpgen.mechanisms.base import SumMechanism

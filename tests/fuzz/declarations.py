@@ -25,7 +25,7 @@ from skdpgen.tables import (
     Unique,
 )
 
-from .estimators import MAKERS, NESTED, ODD
+from .estimators import MAKERS, NESTED, ODD, evaluate
 from .fits import WORDS, fit_once
 from .oracle import Call, fault_if
 from .rows import NOBODY
@@ -98,7 +98,7 @@ class Declaration:
 
     def call(self):
         function, arguments = _CALLS[self.called]
-        arguments = {**arguments, **{name: ODD[odd]() for name, odd in self.changed}}
+        arguments = {**arguments, **{name: evaluate(odd) for name, odd in self.changed}}
         if self.called == "preview" and "estimator" not in dict(self.changed):
             arguments["estimator"] = MAKERS[self.maker]()
         if function is None:
@@ -139,7 +139,7 @@ def declarations(draw):
     chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     return Declaration(
         called,
-        tuple((name, draw(st.sampled_from(tuple(ODD)))) for name in chosen),
+        tuple((name, draw(st.sampled_from(ODD))) for name in chosen),
         draw(st.sampled_from(tuple(MAKERS))),
         draw(st.sampled_from(tuple(_FILES))),
     )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from skdpgen.__main__ import main
 from skdpgen.curator.curator import intercept_releases
-from skdpgen.generators import _sliced_flow, _sliced_wasserstein
+from skdpgen.learners import interactions
 
 from . import markers, world
 from .markers import NUMBER, TEXT, WHOLE
@@ -162,9 +162,8 @@ def _run(arguments, folder, releases):
         return release(mechanism)
 
     with contextlib.ExitStack() as stack:
-        for module in (_sliced_wasserstein, _sliced_flow):
-            quick = partial(_few_steps, module.fit_to_table)
-            stack.enter_context(mock.patch.object(module, "fit_to_table", quick))
+        quick = partial(_few_steps, interactions.fit_to_table)
+        stack.enter_context(mock.patch.object(interactions, "fit_to_table", quick))
         stack.enter_context(contextlib.chdir(folder))
         printed = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(printed))

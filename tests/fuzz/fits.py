@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from .estimators import MAKERS, NESTED, ODD, Estimator, estimators
+from .estimators import MAKERS, NESTED, ODD, Estimator, estimators, evaluate, expressions
 from .oracle import Call, check_fitted, check_stored, fault_if
 from .rows import NOBODY, PLAIN, Labels, Rows, labels, rows
 
@@ -130,21 +130,10 @@ def fits(draw):
 
 # Calls of fitted estimators.
 
-_ASKED = {
-    **ODD,
-    "7": lambda: 7,
-    "np.uint8(3)": lambda: np.uint8(3),
-    "10**15": lambda: 10**15,
-    "[0, 1]": lambda: [0, 1],
-    "[5]": lambda: [5],
-    "['A', 'B']": lambda: ["A", "B"],
-    "[[0]]": lambda: [[0]],
-    "series": lambda: pd.Series([0, 1, 0]),
-    "categorical": lambda: pd.Categorical(["A"]),
-    "{'a': 1}": lambda: {"a": 1},
-    "{'a': (0, 1)}": lambda: {"a": (0, 1)},
-    "RandomState": lambda: np.random.RandomState(0),
-}
+_ASKED = ODD + expressions("""
+    7 | np.uint8(3) | 10**15 | [0, 1] | [5] | ["A", "B"] | [[0]] | pd.Series([0, 1, 0])
+    | pd.Categorical(["A"]) | {"a": 1} | {"a": (0, 1)} | np.random.RandomState(0)
+""")
 
 
 @dataclass(frozen=True)
@@ -160,7 +149,7 @@ class Asking:
     def call(self, is_benign=False):
         fitted, X = fit_once(self.maker, self.labels), self.rows.make(is_benign)
         if self.method == "sample":
-            args, kwargs = (), {name: _ASKED[called]() for name, called in self.asked}
+            args, kwargs = (), {name: evaluate(value) for name, value in self.asked}
         else:
             args, kwargs = (X,), {}
         if self.method == "privatize":
@@ -232,6 +221,4 @@ def askings(draw):
             max_size=2,
         )
     )
-    return Asking(
-        maker, known, method, tuple((n, draw(st.sampled_from(tuple(_ASKED)))) for n in names)
-    )
+    return Asking(maker, known, method, tuple((n, draw(st.sampled_from(_ASKED))) for n in names))

@@ -1,6 +1,4 @@
-"""Outcomes of a call: a sound result, a refusal that costs nothing, or an error that says
-what was spent. One function decides, for whatever was asked.
-"""
+"""Outcomes of a call: a sound result, a free refusal, or an error that says what was spent."""
 
 import contextlib
 import io
@@ -179,8 +177,9 @@ def check_fitted(fitted, *, epsilon, is_noisy, n_columns=None):
 
 
 def check_stored(fitted, is_noisy, use):
-    """Raise a `Fault` unless a fitted estimator comes back from a pickle and a file, and tells
-    nothing; `use` is what is compared.
+    """Raise a `Fault` unless a fit comes back from a pickle and a file, which tell nothing.
+
+    What `use` makes of it is compared.
     """
     expected = use(fitted)
     with contextlib.suppress(pickle.PicklingError, AttributeError):  # of what the caller gave

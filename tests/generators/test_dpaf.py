@@ -25,7 +25,7 @@ from skdpgen.learners.aggregates import (
 )
 from skdpgen.learners.rows import RowNetwork
 from skdpgen.mechanisms.aggregates import NoisyAggregate
-from skdpgen.networks import Discriminator
+from skdpgen.networks.discriminators import Discriminator
 from skdpgen.privacy import ForwardAggregateMechanism, preview
 from skdpgen.releases import ForwardAggregates
 from skdpgen.tables import Category, Number, Schema

@@ -1,5 +1,7 @@
 """A method of a third party: one release and one generator, which nothing in the library names."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.testing import assert_array_equal
@@ -9,12 +11,12 @@ from skdpgen.base import CentralGenerator
 from skdpgen.checks import positive
 from skdpgen.data.record_functions import RecordFunction
 from skdpgen.mechanisms.sums import GaussianSumMechanism
-from skdpgen.params import parameters
+from skdpgen.params import documented
 from skdpgen.privacy import preview
 from skdpgen.releases.release import Release
 
 
-@parameters
+@dataclass(eq=False, repr=False)
 class NoisyMean(Release):
     """The noisy mean of the rows."""
 
@@ -33,7 +35,7 @@ class NoisyMean(Release):
         return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
 
 
-@parameters
+@documented
 class MeanGenerator(CentralGenerator):
     """Normal rows around the noisy mean.
 
@@ -42,10 +44,43 @@ class MeanGenerator(CentralGenerator):
     %(privacy)s
     """
 
-    release: object = "mean"
-
-    _shorthands = {**CentralGenerator._shorthands, "release": {"mean": NoisyMean()}}
+    _shorthands = {**CentralGenerator._shorthands, "release": {"mean": NoisyMean}}
     _takes_components = False
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=1e-5,
+        *,
+        relation="zero_out",
+        accountant="pld",
+        random_state=None,
+        device="auto",
+        verbose=0,
+        strict=False,
+        bounds=None,
+        y_bounds=None,
+        classes=None,
+        clip_norm="auto",
+        schema="auto",
+        encoder="auto",
+        release="mean",
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
 
     def _plan(self, terms, format):
         return self._find_release(format).plan(terms, format)

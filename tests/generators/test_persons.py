@@ -27,7 +27,7 @@ from skdpgen import (
 )
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.accounting.units import unit_sensitivity
-from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.encoders import PrivatePCA
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import (
@@ -275,7 +275,6 @@ def test_adapters_take_samplers_that_were_fitted_with_persons():
     X, y, persons = make_rows(5)
     estimators = [
         DPSWDDomainAdapter(),
-        DPSWDRowAdapter(),
         PrivateSearch(DPSWDDomainClassifier(), {"align_weight": [1.0]}),
     ]
     for estimator in estimators:

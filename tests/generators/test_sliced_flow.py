@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting.events import split_repetition
 from skdpgen.arrays import box
-from skdpgen.arrays.windows import draw_windows
+from skdpgen.arrays.images import draw_windows
 from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import Particles, _smooth, flow_along_slices
@@ -359,7 +359,7 @@ def test_annealing_is_the_share_of_steps_in_which_they_shorten(monkeypatch):
         taken.append(step_sizes)
         return flow_along_slices(*args, step_sizes=step_sizes, **kwargs)
 
-    monkeypatch.setattr(_sliced_flow, "flow_along_slices", watched)
+    monkeypatch.setattr("skdpgen.learners.particles.flow_along_slices", watched)
     X = np.zeros((20, 2))
     assert _sliced_flow._ANNEALED == 0.5
     for annealing in (0.0, 0.5, 1.0):

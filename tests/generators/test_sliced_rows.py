@@ -1,6 +1,8 @@
 """DP-SWD as published: a generator trained on noisy projections of single rows."""
 
 import math
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from skdpgen.encoders import PrivatePCA
 from skdpgen.learners.rows import RowNetwork
 from skdpgen.learners.slices import fit_to_rows
 from skdpgen.mechanisms.sampled import ProjectedRows
-from skdpgen.networks import build, find_factory
+from skdpgen.networks.generators import build, find_factory
 from skdpgen.privacy import (
     BudgetExceededError,
     SlicedGaussianDpEvent,
@@ -117,8 +119,10 @@ def test_generated_rows_are_noised_as_records_are():
         values[classes, :, torch.arange(300)] += projected
         return ProjectedRows(values.numpy(), directions, 0.5)
 
-    options = dict(n_steps=20, batch_size=300, learning_rate=1e-9, generator=generator)
-    _, shares, losses = fit_to_rows(network, mechanism, release, **options)
+    releases = SimpleNamespace(
+        mechanism=mechanism, batch_size=300, n_steps=20, make=release, means=mock.Mock()
+    )
+    _, shares, losses = fit_to_rows(network, releases, learning_rate=1e-9, generator=generator)
     # Two samples of 400 from one law: W₂² between them is far below the noise's variance, 0.25.
     assert np.mean(losses[5:]) < 2 * 0.02
     assert_allclose(shares, 0.5, atol=0.1)

@@ -1,9 +1,9 @@
-"""The learner of adapters: what is aligned, and gradients of single rows."""
+"""The learner of adapters: what is aligned."""
 
 import torch
 
 from skdpgen.adaptation import learner as _adaptation_learner
-from skdpgen.adaptation.learner import EncodedRecords, fit_adaptation
+from skdpgen.adaptation.learner import fit_adaptation
 
 
 def two_linear_maps(n_inputs):
@@ -60,16 +60,3 @@ def test_rows_like_the_target_are_learnt_from_and_compared(monkeypatch):
     for first, second in compared:
         apart = (first[:, None] - second).abs().sum(2)
         assert apart.min(1).values.max() < 1e-4
-
-
-def test_products_are_gradients_of_single_rows():
-    encoder = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
-    records = EncodedRecords(encoder, lambda rows: 2 * rows.float(), radius=3.0)
-    rows, cotangents = torch.randn(70, 3), torch.randn(70, 2)
-    encoded, pull = records(rows)
-    products = pull(cotangents)
-    for i in (0, 69):
-        expected = encoder(2 * rows[i : i + 1]) / 3
-        torch.testing.assert_close(encoded[i : i + 1], expected)
-        slopes = torch.autograd.grad((expected * cotangents[i]).sum(), list(encoder.parameters()))
-        torch.testing.assert_close(products[i], torch.cat([slope.flatten() for slope in slopes]))

@@ -8,8 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from skdpgen import DPSWFlowSampler
-from skdpgen.generators import _sliced_flow
-from skdpgen.learners import normals
+from skdpgen.learners import normals, particles
 from skdpgen.learners.normals import draw_normals, expected_harmonics, fit_normals_to_sketch
 from skdpgen.mechanisms.sums import Sketch
 from skdpgen.testing.common import make_plain
@@ -102,7 +101,7 @@ def test_particles_start_there(monkeypatch):
         started.append(starts.cpu())
         return starts, [0.0]
 
-    monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", stay)
+    monkeypatch.setattr(particles, "fit_particles_to_sketch", stay)
     sampler = make_plain(
         DPSWFlowSampler(math.inf, classes=[0, 1], random_state=0, n_particles=4000)
     )

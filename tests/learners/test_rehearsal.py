@@ -24,11 +24,9 @@ from skdpgen import (
     PrivacyBudget,
     Schema,
 )
-from skdpgen.adaptation import DPSWDRowAdapter
-from skdpgen.adaptation import _base as adaptation_base
+from skdpgen.adaptation import _domain_adapter
 from skdpgen.learners import rows as learners_rows
-from skdpgen.networks import build
-from skdpgen.networks.generators import rehearsing
+from skdpgen.networks.generators import build, rehearsing
 from skdpgen.privacy import Curator, preview
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
@@ -64,8 +62,6 @@ FITS = {
     "aggregates": _generate(DPAFGenerator, X, **BOX, release=ForwardAggregates(n_steps=2)),
     "local": _generate(LDPEntropicGAN, X, **BOX, n_steps=2),
     "domains": _adapt(DPSWDDomainAdapter),
-    "products": _adapt(DPSWDRowAdapter),
-    "target rows": _adapt(DPSWDRowAdapter, target_gradient="none"),
 }
 
 
@@ -138,12 +134,12 @@ def _forbid_releases(monkeypatch):
     monkeypatch.setattr(Curator, "release", release)
 
 
-# All faults of two estimators, and two faults of all others, are tried by default.
+# All faults of one estimator, and two faults of all others, are tried by default.
 CASES = [
     pytest.param(name, fault, marks=[] if quick else pytest.mark.slow)
     for name in FITS
     for fault in FAULTS
-    for quick in [name in ("sketch", "products") or fault in ("detached", "fails in evaluation")]
+    for quick in [name == "sketch" or fault in ("detached", "fails in evaluation")]
 ]
 
 
@@ -191,7 +187,7 @@ def test_objects_that_are_no_factories_are_refused_by_their_own_errors(
     assert str(caught.value).startswith("network")
 
 
-@pytest.mark.parametrize("name", [n for n in FITS if n not in ("domains", "target rows")])
+@pytest.mark.parametrize("name", [n for n in FITS if n != "domains"])
 def test_a_network_without_weights_is_refused(monkeypatch, name):
     _forbid_releases(monkeypatch)
     with pytest.raises(ValueError, match=r"^network has no weights to train"):
@@ -219,21 +215,6 @@ def test_frozen_weights_stay_as_they_are(name):
     assert torch.equal(found[0], decoders[-1].weight)
     found = [w for n, w in weights.items() if not is_frozen[n] and w.ndim == 2]
     assert not torch.equal(found[0], firsts[-1].weight)
-
-
-@pytest.mark.parametrize("name", ["products", "target rows"])
-@pytest.mark.parametrize(
-    ("layer", "match"),
-    [
-        (nn.Dropout(), "random"),
-        (nn.BatchNorm1d(3), "batch normalisation"),
-        (nn.Sequential(nn.ReLU(), nn.BatchNorm1d(3)), "batch normalisation"),
-    ],
-)
-def test_layers_that_private_rows_cannot_pass_one_by_one(monkeypatch, name, layer, match):
-    _forbid_releases(monkeypatch)
-    with pytest.raises(ValueError, match=match):
-        FITS[name](lambda n_inputs, n_outputs: nn.Sequential(nn.Linear(n_inputs, 3), layer))
 
 
 def _global_states():
@@ -275,7 +256,7 @@ def test_a_rehearsed_adapter_starts_where_it_would(monkeypatch):
         return DPSWDDomainAdapter(**TERMS, n_steps=2, network=nn.Linear).set_params(n_components=3)
 
     made = fit().fit(X, Y, X_target=X).transform(X)
-    monkeypatch.setattr(adaptation_base, "rehearse", lambda *args: None)
+    monkeypatch.setattr(_domain_adapter, "rehearse", lambda *args: None)
     np.testing.assert_array_equal(made, fit().fit(X, Y, X_target=X).transform(X))
 
 

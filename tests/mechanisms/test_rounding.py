@@ -214,26 +214,6 @@ def of_products(width, bits, dtype=torch.float64):
     return products, bound
 
 
-def of_products_beside_slices(width, bits):
-    beside = 0.25
-    products = 3 * make_row(width, math.sqrt(beside) * 2.0**bits)[None]
-
-    def function(rows):
-        return rows, lambda cotangents: products.expand(len(cotangents), -1)
-
-    mechanism = SlicedRowsMechanism(
-        2,
-        encode=PullingFunction(function),
-        cotangent=lambda released: torch.zeros(1, 2),
-        n_products=width,
-        beside=beside,
-    )
-    base = SlicedGaussianDpEvent(noise_of(bits), 2, 2, True, 1, beside)
-    first = measure_batch(mechanism, base, (0.6, 0.8))
-    second = first.then(first.exact / first.scale)
-    return second.exact, math.sqrt(beside) * second.scale
-
-
 def of_local_rows(width, bits, p=2):
     row = 5 * make_row(width, 2.0**bits, p)
     event = LaplaceDpEvent if p == 1 else GaussianDpEvent
@@ -267,7 +247,6 @@ CASES = {
         lambda *sizes: of_products(*sizes, torch.float32),
         "mechanisms.sampled",
     ),
-    "products beside slices": (of_products_beside_slices, "mechanisms.sampled"),
     "local rows, L1": (of_laplace_rows, "mechanisms.local"),
     "local rows, L2": (of_local_rows, "mechanisms.local"),
 }

@@ -6,7 +6,8 @@ import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
-from skdpgen.networks import build, infer_image_shape, make_autoencoder
+from skdpgen.networks.autoencoders import infer_image_shape, make_autoencoder
+from skdpgen.networks.generators import build
 
 SHAPES = [None, (1, 28, 28), (3, 28, 28), (1, 32, 32), (3, 32, 32), (3, 64, 64)]
 

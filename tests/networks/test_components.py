@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.arrays.windows import draw_windows
+from skdpgen.arrays.images import draw_windows
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.networks.components import (
     PrincipalComponents,

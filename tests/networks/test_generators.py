@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from skdpgen.networks import GENERATORS, build, find_factory
+from skdpgen.networks import GENERATORS
+from skdpgen.networks.generators import build, find_factory
 
 SIZES = {
     "mlp": 7,

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import DPSWFlowSampler
+from skdpgen.histograms.grids import find_farthest
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.planning.fits import find_thresholds
@@ -24,8 +25,7 @@ from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.columns.date import DATE_CODES
 from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
 from skdpgen.tables.columns.texts import parse_cells
-from skdpgen.tables.columns.values import find_farthest
-from skdpgen.tables.discovery.columns import SchemaInference
+from skdpgen.tables.discovery.stages import SchemaInference
 from skdpgen.tables.encoder import TableEncoder
 
 ROUGH = Schema({"a": Number(missing=True), "t": Date(unit=None, missing=True), "s": Number(0, 1)})

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal, norm
 
-from skdpgen.tables.blocks import knot_weights
+from skdpgen.histograms.grids import knot_weights
 from skdpgen.tables.columns.values import CodeScale
 from skdpgen.tables.discovery import densities
 from skdpgen.tables.discovery.densities import Histogram, _evidence, estimate_density

@@ -10,7 +10,7 @@ from skdpgen import Category, Date, DPSWFlowSampler, Number, Unknown
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.tables import Schema
 from skdpgen.tables.columns.type_inference import COUNTED, find_types
-from skdpgen.tables.discovery.budget import CONSTANTS
+from skdpgen.tables.discovery.stages import CONSTANTS
 from skdpgen.tables.format import TableFormat
 
 CATEGORIES = "category counts"

@@ -15,16 +15,15 @@ from skdpgen.accounting.plan import gaussian_plan
 from skdpgen.curator.curator import Curator
 from skdpgen.data.record_functions import RecordFunction
 from skdpgen.exceptions import FitQualityWarning
+from skdpgen.histograms.grids import knot_weights, wide_knots
 from skdpgen.mechanisms.codes import HatBasis
 from skdpgen.mechanisms.noise import NoiseSource
 from skdpgen.planning.fits import find_thresholds
-from skdpgen.tables.blocks import knot_weights
 from skdpgen.tables.columns import Category, Date, Number, Ordinal, Unknown
-from skdpgen.tables.columns.values import wide_knots
-from skdpgen.tables.discovery.columns import SchemaInference
+from skdpgen.tables.discovery.column import is_unresolved
+from skdpgen.tables.discovery.counts import WideHistogram
 from skdpgen.tables.discovery.densities import Histogram, estimate_density
-from skdpgen.tables.discovery.grids import is_unresolved
-from skdpgen.tables.discovery.location import (
+from skdpgen.tables.discovery.locations import (
     FACTOR,
     N_LEVELS,
     SIZE,
@@ -35,6 +34,7 @@ from skdpgen.tables.discovery.location import (
     read_locations,
     read_value,
 )
+from skdpgen.tables.discovery.stages import Locations, SchemaInference
 from skdpgen.tables.discovery.tails import CONSTANTS, describe_loss, estimate_loss
 from skdpgen.tables.schema import Schema
 
@@ -79,7 +79,11 @@ def test_a_record_is_at_one_place_of_each_column():
     cells = np.array(cells, dtype=object)
     cells[:, 2] = [pd.Timestamp(t) if t else t for t in cells[:, 2]]
     clusters = {"a": [(0.0, 1.0)], "b": [(5.0, 10.0), (2.0, 4.0)], "t": [(18000.0, 19000.0)]}
-    codes = inference._encode_locations(clusters, {"a": [0.25], "b": [], "t": []}, cells)
+    stage, atoms = Locations(), {"a": [0.25], "b": [], "t": []}
+    stage.clusters = clusters
+    for name, column in inference.columns.items():
+        column._wide = WideHistogram(None, None, 1.0, atoms[name], 3)
+    codes = stage.encode(inference, cells)
     assert codes.shape == (3, 3 * N_LEVELS)
     rows = add_up(codes, (1, 2, 1))
     assert rows.shape == (3, 4 * SIZE)

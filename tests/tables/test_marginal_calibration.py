@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
-from skdpgen.tables.blocks import knot_weights, share_below
+from skdpgen.histograms.grids import knot_weights
+from skdpgen.tables.blocks import share_below
 from skdpgen.tables.discovery.densities import Histogram
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.marginal_calibration import CONSTANTS, _CodeDistribution, calibrate_codes

@@ -7,8 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen.data.texts import TextStyle
 from skdpgen.tables import Date, Number, Schema
-from skdpgen.tables.discovery.frequencies import read_frequent
-from skdpgen.tables.discovery.point_masses import ValueCounts, with_atoms, with_candidates
+from skdpgen.tables.discovery.counts import (
+    ValueCounts,
+    read_frequent,
+    with_atoms,
+    with_candidates,
+)
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
 

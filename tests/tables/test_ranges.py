@@ -4,19 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.tables.columns.values import wide_knots
-from skdpgen.tables.discovery.grids import Ranged
-from skdpgen.tables.discovery.ranges import (
-    _denoise,
+from skdpgen.histograms.grids import wide_knots
+from skdpgen.histograms.ranges import (
     choose_per_octave,
     count_affordable,
-    find_cuts,
-    find_far,
     find_range,
     narrow_range,
-    quantile_knots,
+    weigh_sizes,
 )
-from skdpgen.tables.discovery.windows import weigh_sizes
+from skdpgen.tables.discovery.counts import WideHistogram
+from skdpgen.tables.discovery.densities import _denoise, find_cuts, find_far, quantile_knots
 
 
 def count(knots, values):
@@ -260,7 +257,7 @@ def test_half_of_a_finer_grid_is_for_values_that_few_share():
 
 def test_a_grid_without_new_point_masses_has_nothing_around_them():
     knots, counts = np.array([0.0, 10, 20, 40]), np.array([5.0, 6, 7, 8])
-    ranged = Ranged(None, knots, counts, 1.0, [10.0], 26.0)
+    ranged = WideHistogram(knots, counts, 1.0, [10.0], 26.0)
     for atoms, left in (([10.0], [5, 6, 7, 8]), ([25], [5, 6, 0, 0]), ([0, 99], [0, 6, 7, 8])):
         assert_array_equal(ranged.without(atoms)[1], left)
 

@@ -684,7 +684,7 @@ def test_many_digits_survive():
 
 
 def test_decimals_that_signal_are_bad_cells_like_others():
-    """pandas asks of them whether they are missing, and fails."""
+    """Pandas asks of them whether they are missing, and fails."""
     cells = pd.DataFrame({"a": [1.5, decimal.Decimal("sNaN")], "c": ["A", decimal.Decimal("sNaN")]})
     encoder = TableEncoder(Schema({"a": Number(0, 2, n_knots=3), "c": Category(["A"])}))
     assert np.isnan(encoder.encode_private(cells)).all(axis=1).tolist() == [False, True]

@@ -12,12 +12,12 @@ import pandas as pd
 
 from ...checks import is_one_of
 from ...data.dtypes import is_date
+from ...histograms.grids import FINEST
 from ..declaration import check_flag, check_list
 from .cells import read_dates
 from .column_type import CONVERT, KnotColumn, get_dtype_code
 from .heaps import DATE_STEPS, DAYS_OF, expect_dates, snap_dates
 from .number import N_KNOTS, Number, check_heaps, find_extremes
-from .values import FINEST
 
 DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
 _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86_400, "millisecond": 86_400_000}

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...histograms.grids import find_farthest
+from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns
-from ..discovery.ranges import find_clear
 from ..encoder import TableEncoder
 from ..schema import Schema
 from . import Category, Date, Number
@@ -16,7 +17,6 @@ from .cells import read_dates, read_numbers
 from .date import DATE_CODES
 from .heaps import DECIMALS_OF, STEP_OF, STEPS, find_date_levels, find_heaps, find_levels
 from .number import FITTING_SHARE
-from .values import find_farthest
 
 # The release.
 DECIMALS = "decimals"

@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from ...checks import is_one_of
+from ...histograms.grids import MAX_UNITS, wide_knots
 from ..declaration import (
     check_flag,
     check_list,
@@ -25,7 +26,7 @@ from .category import Ordinal
 from .cells import read_numbers
 from .column_type import CONVERT, KnotColumn, mask
 from .heaps import expect_numbers, snap_numbers
-from .values import MAX_UNITS, Values, place_knots, wide_knots
+from .values import Values, place_knots
 
 # Default number of knots.
 N_KNOTS = 16

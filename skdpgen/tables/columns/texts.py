@@ -11,8 +11,8 @@ import pandas as pd
 from ...data.containers import as_objects
 from ...data.names import map_cells, name_cell
 from ...data.texts import BLANK_TEXTS, PLAIN, read_text
+from ...histograms.grids import MAX_UNITS
 from .cells import find_present, read_date, read_number
-from .values import MAX_UNITS
 
 
 def parse_cells(frame, schema, style=PLAIN):

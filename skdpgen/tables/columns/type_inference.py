@@ -11,8 +11,8 @@ import pandas as pd
 from ...checks import list_names
 from ...data.names import map_cells
 from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
+from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
-from ..discovery.ranges import find_clear
 from . import TYPES, Category
 from .decimals import encode_levels
 from .number import FITTING_SHARE

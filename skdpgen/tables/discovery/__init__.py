@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private inference of column types, ranges and categories."""
+"""Private discovery of a schema: column types, ranges, knots and categories."""

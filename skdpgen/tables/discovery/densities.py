@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Smooth densities of numeric columns from one or more noisy histograms, by post-processing."""
+"""Densities of numeric columns from noisy histograms, and knots and breakpoints by these."""
 
 import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
+from ...histograms.grids import find_widths, knot_weights
+from ...histograms.ranges import CONSTANTS as RANGE
+from ...histograms.ranges import find_clear
 from ...saving.registry import savable
-from ..blocks import knot_weights
+from ..blocks import share_below, share_between_knots
+from ..columns.number import N_KNOTS
 from ..columns.values import CodeScale
-from .ranges import find_clear, spread_counts
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,41 @@ class DensityConstants:
     penalties: tuple = tuple(10.0**k for k in range(-6, 7))
     # Least standard deviation of a count, relative to the average one.
     min_std: float = 1e-3
+    # Points between two knots of a density without a prior.
+    n_steps: int = 256
 
 
-CONSTANTS = DensityConstants()
+@dataclass(frozen=True)
+class KnotConstants:
+    """Constants of knots and breakpoints; all are set by hand."""
+
+    # Share of the quantiles that goes evenly to the cells between knots, whatever they hold; of the
+    # knots of a column, and of a finer grid to count by.
+    even: float = 1e-3
+    even_fine: float = 0.2
+    # How often values that many share are cut to the share of one knot, of what is then left.
+    n_rounds: int = 10
+    # A knot that is further from the one before than this share of what lies before is far out.
+    leap: float = 0.5
+    # In a tail, each knot is so many times as far from the median as the one before.
+    further: float = 3.0
+    # Knots that a column has where nearly all is noise.
+    fewest: int = 5
+    # So many values of a range are counted each, as they may be few codes.
+    few_values: int = 64
+    # Parts between two knots, at most; what each is to hold, in deviations of noise; and which
+    # share of an interval goes evenly to all that is in it, whatever was counted.
+    max_parts: int = 8
+    part: float = 0.1
+    evenly: float = 0.05
+    # A knot counts a single value if the density there is so many times that at both neighbours;
+    # which is far more than the others if it is as many times what is between it and the next knot.
+    far_more: float = 3.0
+    # Widths of intervals, in units of whole numbers, in which no breakpoint fits.
+    narrow: float = 2.5
+
+
+DENSITY, KNOTS = DensityConstants(), KnotConstants()
 
 
 @savable
@@ -92,30 +128,30 @@ def estimate_density(histograms, lower, upper, unit=None):
         Increasing: the edges of bins.
     masses : ndarray of shape (n_bins,)
     """
-    last, order = histograms[-1], CONSTANTS.order
+    last, order = histograms[-1], DENSITY.order
     if last.std == 0:
         # An exact histogram needs no prior, nor another one.
         codes, masses = last.spread()
         return last.scale.decode(codes), masses
     total = max(last.counts.sum(), 1.0)
     n_values = math.inf if unit is None else 1 + round((upper - lower) / unit)
-    is_few = n_values <= CONSTANTS.max_bins
+    is_few = n_values <= DENSITY.max_bins
     if is_few:
         values = np.linspace(lower, upper, n_values)
         middles = values[:, None]
     else:
-        n_bins = int(np.clip(2 * len(last.counts), CONSTANTS.min_bins, CONSTANTS.max_bins))
-        fine = _place_bins(last, lower, upper, n_bins * CONSTANTS.n_points)
-        middles = ((fine[1:] + fine[:-1]) / 2).reshape(n_bins, CONSTANTS.n_points)
-        points = fine[:: CONSTANTS.n_points]
+        n_bins = int(np.clip(2 * len(last.counts), DENSITY.min_bins, DENSITY.max_bins))
+        fine = _place_bins(last, lower, upper, n_bins * DENSITY.n_points)
+        middles = ((fine[1:] + fine[:-1]) / 2).reshape(n_bins, DENSITY.n_points)
+        points = fine[:: DENSITY.n_points]
     n_bins, weights, counts = len(middles), [], []
     for part in histograms:
-        std = max(part.std, CONSTANTS.min_std * total / len(part.counts))
+        std = max(part.std, DENSITY.min_std * total / len(part.counts))
         weights.append(part.weigh(middles).mean(axis=1).T / std)
         counts.append(part.counts / std)
     weights, counts = np.vstack(weights), np.concatenate(counts)
     roughness = np.diff(np.eye(n_bins), min(order, n_bins - 1), axis=0) * (n_bins / total)
-    penalties = np.array(CONSTANTS.penalties)
+    penalties = np.array(DENSITY.penalties)
     penalty = penalties[_evidence(weights, counts, roughness, penalties).argmax()]
     weights = np.vstack([weights, math.sqrt(penalty) * roughness])
     masses = _solve(weights, np.r_[counts, np.zeros(len(roughness))])
@@ -123,6 +159,47 @@ def estimate_density(histograms, lower, upper, unit=None):
         # Values are drawn between each other, and then rounded.
         return spread_counts(values, masses, 0.0)
     return points, _order_tails(points, masses, histograms)
+
+
+def spread_counts(knots, counts, std):
+    """Return points between knots, and the mass between these that is more than noise.
+
+    Parameters
+    ----------
+    knots, counts, std
+        As in `find_range`.
+
+    Returns
+    -------
+    points : ndarray of shape (n_points,)
+        Increasing.
+    masses : ndarray of shape (n_points - 1,)
+        Spread as encoders draw values.
+    """
+    counts = _denoise(counts, std)
+    from_left, from_right = (shares[0] for shares in share_between_knots(counts[None]))
+    steps = np.linspace(0, 1, DENSITY.n_steps + 1)[:, None]
+    masses = np.diff(share_below(steps, from_left, from_right), axis=0) * (from_left + from_right)
+    points = knots[:-1] + steps[:-1] * np.diff(knots)
+    return np.r_[points.T.ravel(), knots[-1]], masses.T.ravel()
+
+
+def _denoise(counts, std):
+    """Return counts, none of them negative, of which sums over halves, quarters, ... stay.
+
+    Mass within noise goes to the other half; if both are, it is shared evenly.
+    """
+
+    def share(counts, mass):
+        if mass == 0 or len(counts) == 1:
+            return np.full(len(counts), mass)
+        halves = np.array_split(counts, 2)
+        sums, sizes = (np.array([f(half) for half in halves]) for f in (np.sum, len))
+        parts = np.where(sums > RANGE.within * std * np.sqrt(sizes), sums, 0)
+        parts = parts if parts.any() else sizes
+        return np.concatenate([*map(share, halves, mass * parts / parts.sum())])
+
+    return share(counts, max(counts.sum(), 0.0))
 
 
 def _order_tails(points, masses, histograms):
@@ -185,3 +262,175 @@ def _evidence(weights, counts, roughness, penalties):
     values = values.clip(1e-300)
     explained = ((vectors.T @ (weights.T @ counts)) ** 2 / values).sum(axis=1)
     return 0.5 * (explained - np.log(values).sum(axis=1) + len(roughness) * np.log(penalties))
+
+
+def quantile_knots(
+    knots, counts, std, n_knots, unit=None, is_rest=False, is_fine=False, density=None
+):
+    """Return knots at quantiles of values that were counted near knots, with noise.
+
+    Parameters
+    ----------
+    knots, counts, std
+        As in `find_range`.
+    n_knots : int
+        How many quantiles, with both ends of `knots`; fewer where little is left beside single
+        values that many share, so that no knot is mere noise.
+    unit : float, default=None
+        How far values are apart, if they are whole multiples of it. If there are at most 16, or at
+        most twice as many as knots, all of them are knots; 64 where `is_fine`.
+    is_rest : bool, default=False
+        Whether they are counts of what is left beside atoms, which may be next to nothing.
+    is_fine : bool, default=False
+        Whether these are knots of a finer grid to count by. Half of it is also for where there are
+        values that many share, to tell them from those around; and a fifth of it goes evenly to
+        the cells between knots, whatever they hold.
+    density : (points, masses), default=None
+        As from `spread_counts`, in place of that of these counts.
+
+    Returns
+    -------
+    knots : ndarray
+        Increasing: the quantiles, and beside them those of the given knots that alone hold the
+        share of a quantile; and in long tails, knots that grow apart to the end.
+    """
+    n_values = math.inf if unit is None else 1 + round((knots[-1] - knots[0]) / unit)
+    if n_values <= max(2 * n_knots, KNOTS.few_values if is_fine else N_KNOTS):
+        return np.linspace(knots[0], knots[-1], n_values)
+    points, masses = density or spread_counts(knots, counts, std)
+    if unit is not None:
+        _, values = np.unique(np.round((points[1:] + points[:-1]) / 2 / unit), return_inverse=True)
+    else:
+        values = np.arange(len(masses))
+    # One value that many share takes one knot, and leaves the others to the rest.
+    whole = masses
+    for _ in range(KNOTS.n_rounds):
+        shares = np.bincount(values, masses)
+        masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
+    if is_fine:
+        # Which value it is may be any about there: half of the knots are for that.
+        masses = (whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2
+    if std > 0 and not is_fine:
+        n_knots = min(n_knots, max(KNOTS.fewest, 2 + int(2 * masses.sum() / (RANGE.signal * std))))
+    is_more = counts > find_clear(std, len(knots))
+    shared = knots[is_more & (counts > counts.sum() / n_knots)]
+    if (is_rest or len(shared)) and masses.sum() <= RANGE.within * std * len(counts) ** 0.5:
+        n_knots = 2  # nothing else shows
+    cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
+    even = KNOTS.even_fine if is_fine else KNOTS.even
+    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(points))
+    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, points)
+    quantiles[[0, -1]] = knots[[0, -1]]
+    found = np.union1d(quantiles, shared)
+    middle = np.interp(cumulative[-1] / 2, cumulative, points)
+    lower, upper = -_list_tail(-middle, -found[::-1])[::-1], _list_tail(middle, found)
+    return np.unique(np.r_[lower, found, upper])
+
+
+def _list_tail(middle, knots):
+    """Return knots before the last, each so many times as far from the middle as the one before."""
+    first, last = knots[-2:]
+    if middle >= first:
+        middle = knots[0]
+    if middle >= first:
+        return knots[:0]
+    n_places = int(math.log((last - middle) / (first - middle), KNOTS.further) - 0.5)
+    return middle + (first - middle) * KNOTS.further ** np.arange(1, n_places + 1)
+
+
+def find_cuts(knots, counts, std, positions, unit=None, density=None):
+    """Return values between positions that part it in equal shares.
+
+    Parameters
+    ----------
+    knots, counts, std, unit, density
+        As in `quantile_knots`.
+    positions : ndarray
+        Knots, each between the first and the last of `knots`, that a column has at last.
+
+    Returns
+    -------
+    cuts : list of float
+        Increasing; none where counts of so much would be mostly noise, or no two values are.
+    """
+    points, masses = density or spread_counts(knots, counts, std)
+    cumulative, cuts = np.r_[0, np.cumsum(masses)], []
+    is_single, step = _stand_out(knots, counts, std, unit), unit or 0.0
+    for first, last in pairwise(positions):
+        if unit is not None and last - first < KNOTS.narrow * unit:
+            continue
+        inside = points[(first < points) & (points < last)]
+        values = np.r_[first, inside, last]
+        shares = np.interp(values, points, cumulative)
+        shares -= shares[0]
+        n_parts = (
+            KNOTS.max_parts
+            if std == 0
+            else int(min(KNOTS.max_parts, shares[-1] / (KNOTS.part * std)))
+        )
+        # By these cuts, values of a knot would be drawn that has far more than is between.
+        at_ends = counts[is_single & np.isin(knots, [first, last])].max(initial=0)
+        inner = np.interp([first + step, last - step], points, cumulative)
+        if n_parts < 2 or shares[-1] <= 0 or at_ends > KNOTS.far_more * np.ptp(inner):
+            continue
+        shares = (1 - KNOTS.evenly) * shares / shares[-1] + KNOTS.evenly * (values - first) / (
+            last - first
+        )
+        found = np.interp(np.arange(1, n_parts) / n_parts, shares, values)
+        cuts += [cut for cut in np.unique(found).tolist() if first < cut < last]
+    return cuts
+
+
+def _stand_out(knots, counts, std, unit):
+    """Return which knots count a single value.
+
+    There is no other value near, or far more than the densities at the neighbours predict.
+    """
+    is_next = np.pad(np.diff(knots) < 1.5 * (unit or 0.0), 1, constant_values=True)
+    is_more = _find_excess(knots, counts) > find_clear(std, len(counts))
+    return is_more | (is_next[1:] & is_next[:-1])
+
+
+def _find_excess(knots, counts):
+    """Return how far counts exceed far more than the densities at neighbouring knots predict."""
+    widths = find_widths(knots)
+    density = np.pad(counts.clip(0) / widths, 1)
+    return counts - KNOTS.far_more * widths * np.maximum(density[:-2], density[2:])
+
+
+def find_far(knots):
+    """Return which knots lie far out: each half as far again, or more, as all before it reach.
+
+    But not the second one: one knot reaches nowhere, and without another all would be at it. And
+    none if all would be, by what lies on either side: far out is far from others.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_knots,)
+
+    Examples
+    --------
+    >>> find_far(np.array([-9, 0, 1, 2, 3, 20, 100]))
+    array([False, False, False, False, False,  True,  True])
+    """
+    is_far = _is_far_above(knots) | _is_far_above(-knots[::-1])[::-1]
+    return is_far & ~is_far.all()
+
+
+def _is_far_above(knots):
+    is_leap = np.diff(knots) > KNOTS.leap * (knots[:-1] - knots[0])
+    is_leap[:1] = False
+    # From the uppermost inwards, to the first that is not.
+    return np.r_[False, np.logical_and.accumulate(is_leap[::-1])[::-1]]
+
+
+def is_beyond(values, knots):
+    """Return which values lie far out, beyond the knots that do not; see `find_far`."""
+    near = knots[~find_far(knots)]
+    reach = KNOTS.leap * np.ptp(near)
+    return (values < near[0] - reach) | (values > near[-1] + reach)

@@ -32,8 +32,8 @@ class TailConstants:
     n_quantiles: int = 50
     # Rate of the exponential prior of h ≥ 0.
     rate: float = 2.0
-    # Least expected loss that is told, as a share of the mean, and the least probability of half of
-    # it: wide posterior distributions have large means where nothing is lost.
+    # Least expected loss that is reported, as a share of the mean, and the least probability of
+    # half of it: wide posterior distributions have large means where nothing is lost.
     least_loss: float = 0.08
     min_probability: float = 0.8
 
@@ -41,21 +41,21 @@ class TailConstants:
 CONSTANTS = TailConstants()
 
 
-def describe_loss(kind, fine, wide, density, lower, upper):
+def describe_loss(number, fine, wide, density, lower, upper):
     """Return the effect on the mean where it is large and the bound was inferred, or "".
 
     Parameters
     ----------
-    kind : Number
+    number : Number
         As declared.
     fine, wide, density, lower, upper
         As in `estimate_loss`.
     """
-    is_declared = (kind.lower if upper <= 0 else kind.upper) is not None
-    unit = None if kind.decimals is None else 10.0**-kind.decimals
+    is_declared = (number.lower if upper <= 0 else number.upper) is not None
+    unit = None if number.decimals is None else 10.0**-number.decimals
     loss, std, is_clear = estimate_loss(fine, wide, density, lower, upper, unit)
-    is_told = is_clear and loss >= CONSTANTS.least_loss and not is_declared
-    return f"mean low by {loss:.0%} ± {std:.0%}" if is_told else ""
+    is_reported = is_clear and loss >= CONSTANTS.least_loss and not is_declared
+    return f"mean low by {loss:.0%} ± {std:.0%}" if is_reported else ""
 
 
 def estimate_loss(fine, wide, density, lower, upper, unit=None):

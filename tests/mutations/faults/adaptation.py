@@ -62,7 +62,7 @@ PRIVACY = {
         search("scoring_is_tried_with_any_sampler_and_costs_nothing"),
     ),
     "an augmentation may give a few numbers that are not finite": Fault(
-        "adaptation._base:BaseAdapter._try_augment",
+        "adaptation._domain_adapter:DPSWDDomainAdapter._try_augment",
         "not changed.isfinite().all()",
         "changed.isnan().all()",
         rehearsal("an_augmentation_that_fails_is_refused_before_a_release"),

@@ -275,9 +275,9 @@ FUNCTION = {
         survival("a_release_is_kept_whatever_learning_meets[table-KeyboardInterrupt]"),
     ),
     "pairs are lost with the interactions after them": Fault(
-        "base:_find_released",
-        "isinstance(release, TwoWayTables) and release.name in names",
-        "False",
+        "releases.two_way_tables:TwoWayTables.find_released",
+        "self.name not in names",
+        "True",
         survival("pairs_are_kept_where_training_between_releases_fails"),
     ),
     "what is kept forgets the public draws since the last release": Fault(

@@ -23,15 +23,15 @@ PRIVACY = {
         ldp_entropic_gan("the_regularisation_matches_the_noise"),
     ),
     "particles do not start from what a sketch says": Fault(
-        "generators._sliced_flow:DPSWFlowSampler._descend",
+        "generators._sliced_flow:DPSWFlowSampler._learn_sketch",
         "draw_normals(normals, n_particles, spread, generator)",
         "self._draw_starts(curator, spread, init, generator)",
         normals("particles_start_there"),
     ),
     "fresh noise at each free step": Fault(
-        "generators._sliced_flow:DPSWFlowSampler._flow",
-        "itertools.repeat(means.add(curator.release(mechanism)))",
-        "iter([curator.release(mechanism) for _ in range(n_steps)])",
+        "generators._sliced_flow:DPSWFlowSampler._learn_rows",
+        "itertools.repeat(releases.make(), n_steps)",
+        "iter([curator.release(releases.mechanism) for _ in range(n_steps)])",
         flow("presample_releases_once_and_resample_at_each_step"),
     ),
     "rows of a seeded privatizer are certified as private": Fault(
@@ -44,13 +44,13 @@ PRIVACY = {
 
 FUNCTION = {
     "a network is trained on another device": Fault(
-        "generators._sinkhorn_generator:DPSinkhornGenerator._learn",
+        "generators._network:NetworkGenerator._make_rows",
         "rows.to(curator.device)",
         "rows",
         devices("steps_compute_on_the_device[gradients in weights]"),
     ),
     "annealing is ignored": Fault(
-        "generators._sliced_flow:DPSWFlowSampler._flow",
+        "generators._sliced_flow:DPSWFlowSampler._learn_rows",
         "_ANNEALED * n_steps",
         "0.5 * n_steps",
         flow("annealing_is_the_share_of_steps_in_which_they_shorten"),

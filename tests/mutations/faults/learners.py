@@ -20,12 +20,6 @@ from ..ids import (
 )
 
 PRIVACY = {
-    "cotangents are random anew, whoever is in the seat": Fault(
-        "adaptation.learner:_cotangent",
-        "torch.Generator().manual_seed(seed)",
-        "None",
-        "tests/adaptation/test_audits.py::test_releases_of_adapters_are_consistent[rows]",
-    ),
     "what is spent follows from what stands out": Fault(
         "learners.interactions:InteractionSearch.run",
         "chosen = found or candidates[:1]",
@@ -112,15 +106,6 @@ PRIVACY = {
         "copy.deepcopy(network).to(inputs.device)",
         "network.to(inputs.device)",
         rehearsal("a_rehearsed_adapter_starts_where_it_would"),
-    ),
-    "layers inside of others may mix private rows": Fault(
-        "adaptation._row_adapter:DPSWDRowAdapter._rehearse",
-        "encoder.modules()",
-        "encoder.children()",
-        rehearsal(
-            "layers_that_private_rows_cannot_pass_one_by_one"
-            "[layer2-batch normalisation-target rows]"
-        ),
     ),
     "frozen weights are trained": Fault(
         "learners.training:list_trained",

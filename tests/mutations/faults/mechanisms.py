@@ -23,7 +23,6 @@ from ..ids import (
     sampled,
     samplers,
     secrets,
-    sliced_products,
     sums,
     two_way,
 )
@@ -324,15 +323,9 @@ PRIVACY = {
         "rows / torch.linalg.vector_norm(rows, dim=1).max().clamp(min=1.0)",
         sampled("no_row_looks_at_another_when_joined"),
     ),
-    "gradient through raw target features": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
-        "self.cotangent(released)",
-        "self.cotangent(replace(released, values=exact / scale))",
-        sliced_products("both_parts_have_the_noise_of_the_event"),
-    ),
     "slots without a record have no noise": Fault(
         "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
-        "Measurement(exact, scale, std, context=directions, then=then)",
+        "Measurement(exact, scale, std, context=directions)",
         "Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
         sampled("an_empty_sample_releases_noise_and_is_charged"),
     ),
@@ -347,12 +340,6 @@ PRIVACY = {
         "noise.public_generator()",
         "np.random.default_rng(0)",
         sampled("directions_are_fresh_at_each_step"),
-    ),
-    "products beside slices are rounded to nearest": Fault(
-        "mechanisms.sampled:sum_products",
-        "to_grid(bounded_rows(products, radius, weight), scale)",
-        "(bounded_rows(products, radius, weight) * ((1 - 1e-5) * scale)).round().double()",
-        rounding("products beside slices-100003-20"),
     ),
     "slices are rounded to nearest": Fault(
         "mechanisms.sampled:SlicedRowsMechanism._measure_batch",

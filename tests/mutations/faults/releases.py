@@ -5,37 +5,37 @@ from ..ids import components, few_rows, interactions, published, sizes
 
 PRIVACY = {
     "a release is merged with itself": Fault(
-        "releases.published:merge",
+        "releases.merging:merge",
         "len(set.union(*digests)) < sum(map(len, digests))",
         "False",
         published("a_release_is_merged_once[release-False]"),
     ),
     "parts of sums are merged again": Fault(
-        "releases.published:merge",
+        "releases.merging:merge",
         "{digest for own in c.digests for digest in own}",
         "{own[0] for own in c.digests}",
         published("parts_of_sums_are_merged_once"),
     ),
     "a sum assumes what its first part does": Fault(
-        "releases.published:merge",
+        "releases.merging:merge",
         "join(certificates, releases, n_records=n_samples)",
         "join(certificates[:1], releases, n_records=n_samples)",
         published("a_sum_says_what_any_of_its_parts_does[False-reproducible]"),
     ),
     "a sum does not assume that its parts are disjoint": Fault(
-        "releases.published:merge",
+        "releases.merging:merge",
         "(*certificate.assumptions, _DISJOINT)",
         "certificate.assumptions",
         published("parts_of_sums_are_merged_once"),
     ),
     "a sum of releases that overlap has the budget of one": Fault(
-        "releases.published:merge",
+        "releases.merging:merge",
         "max(first.plan.epsilon, certificate.epsilon)",
         "first.plan.epsilon",
         published("merged_data_that_overlap_are_composed"),
     ),
     "units of merged releases are not compared": Fault(
-        "releases.published:_describe_sums",
+        "releases.merging:_describe_sums",
         "part.plan.max_rows",
         "None",
         published("sums_of_persons_need_the_same_number_of_rows"),
@@ -53,7 +53,7 @@ PRIVACY = {
         published("a_release_has_no_certificate_of_another_one"),
     ),
     "values that are taken are not compared": Fault(
-        "releases.published:_open",
+        "releases.published:open_release",
         "published.check()",
         "pass",
         published("whoever_takes_a_release_compares_its_values[in place-release]"),

@@ -9,19 +9,18 @@ import numpy as np
 
 from ..checks import list_names
 from ..data.record_functions import RecordFunction
-from ..mechanisms.sums import WeightSumMechanism
-from ..quality import FARTHEST, warn_of_fit
-from ..tables.blocks import knot_weights
-from ..tables.columns.values import wide_knots
-from ..tables.discovery.location import NEARLY_ALL
-from ..tables.discovery.ranges import (
+from ..histograms.grids import knot_weights, wide_knots
+from ..histograms.ranges import CONSTANTS as RANGE
+from ..histograms.ranges import (
     choose_per_octave,
     count_affordable,
     find_clear,
     find_range,
     narrow_range,
+    weigh_sizes,
 )
-from ..tables.discovery.windows import weigh_sizes
+from ..mechanisms.sums import WeightSumMechanism
+from ..quality import FARTHEST, warn_of_fit
 from .box import BoxFormat
 from .units import warn_of_norms
 
@@ -284,7 +283,7 @@ def _is_stretched(counts, std, n_records, knots, wide, wide_std):
     n_values = min(n_records, counts.sum() + std * math.sqrt(len(counts)))
     sums = np.convolve(counts, np.ones(width), "valid")
     first = int(sums.argmax())
-    if sums[first] < NEARLY_ALL * n_values + std * math.sqrt(width):
+    if sums[first] < RANGE.nearly_all * n_values + std * math.sqrt(width):
         return False
     steps = np.arange(len(counts)) - first
     distances = np.maximum(-steps, steps - width + 1)

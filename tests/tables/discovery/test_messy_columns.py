@@ -66,14 +66,18 @@ def split(column):
     return column if isinstance(column, tuple) else (column, column)
 
 
-@pytest.fixture(scope="module")
-def made():
+def make_messy():
+    """Return the table of the columns, and its schema, which declares how dates are written."""
     frame = pd.DataFrame({name: split(column)[0] for name, column in COLUMNS.items()})
     schema = dict(Schema.from_dtypes(frame.dtypes))
     schema |= {name: Unknown(date_format=format) for name, format in FORMATS.items()}
-    sampler = DPSWFlowSampler(
-        math.inf, schema=Schema(schema), random_state=0, n_steps=30, n_particles=500
-    )
+    return frame, Schema(schema)
+
+
+@pytest.fixture(scope="module")
+def made():
+    frame, schema = make_messy()
+    sampler = DPSWFlowSampler(math.inf, schema=schema, random_state=0, n_steps=30, n_particles=500)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return sampler.fit(frame).sample(4000)

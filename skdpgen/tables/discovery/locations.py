@@ -11,23 +11,33 @@ A column may have several clusters of values that stand apart, such as a sentine
 has counters of its own, at no cost: a value is in one cluster at most.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from ...data.record_functions import RecordFunction
-from ...mechanisms.sums import WeightSumMechanism
-from .ranges import find_clear
+from ...histograms.ranges import CONSTANTS as RANGE
+from ...histograms.ranges import find_clear
 
-# Each level divides a cell into so many; 10 levels resolve one part in 2^30 of a cell.
+
+@dataclass(frozen=True)
+class LocationConstants:
+    """Constants of locations. Those without a source are set by hand."""
+
+    # Least share of values that are nearly all, whatever the noise is.
+    least: float = 0.6
+    # Most clusters of a column, for memory; and the least share of its values in one, below which
+    # noise on a mean hides it.
+    max_clusters: int = 3
+    min_share: float = 0.003
+
+
+CONSTANTS = LocationConstants()
+# Codes: each level divides a cell into so many; 10 levels resolve one part in 2^30 of a cell.
 N_LEVELS, FACTOR = 10, 8
 # More than FACTOR times the three cells that are kept of a level.
 N_COUNTERS = 32
 # Counters of a cluster; and codes of a level, the last of which is next to the first counter.
 SIZE, _SPAN = N_LEVELS * N_COUNTERS, N_COUNTERS + 1
-# Nearly all values, and the least share of them, whatever the noise is.
-NEARLY_ALL, _LEAST = 0.9, 0.6
-# Most clusters of a column, for memory; and the least share of its values in one, below which noise
-# on a mean hides it. Both are set by hand.
-_MOST_CLUSTERS, _MIN_SHARE = 3, 0.003
 
 
 def encode_locations(numbers, clusters):
@@ -102,7 +112,7 @@ def find_cells(knots, counts, std, n_values):
     pairs = counts[:-1] + counts[1:]
     best = int(pairs.argmax())
     noise = np.sqrt(2) * std
-    least = max(NEARLY_ALL * n_values - 2 * noise, _LEAST * n_values)
+    least = max(RANGE.nearly_all * n_values - 2 * noise, CONSTANTS.least * n_values)
     if pairs[best] < max(least, find_clear(noise, len(pairs))) or n_values <= 0:
         return None
     return max(best - 1, 0), min(best + 2, len(knots) - 1)
@@ -123,8 +133,8 @@ def find_clusters(knots, counts, std, n_values):
     """
     noise, pairs = np.sqrt(2) * std, counts[:-1] + counts[1:]
     beside = np.r_[0.0, counts[:-2]] + np.r_[counts[2:], 0.0]
-    is_apart = pairs > max(_MIN_SHARE * n_values, find_clear(noise, len(pairs)))
-    is_apart &= beside <= (1 - NEARLY_ALL) * pairs + 2 * noise
+    is_apart = pairs > max(CONSTANTS.min_share * n_values, find_clear(noise, len(pairs)))
+    is_apart &= beside <= (1 - RANGE.nearly_all) * pairs + 2 * noise
     found = [find_cells(knots, counts, std, n_values)]
     for best in sorted(np.flatnonzero(is_apart), key=pairs.__getitem__, reverse=True):
         found.append((max(int(best) - 1, 0), min(int(best) + 2, len(knots) - 1)))
@@ -133,7 +143,7 @@ def find_clusters(knots, counts, std, n_values):
         # Not even ends are common: a value adds to one cluster at most.
         if cells and all(cells[1] < first or last < cells[0] for first, last in chosen):
             chosen.append(cells)
-    return chosen[:_MOST_CLUSTERS]
+    return chosen[: CONSTANTS.max_clusters]
 
 
 def read_locations(counts, std, n_values, lower, upper, unit=None):
@@ -247,9 +257,3 @@ def _descend(counts, std, n_values, lower, upper, finest):
             break
         first, last = (int(positions[cell]) * FACTOR for cell in cells)
     return levels, cells
-
-
-def release_nothing(curator, name):
-    """Make a planned release that no column needs: what is spent must not depend on the records."""
-    curator.prepare(RecordFunction(lambda cells, y=None: np.zeros((len(cells), 1))), 1.0)
-    curator.release(WeightSumMechanism(name))

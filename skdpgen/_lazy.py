@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names of a package that are imported on first use, so that a fit loads what it needs alone."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Callable]:
+    """Return the functions `__getattr__` and `__dir__` of a package.
+
+    Parameters
+    ----------
+    package : str
+        The ``__name__`` of the package.
+    homes : dict of str to str
+        The module of each public name, relative to the package: ``"module"`` or ``"..other"``.
+    """
+
+    def find(name):
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        home = import_module(home if home.startswith(".") else f".{home}", package)
+        value = getattr(home, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find, lambda: sorted(homes)
