@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Schema of two tables side by side, in which dates are learned relative to an order."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from ..saving.registry import savable
 from ..tables.columns import Number
-from ..tables.declaration import read_dict
+from ..tables.declaration import parse
 from ..tables.rules.ordered import list_differences
 from ..tables.rules.rule import Rule
 from ..tables.rules.rules import RULES
@@ -36,8 +35,8 @@ class Elapsed(Rule):
     difference: Number | None = None
 
     def __post_init__(self):
-        if isinstance(self.difference, Mapping):
-            self._set(difference=read_dict(self.difference, {"number": Number}))
+        if self.difference is not None:
+            self._set(difference=parse(self.difference, {"number": Number}))
 
     @property
     def names(self):

@@ -4,6 +4,7 @@
 import math
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 
 import numpy as np
@@ -115,19 +116,39 @@ def find_repeated(values):
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-def read_dict(spec, classes):
-    """Return what a dict describes, of the class that its ``"type"`` names."""
-    given = dict(spec)
+def explain(make, failure, remedy=""):
+    """Return what a function makes; an error says what failed, why, and what to do.
+
+    It has no context: what it came from may quote cells.
+    """
+    try:
+        return make()
+    except ValueError as error:
+        reason = str(error)
+    raise ValueError(f"{failure}: {reason} {remedy}".rstrip())
+
+
+def parse(given, classes):
+    """Return a declaration, which may be given as a dict with the name of its class as ``"type"``.
+
+    Parameters
+    ----------
+    given : Declaration or dict
+    classes : dict of str to type
+    """
+    if type(given) in classes.values():
+        return given
+    if not isinstance(given, Mapping):
+        names = [cls.__name__ for cls in classes.values()]
+        raise ValueError(f"it must be one of {names} or a dict; got {given!r}.")
+    given = dict(given)
     name = given.pop("type", None)
     if not isinstance(name, str) or name not in classes:
         raise ValueError(f"its 'type' must be one of {list(classes)}; got {name!r}.")
-    known = fields(classes[name])
-    unknown = [key for key in given if key not in [field.name for field in known]]
-    if unknown:
-        raise ValueError(
-            f"a {name} has no {unknown}; it may have {[field.name for field in known]}."
-        )
-    lacking = [f.name for f in known if f.default is MISSING and f.name not in given]
+    known = {field.name: field for field in fields(classes[name])}
+    if unknown := [key for key in given if key not in known]:
+        raise ValueError(f"a {name} has no {unknown}; it may have {list(known)}.")
+    lacking = [n for n, field in known.items() if field.default is MISSING and n not in given]
     if lacking:
         raise ValueError(f"{name} needs {lacking}.")
     return classes[name](**given)

@@ -4,6 +4,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +20,7 @@ from ..data.dtypes import check_dtype, read_dtype
 from ..data.texts import is_writable
 from ..saving.registry import savable
 from .columns import TYPES, Category
-from .declaration import check_list, read_dict
+from .declaration import check_list, explain, parse
 from .rules.feasibility import check_together
 from .rules.ordered import list_differences
 from .rules.rules import RULES, Derived, parse_rules, split_document
@@ -627,16 +628,7 @@ def _parse_column(name, given):
             f"Names of columns must be non-empty strings; got {name!r}. Rename it, as with "
             "X.columns = X.columns.map(str)."
         )
-    if type(given) in TYPES.values():
-        return given
-    try:
-        if not isinstance(given, Mapping):
-            types = [cls.__name__ for cls in TYPES.values()]
-            raise ValueError(f"it must be one of {types} or a dict; got {given!r}.")
-        return read_dict(given, TYPES)
-    except ValueError as error:
-        reason = str(error)
-    raise ValueError(f"Column {name!r}: {reason}")
+    return explain(partial(parse, given, TYPES), f"Column {name!r}")
 
 
 def _of_dtype(name, dtype):
@@ -651,18 +643,16 @@ def _of_dtype(name, dtype):
 def _of_public(name, column, n_knots):
     """Return the column that describes one of a public table."""
     missing = bool(column.isna().any())
-    try:
+
+    def describe():
         for cls in TYPES.values():
             found = cls.of_public(column, missing, n_knots)
             if found is not None:
                 return found
         raise ValueError(f"its values, of dtype {column.dtype}, are of no type or of several.")
-    except ValueError as error:
-        reason = str(error)
-    raise ValueError(
-        f"Column {name!r} cannot be described from the sample: {reason} Declare it with "
-        "declared={...}, or drop it."
-    )
+
+    remedy = "Declare it with declared={...}, or drop it."
+    return explain(describe, f"Column {name!r} cannot be described from the sample", remedy)
 
 
 def _list_names(names):

@@ -2,14 +2,13 @@
 """Orders of two columns, and the differences by which they are learned."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..columns import Number
 from ..columns.values import Values
-from ..declaration import read_dict
+from ..declaration import parse
 from .rule import Rule
 
 # Differences of values up to this size are finite.
@@ -60,10 +59,8 @@ class Ordered(Rule):
             raise ValueError(f"Ordered needs two columns; got {self.lower!r} twice.")
         if not isinstance(self.strict, bool):
             raise ValueError(f"strict must be True or False; got {self.strict!r}.")
-        if isinstance(self.difference, Mapping):
-            self._set(difference=read_dict(self.difference, {"number": Number}))
-        if type(self.difference) not in (Number, type(None)):
-            raise ValueError(f"difference must be a Number; got {self.difference!r}.")
+        if self.difference is not None:
+            self._set(difference=parse(self.difference, {"number": Number}))
 
     @property
     def names(self):

@@ -3,11 +3,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from ..declaration import check_list, find_repeated, read_dict
+from ..declaration import check_list, explain, find_repeated, parse
 from .formulas import Formula
 from .ordered import Ordered
 from .predicates import (
@@ -330,30 +331,13 @@ def split_document(document):
 
 def parse_rules(given, types=None, classes=RULES):
     """Return rules from rules or dicts, checked for columns of these types if there are any."""
-    listed = enumerate(check_list("rules", given), 1)
-    rules = tuple(_parse_rule(i, rule, classes) for i, rule in listed)
-    for rule in rules if types else ():
-        unknown = [name for name in rule.names if name not in types]
-        if unknown:
-            raise ValueError(f"{rule!r} names {unknown}, which are no columns: {list(types)}.")
-        try:
-            rule.check(types)
-        except ValueError as error:
-            reason = str(error)
-        else:
-            continue
-        raise ValueError(f"{rule!r} cannot be obeyed: {reason}")
-    return rules
-
-
-def _parse_rule(i, rule, classes):
-    if type(rule) in classes.values():
-        return rule
-    try:
-        if not isinstance(rule, Mapping):
-            names = [cls.__name__ for cls in RULES.values()]
-            raise ValueError(f"it must be one of {names} or a dict; got {rule!r}.")
-        return read_dict(rule, classes)
-    except ValueError as error:
-        reason = str(error)
-    raise ValueError(f"Rule {i}: {reason}")
+    rules = []
+    for i, rule in enumerate(check_list("rules", given), 1):
+        rule = explain(partial(parse, rule, classes), f"Rule {i}")
+        if types:
+            unknown = [name for name in rule.names if name not in types]
+            if unknown:
+                raise ValueError(f"{rule!r} names {unknown}, which are no columns: {list(types)}.")
+            explain(partial(rule.check, types), f"{rule!r} cannot be obeyed")
+        rules.append(rule)
+    return tuple(rules)
