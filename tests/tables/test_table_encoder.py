@@ -346,26 +346,6 @@ def test_cuts_say_where_numbers_are_between_knots(decimals):
     assert Schema.from_json(encoder.schema.to_json()) == encoder.schema
 
 
-def test_places_without_weight_are_never_drawn():
-    schema = Schema(
-        {
-            "x": Number(0, 4, decimals=0, missing=True),
-            "y": Category(["a", "b", "c"], missing=True),
-            "z": Boolean(missing=True),
-        }
-    )
-    weights = [*(0, 1, 0, 2, 0, 1), *(0, 1, 0, 3), *(0, 1, 0)]
-    drawn = TableEncoder(schema).draw(np.tile(weights, (10_000, 1)), np.random.RandomState(0))
-    shares = {name: drawn[name].value_counts(dropna=False) / 10_000 for name in drawn}
-    assert_allclose(shares["y"].reindex(["b", np.nan]), [0.25, 0.75], atol=0.03)
-    assert_allclose(drawn["x"].isna().mean(), 0.25, atol=0.03)
-    # Knots next to each other share an interval, others do not.
-    assert sorted(drawn["x"].dropna().unique()) == [1, 3]
-    assert_allclose((drawn["x"] == 3).sum() / 10_000, 0.5, atol=0.03)
-    assert drawn["z"].all()
-    assert drawn["z"].notna().all()
-
-
 def test_a_row_between_two_knots_is_drawn_between_them():
     encoder = TableEncoder(Schema({"x": Number(0, 3, knots=[0, 1, 2, 3])}))
     x = np.array([0.0, 0.2, 1.0, 1.5, 1.8, 3.0])
@@ -388,25 +368,6 @@ def test_flat_weights_are_drawn_flat(scale):
     inner = np.linspace(knots[2], knots[-3], 50)
     shares = (drawn[:, None] <= inner).mean(axis=0)
     assert np.abs(shares - inner / 1000).max() < 0.02
-
-
-def test_whole_numbers_and_days_are_drawn_as_such():
-    encoder = TableEncoder(
-        Schema(
-            {
-                "n": Number(0, 10, decimals=0, knots=[0, 10]),
-                "x": Number(0, 1, decimals=1, knots=[0, 1]),
-                "d": Date("2020-01-01", "2020-01-03", n_knots=2),
-            }
-        )
-    )
-    drawn = encoder.draw(np.full((5000, 6), 0.5), np.random.RandomState(0))
-    assert sorted(drawn["n"].unique()) == list(range(11))
-    assert sorted(drawn["x"].unique()) == [i / 10 for i in range(11)]
-    assert sorted(drawn["d"].dt.day.unique()) == [1, 2, 3]
-    # Bounds are rounded to from one side only: they are half as frequent.
-    counts = drawn["n"].value_counts().sort_index()
-    assert_allclose(counts / 5000, [0.05] + [0.1] * 9 + [0.05], atol=0.025)
 
 
 def test_numbers_are_rounded_at_random_so_that_weights_stay():

@@ -77,6 +77,10 @@ class ColumnType(Declaration):
     # Bounds of all values, in units, and how many there are, as far as it is known.
     bounds: tuple[float, float] = (-np.inf, np.inf)
     n_values = np.inf
+    # Decimals of the values of each level of `find_levels`, for types with steps; and whether it is
+    # not declared how fine values are.
+    level_decimals: tuple = ()
+    is_rough = False
     # Whether tables may be stratified by halves of the values; see `Halves`.
     has_halves = False
 
@@ -289,6 +293,11 @@ class KnotColumn(ColumnType):
     def wide_knots(self, n_per_octave):
         """Return the knots, in units, of the grid for private inference of a range."""
         return self.to_number().wide_knots(n_per_octave)
+
+    def encode_levels(self, column):
+        """Return which cells are present, and the levels of these by their steps, or -1."""
+        present, values = self.encode(column)
+        return present, self.find_levels(values)
 
     def write(self, number):
         """Return about what value a number of units is, for findings."""

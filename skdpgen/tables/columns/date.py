@@ -16,10 +16,11 @@ from ...histograms.grids import FINEST
 from ..declaration import check_flag, check_list
 from .cells import read_dates
 from .column_type import CONVERT, KnotColumn, get_dtype_code
-from .heaps import DATE_STEPS, DAYS_OF, expect_dates, snap_dates
+from .heaps import DATE_STEPS, DAYS_OF, expect_dates, find_date_levels, snap_dates
 from .number import N_KNOTS, Number, check_heaps, find_extremes
 
 DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
+_UNITS = {0: "day", 1: "hour", 2: "minute", 3: "second", 4: "millisecond", 5: "millisecond"}
 _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86_400, "millisecond": 86_400_000}
 # Years of dates that Python knows. Nearly all dates are in the inner years, whose grid has cells of
 # a quarter at the finest; cells further out have 25 years.
@@ -100,6 +101,8 @@ class Date(KnotColumn):
         "zoned date": (("zoned date",), ("date", "zoned date")),
     }
     forms = ("date", "datetime")
+    # Of the steps of dates, and of finer dates: an hour counts as one, a minute as two.
+    level_decimals = (0, 0, 0, 0, 0, 1, 2, 3, 4, 5)
 
     def __post_init__(self):
         if not is_one_of(self.unit, (*DATE_CODES, *([None] if self.is_open else []))):
@@ -260,6 +263,26 @@ class Date(KnotColumn):
         return (
             units.astype(np.int64).astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(self._held)
         )
+
+    @property
+    def is_rough(self):
+        """Whether the unit is to be inferred."""
+        return self.unit is None
+
+    def with_decimals(self, decimals):
+        """Return the column in the unit that inferred decimals say, unless bounds are finer."""
+        with contextlib.suppress(ValueError):
+            return replace(self, unit=_UNITS.get(decimals, "second"))
+        return replace(self, unit="second")
+
+    def find_levels(self, values):
+        """Return the position of the coarsest step of which each date is a multiple."""
+        return find_date_levels(self.to_dates(values))
+
+    def encode_levels(self, column):
+        # Rounded to what is declared, so that a time of New Year's Day is on it.
+        present, dates = read_dates(column, self.zone, DATE_CODES.get(self.unit, "us"))
+        return present, find_date_levels(dates)
 
     def measure(self, step):
         """Return the length of a step of heaps, in units."""

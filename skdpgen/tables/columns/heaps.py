@@ -12,6 +12,8 @@ ENDS = ((0.01, 1), (0.05, 1), (1, 10))
 HALVES = (250, 25, 2.5, 0.25, 0.125)
 # Decimals of each level: of STEPS, then of ENDS, then of odd multiples of HALVES.
 DECIMALS_OF = (*(0,) * 8, 1, 1, 2, 2, 3, 4, 5, 6, 2, 2, 0, 0, 0, 1, 2, 3)
+# Most decimals; numbers with more have a level of their own.
+MOST_DECIMALS = 6
 # The coarsest step of which odd multiples of halves are multiples.
 _PARENTS = {half: int((np.round(half / np.array(STEPS), 6) % 1 == 0).argmax()) for half in HALVES}
 # Steps of which all values of a level are multiples.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numeric columns."""
 
+import contextlib
 import math
 import numbers
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from ...checks import is_one_of
-from ...histograms.grids import MAX_UNITS, wide_knots
+from ...histograms.grids import MAX_UNITS, find_farthest, wide_knots
 from ..declaration import (
     check_flag,
     check_list,
@@ -25,7 +26,14 @@ from ..declaration import (
 from .category import Ordinal
 from .cells import read_numbers
 from .column_type import CONVERT, KnotColumn, mask
-from .heaps import expect_numbers, snap_numbers
+from .heaps import (
+    DECIMALS_OF,
+    MOST_DECIMALS,
+    STEPS,
+    expect_numbers,
+    find_levels,
+    snap_numbers,
+)
 from .values import Values, place_knots
 
 # Default number of knots.
@@ -120,6 +128,7 @@ class Number(KnotColumn):
         "integer": (("whole", "grouped", "comma"), ()),
     }
     forms = ("integer", "number")
+    level_decimals = (*DECIMALS_OF, MOST_DECIMALS + 1, 0, 0)
 
     def __post_init__(self):
         decimals = self.decimals
@@ -277,6 +286,28 @@ class Number(KnotColumn):
     def with_even_knots(self):
         """Return the column with evenly spaced knots."""
         return replace(self, scale="linear")
+
+    @property
+    def is_rough(self):
+        """Whether the decimals are to be inferred, if a bound is."""
+        return self.decimals is None
+
+    def with_decimals(self, decimals):
+        """Return the column with inferred decimals, unless its bounds are finer or too far out."""
+        with contextlib.suppress(ValueError):
+            found, farthest = replace(self, decimals=decimals), find_farthest(decimals)
+            if (self.lower or 0.0) < farthest and (self.upper or 0.0) > -farthest:
+                return found
+        return self
+
+    def find_levels(self, values):
+        """Return the position of the coarsest step of which each number is a multiple."""
+        numbers = values if self.decimals is None else np.round(values, self.decimals)
+        levels = find_levels(numbers)
+        if self.decimals == 0:
+            # Floats hold whole numbers further than they resolve fractions.
+            levels[levels == len(DECIMALS_OF)] = STEPS.index(1)
+        return levels
 
     def measure(self, step, gap):
         """Return the length of a step of heaps."""

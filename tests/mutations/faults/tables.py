@@ -347,24 +347,6 @@ FUNCTION = {
         '"M8[s]"',
         decimals("dates_come_back_in_their_unit[millisecond]"),
     ),
-    "times of a declared unit have no level": Fault(
-        "tables.columns.decimals:_count",
-        'DATE_CODES.get(kind.unit, "us")',
-        '"us"',
-        decimals("a_time_counts_as_what_its_declared_unit_makes_of_it"),
-    ),
-    "times finer than milliseconds have no level": Fault(
-        "tables.columns.decimals:LevelCounts.with_heaps",
-        "counts[_FINEST] += counts[_FINEST + 1]",
-        "pass",
-        heaps("shares_of_steps_are_found[microseconds-0.0]"),
-    ),
-    "microseconds are lost in silence": Fault(
-        "tables.columns.decimals:find_decimals",
-        "decimals is _DATE_DECIMALS and chosen == decimals[-1]",
-        "False",
-        decimals("times_finer_than_milliseconds_are_named[1.0]"),
-    ),
     "a second of a date is a day": Fault(
         "tables.columns.date:Date.units_per_day",
         "_PER_DAY[self._known_unit]",
@@ -563,12 +545,6 @@ FUNCTION = {
         "is_known & fits.all()",
         decimals("each_cell_is_counted_on_its_own"),
     ),
-    "bounds may be further off than numbers are looked for": Fault(
-        "tables.columns.decimals:_refine",
-        "refined if _is_within_reach(refined) else kind",
-        "refined",
-        decimals("bounds_may_be_too_far_from_zero_for_the_decimals"),
-    ),
     "noise decides how smooth a density is": Fault(
         "tables.discovery.densities:_evidence",
         "len(roughness) * np.log(penalties)",
@@ -622,12 +598,6 @@ FUNCTION = {
         "is_small and dates - others > find_clear(noise, 1)",
         "is_small or dates >= 0",
         heaps("dates_are_nearly_all_numbers[0.5-False]"),
-    ),
-    "point masses are heaps": Fault(
-        "tables.columns.decimals:LevelCounts.with_heaps",
-        "np.subtract.at(counts, levels, np.array(list(masses.values())))",
-        "pass",
-        heaps("point_masses_are_no_heaps"),
     ),
     "heaps leave the range": Fault(
         "tables.blocks:KnotBlock._heap",
