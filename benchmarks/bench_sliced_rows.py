@@ -35,7 +35,7 @@ PARTS = [
     (NoiseSource, "poisson_sample", "coins"),
     (RecordSource, "take", "reading"),
     (mechanisms, "random_directions", "directions"),
-    (SlicedRowsMechanism, "_measure_batch", "projection"),
+    (SlicedRowsMechanism, "query_batch", "projection"),
     (NoiseSource, "rounded_gaussian", "noise"),
     (learner, "_project", "generated"),
     (slices, "_sort", "sorting"),

@@ -9,9 +9,8 @@ import os
 import sys
 from importlib import import_module
 
-from .cli.exits import FAILED, STOPPED, StoppedError
+from .cli.exits import FAILED, STOPPED, StoppedError, describe_error
 from .cli.parser import make_parser
-from .cli.wording import translate
 from .exceptions import BudgetExceededError, SpentError
 
 
@@ -40,8 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         # A budget refuses a whole plan, before the first release.
         code, message = STOPPED, str(stop)
     except (SpentError, OSError, ImportError, ValueError) as error:
-        code, message = FAILED, str(error)
-    message = translate(message)
+        code, message = FAILED, describe_error(error)
     print(f"skdpgen: {'stopped' if code == STOPPED else 'error'}: {message}", file=sys.stderr)
     if getattr(options, "as_json", False):
         print(json.dumps({"exit_code": code, "error": message}, ensure_ascii=False))

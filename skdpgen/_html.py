@@ -1,10 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HTML tables for notebooks, with escaped contents."""
+"""HTML from the templates of the package, with escaped contents."""
 
-from html import escape
+from functools import cache
 
-# Longer strings and further rows are collapsed.
-_MOST_SIGNS, _MOST_ROWS = 240, 20
+
+@cache
+def _load_templates():
+    # Late, since a fit writes no HTML.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "thousands": "{:,}".format,
+        "percent": lambda share, digits=1: f"{share:.{digits}%}",
+    }
+    environment.tests["number_text"] = _is_number
+    return environment
+
+
+def render(template, **values):
+    """Return a template as text, in which all values are escaped."""
+    return _load_templates().get_template(template).render(**values)
 
 
 def make_table(caption, head, rows, notes=(), title="Assumptions"):
@@ -28,43 +50,15 @@ def make_table(caption, head, rows, notes=(), title="Assumptions"):
     >>> make_table("Sizes", ["name", "n"], [["<a>", 3]]).count("&lt;a&gt;")
     1
     """
-    captions = [caption] if isinstance(caption, str) else caption
-    text = "<br/>".join(map(escape, captions))
-    caption = f'<caption style="text-align: left">{text}</caption>'
-    lines = fold_rows([_row("td", row) for row in rows], caption + _row("th", head))
-    if notes:
-        listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        lines += fold(title, f"<ul>{listed}</ul>")
-    return f"<div>{lines}</div>"
+    return render(
+        "notebook.html",
+        caption=[caption] if isinstance(caption, str) else caption,
+        head=head,
+        rows=[list(row) for row in rows],
+        notes=list(notes),
+        title=title,
+    )
 
 
-def fold(summary, html):
-    """Return HTML that is collapsed under a summary."""
-    return f"<details><summary>{escape(summary)}</summary>{html}</details>"
-
-
-def fold_text(text):
-    """Return a string as HTML, collapsed after its first words if it is long.
-
-    Examples
-    --------
-    >>> fold_text("a < b")
-    'a &lt; b'
-    >>> fold_text("level, " * 100).startswith("<details><summary>level, level, ")
-    True
-    """
-    if len(text) <= _MOST_SIGNS:
-        return escape(text)
-    return fold(f"{text[: _MOST_SIGNS // 4].rstrip(' ,')} …", escape(text))
-
-
-def fold_rows(rows, head=""):
-    """Return a table of HTML rows; rows after the first 20 are collapsed."""
-    shown, more = rows[:_MOST_ROWS], rows[_MOST_ROWS:]
-    table = f"<table>{head}{''.join(shown)}</table>"
-    return table + (fold(f"{len(more)} more", f"<table>{''.join(more)}</table>") if more else "")
-
-
-def _row(tag, cells):
-    style = ' style="text-align: left"'
-    return "<tr>" + "".join(f"<{tag}{style}>{fold_text(str(c))}</{tag}>" for c in cells) + "</tr>"
+def _is_number(cell):
+    return str(cell).strip("±%").lstrip("-").replace(".", "").replace(",", "").isdigit()

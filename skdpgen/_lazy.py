@@ -14,15 +14,13 @@ def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Calla
     package : str
         The ``__name__`` of the package.
     homes : dict of str to str
-        The module of each public name, relative to the package: ``"module"`` or ``"..other"``.
+        The module of each public name, relative to the package.
     """
 
     def find(name):
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = homes[name]
-        home = import_module(home if home.startswith(".") else f".{home}", package)
-        value = getattr(home, name)
+        value = getattr(import_module(homes[name], package), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -39,7 +39,6 @@ from .planning.fits import Planning
 from .quality import warn_of_few_rows
 from .releases.published import PublishedRelease, ReplayedCurator
 from .saving.serialization import Certified, list_certified_sizes
-from .transport.slices import sliced_wasserstein_distance
 
 if TYPE_CHECKING:
     pass
@@ -52,6 +51,8 @@ _SCORE_ROWS = 5_000
 _MOST_SAMPLES = 1_000_000
 # Attributes by which scikit-learn knows the columns of X.
 _FEATURES = ("n_features_in_", "feature_names_in_")
+# Types of devices whose memory is that of the process: fits on others are rehearsed.
+_OWN_MEMORY = ("cpu",)
 # Rows of each class that a fit generates as a check.
 _TRIED = 8
 # Fitted attributes that not all fits set.
@@ -143,8 +144,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         for name in _OPTIONAL:
             vars(self).pop(name, None)
         noise, device = NoiseSource(self.random_state), choose_device(self.device)
-        if device.type != "cpu":
-            # Imported here: the memory of a CPU is that of the process.
+        if device.type not in _OWN_MEMORY:
             from .planning.rehearsal import rehearse_fit
 
             rehearse_fit(self, format, fit_plan.plan, dataset, device)
@@ -406,6 +406,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         -------
         float
         """
+        from .transport.slices import sliced_wasserstein_distance
+
         check_is_fitted(self, "privacy_")
         warn_caller(
             "score compares X with synthetic rows without noise: a score of private rows, and what "

@@ -204,8 +204,8 @@ def read_file(path: object) -> str:
     raise ValueError(f"{path} is no text in UTF-8.")
 
 
-def list_names(names: list[str], where: str = "") -> str:
-    """Return the first names of a list, and how many more there are, and `where`.
+def list_names(names: list[str]) -> str:
+    """Return the first names of a list, and how many more there are.
 
     Examples
     --------
@@ -214,5 +214,5 @@ def list_names(names: list[str], where: str = "") -> str:
     """
     shown = names[:MAX_NAMES]
     if len(names) > MAX_NAMES:
-        shown.append(f"and {len(names) - MAX_NAMES} more{where}")
+        shown.append(f"and {len(names) - MAX_NAMES} more")
     return ", ".join(shown)

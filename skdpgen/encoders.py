@@ -13,12 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._process.muting import muted
 from .arrays.box import BoxFormat
-from .arrays.units import warn_of_moments
 from .checks import budget_share, whole
 from .data.record_functions import call_quietly
 from .mechanisms.sums import CovarianceMechanism
-from .networks.components import PrincipalComponents, find_spaces
-from .networks.generators import rehearsing
 from .params import Specification
 
 __all__ = ["PrivatePCA"]
@@ -75,12 +72,17 @@ class PrivatePCA(Specification):
         if n_components == n_columns:
             return 0
         if are_images:
+            from .networks.components import find_spaces
+
             spaces = find_spaces(n_columns, n_components)
             n_columns = next((space.shape[1] for space in spaces), n_columns)
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
 
     def find_components(self, curator, format, n_components, **params):
         """Release second moments; return `PrincipalComponents` with the given parameters."""
+        from .arrays.units import warn_of_moments
+        from .networks.components import PrincipalComponents
+
         moments = curator.release(CovarianceMechanism())
         warn_of_moments(format, moments, curator.n_rows)
         components = PrincipalComponents.from_noisy_moments(
@@ -166,6 +168,8 @@ def try_encoder(format):
     ValueError or TypeError
         The message shows the encoder's own error.
     """
+    from .networks.generators import rehearsing
+
     plain, encoder = format.without_target(), format.encoder
     with rehearsing("encoder"), muted():
         _encode(plain, np.zeros((1, plain.n_features)))

@@ -55,10 +55,13 @@ class SpentError(PublicRuntimeError):
         Certificate of the releases; None in a run of a search, which has a price of its own.
     release : PublishedRelease or None
         The released values, for `skdpgen.releases.from_release`, if they are kept.
+    advice : str
+        The end of the message, on how to go on from them.
     """
 
     certificate: Any = None
     release: Any = None
+    advice: str = ""
 
 
 class EndOfFit(BaseException):
@@ -116,9 +119,9 @@ def _warn_of_leak(message):
     warn_caller(message, PrivacyLeakWarning)
 
 
-def warn_caller(message: str, category: type[Warning]):
-    """Raise a warning at the line that called the package."""
+def warn_caller(message: object, category: type[Warning]):
+    """Raise a warning, which holds a text or a `Message`, at the line that called the package."""
     # The depth of decorators and context managers below `fit` differs between estimators.
     inside = (__name__.partition(".")[0], "contextlib", "joblib", "sklearn")
     outside = (i for i, name in enumerate(_list_callers(), 1) if name.split(".")[0] not in inside)
-    warnings.warn(message, category, stacklevel=max(2, next(outside, 2)))
+    warnings.warn(category(message), stacklevel=max(2, next(outside, 2)))

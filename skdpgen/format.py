@@ -44,6 +44,7 @@ class Format(ABC):
         Scale of features in [0, 1] in a row of the unit ball; None for other rows.
     """
 
+    n_columns: Any
     classes = None
     are_images = could_be_images = False
     encoder = None

@@ -112,7 +112,7 @@ def infer_schema(X, *, target: str | None = None, persons=None, **params) -> Inf
             for name, column in resolved.schema.items()
         }
         schema = Schema(columns, resolved.schema.rules)
-        found = InferredSchema(schema, replace(certificate, provenance=made), resolved.texts or {})
+        found = InferredSchema(schema, replace(certificate, provenance=made), resolved.texts)
     return found
 
 

@@ -371,6 +371,6 @@ CENTRAL_CHECKS = {
     **PRIVACY_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
-    "device": lambda name, value: choose_device(value),
+    "device": lambda name, value: choose_device(value),  # type: ignore[arg-type]
     "verbose": in_range(),
 }

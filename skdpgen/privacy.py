@@ -35,13 +35,13 @@ from .exceptions import (
 )
 from .mechanisms.aggregates import ForwardAggregateMechanism
 from .mechanisms.base import SumMechanism
+from .mechanisms.categories import CategoryCountsMechanism
 from .mechanisms.gradients import ClippedGradientMechanism
 from .mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism, local_plan
 from .mechanisms.multi_way import MultiWayMechanism
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sampled import SampledMechanism, SlicedRowsMechanism
 from .mechanisms.sums import (
-    CategoryCountsMechanism,
     ClassCountsMechanism,
     CovarianceMechanism,
     GaussianSumMechanism,
@@ -50,8 +50,8 @@ from .mechanisms.sums import (
 from .mechanisms.two_way import TablesMechanism
 
 if TYPE_CHECKING:
-    from .auditing.base import ReleaseAudit
     from .auditing.fits import FitAudit, audit_fit
+    from .auditing.mechanism_audit import ReleaseAudit
     from .auditing.releases import AuditReport, audit
     from .engines.files import TableFile
     from .looks import InferredSchema, infer_schema
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _LEAVES = {
     "AuditReport": "auditing.releases",
     "FitAudit": "auditing.fits",
-    "ReleaseAudit": "auditing.base",
+    "ReleaseAudit": "auditing.mechanism_audit",
     "audit": "auditing.releases",
     "audit_fit": "auditing.fits",
     "TableFile": "engines.files",

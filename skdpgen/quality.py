@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fit-quality warnings, computed from public sizes and released values."""
+"""Findings on the quality of fits, judged from public sizes and released values."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
 
 from ._process.muting import is_muted
-from .checks import list_names
+from .checks import MAX_NAMES, list_names
 from .exceptions import FitQualityWarning, warn_caller
+from .messages import Message
 
 # Least share of absent records for a warning.
 MANY_ABSENT = 0.01
@@ -27,142 +31,168 @@ MOSTLY_OTHER = 0.9
 MOSTLY_MISSING = 0.95
 # Bounds of arrays are inferred within ± this number.
 FARTHEST = 2.0**65
-# Verdicts on a table of counts, and the most noise of a good one, relative to its average count.
-GOOD, ROUGH, NOISE = "good", "rough", "noise"
+# Verdicts on a table of counts, the best first, and the most noise of a good one, relative to its
+# average count.
+GOOD, ROUGH, NOISE = VERDICTS = "good", "rough", "noise"
 GOOD_NOISE = 0.1
 
 
-# Causes of findings on columns, the worst first, and their warnings.
+# Codes of findings on columns, the worst first, and their texts.
 CAUSES = {
-    "objects": "Columns {} hold objects that no column type holds, such as bytes, lists and "
-    "intervals, by released counts: they count as missing. Convert them to numbers or texts, as "
-    "with X[name].map(str), give a column for each part, or drop the columns.",
-    "missing": "Columns {} count as missing, by released counts: cells are missing, or not of the "
-    "declared type. Convert them to numbers or texts, or declare how they are written, as with "
-    "Unknown(decimal=...).",
-    "looks": "By released counts, columns {} are taken for texts. Declare how dates and numbers "
-    "are written, as Unknown(date_format='%d/%m/%Y') or Unknown(thousands=' '), and convert times "
-    "and quantities to numbers, such as minutes.",
-    "dates as numbers": "Columns {} hold dates as whole numbers, such as 20240131 or 202401, by "
-    "released counts: synthetic values may be no dates. Convert them, as with "
-    "pandas.to_datetime(X[name], format='%Y%m%d').",
-    "fractions": "Columns {} have times finer than milliseconds, by released counts, and come back "
-    "in milliseconds. If these suffice, declare Date(unit='millisecond'); if not, give seconds as "
+    "objects": "Columns {columns} hold objects that no column type holds, such as bytes, lists and "
+    "intervals, by released counts: they count as missing. Convert them to numbers or "
+    "texts{to_texts}, give a column for each part, or drop the columns.",
+    "missing": "Columns {columns} count as missing, by released counts: cells are missing, or not "
+    "of the declared type. Convert them to numbers or texts, or declare how they are written, as "
+    "with {decimal}.",
+    "looks": "By released counts, columns {columns} are taken for texts. Declare how dates and "
+    "numbers are written, as {date_format} or {thousands}, and convert times and quantities to "
+    "numbers, such as minutes.",
+    "dates as numbers": "Columns {columns} hold dates as whole numbers, such as 20240131 or "
+    "202401, by released counts: synthetic values may be no dates. {to_dates}.",
+    "fractions": "Columns {columns} have times finer than milliseconds, by released counts, and "
+    "come back in milliseconds. If these suffice, declare {milliseconds}; if not, give seconds as "
     "numbers.",
-    "no category": "Columns {} have no category that shows above the noise, or none of the type of "
-    "`other`, which stands for all values. Declare the categories, or how they are written, as "
-    "Unknown(thousands=' ') or Unknown(date_format='%d/%m/%Y'), or drop columns whose values are "
-    "distinct, as Identifier().",
-    "beyond": "Columns {} have infinities, or values beyond those among which inference looks "
-    "for ranges, and these do not come back. Drop identifiers, or declare them as Identifier(); of "
-    "others declare the bounds, as Number(lower, upper), or give them in larger units.",
-    "range unresolved": "The ranges of columns {} do not show above the noise, with so few records "
-    "for this epsilon and so many open columns: what was found may be mere noise. Declare their "
-    "bounds, as Number(lower, upper).",
-    "other type": "By noisy counts, columns {} hold cells that are not of the type of the others, "
-    "which count as missing, and in the target as absent records. Write numbers and dates in one "
-    "way, or declare Category() if these are codes.",
-    "other": "Columns {} lose their rare categories, whose counts do not show above the noise. "
-    "Declare the categories, or numbers beside texts as Number(missing=True), shorten codes to a "
-    "prefix, as with X[name].str[:3], or drop columns whose values are distinct.",
-    "identifiers": "By released counts, columns {} hold whole numbers that are nearly all "
+    "no category": "Columns {columns} have no category that shows above the noise, or none of the "
+    "type of `other`, which stands for all values. Declare the categories, or how they are "
+    "written, as {thousands} or {date_format}, or drop columns whose values are distinct, as "
+    "{identifier}.",
+    "beyond": "Columns {columns} have infinities, or values beyond those among which inference "
+    "looks for ranges, and these do not come back. Drop identifiers, or declare them as "
+    "{identifier}; of others declare the bounds, {bounds}, or give them in larger units.",
+    "range unresolved": "The ranges of columns {columns} do not show above the noise, with so few "
+    "records for this epsilon and so many open columns: what was found may be mere noise. Declare "
+    "their bounds, {bounds}.",
+    "other type": "By noisy counts, columns {columns} hold cells that are not of the type of the "
+    "others, which count as missing, and in the target as absent records. Write numbers and dates "
+    "in one way, or declare {text_codes} if these are codes.",
+    "other": "Columns {columns} lose their rare categories, whose counts do not show above the "
+    "noise. Declare the categories, or numbers beside texts as {numbers}, shorten codes to a "
+    "prefix{prefix}, or drop columns whose values are distinct.",
+    "identifiers": "By released counts, columns {columns} hold whole numbers that are nearly all "
     "different and evenly spread, or longer than floats hold, as identifiers are. If they identify "
-    "records, drop them or declare Identifier(), which costs nothing.",
-    "codes": "Columns {} hold objects that are whole numbers, by released counts. If these are "
-    "codes with leading zeros, which are lost, give them as texts, X[name].astype('string').",
-    "values unresolved": "The values of columns {} are closer to each other than inference "
-    "resolves, or constant. Subtract a public level, or declare bounds that are near to them, as "
-    "Number(lower, upper) or Date(lower, upper, atoms=['9999-12-31']).",
-    "apart": "Columns {} have values apart from the others that are not located: a code would be "
-    "spread among numbers. Declare codes, as Number(atoms=[7777]) or Date(atoms=['2100-06-30']).",
-    "at bound": "Nearly all values of columns {} are at a declared bound, or beyond it and clipped "
-    "to it, by released counts. Declare bounds in the units of the columns, or drop those that are "
-    "constant.",
+    "records, drop them or declare {identifier}, which costs nothing.",
+    "codes": "Columns {columns} hold objects that are whole numbers, by released counts. If these "
+    "are codes with leading zeros, which are lost, {texts}.",
+    "values unresolved": "The values of columns {columns} are closer to each other than inference "
+    "resolves, or constant. Subtract a public level, or declare bounds that are near to them, "
+    "{bounds} or {default_date}.",
+    "apart": "Columns {columns} have values apart from the others that are not located: a code "
+    "would be spread among numbers. Declare codes, {codes}.",
+    "at bound": "Nearly all values of columns {columns} are at a declared bound, or beyond it and "
+    "clipped to it, by released counts. Declare bounds in the units of the columns, or drop those "
+    "that are constant.",
     "units": "Nearly all values are at a bound, or beyond it and clipped to it, by released "
-    "values, in {}. Declare bounds (of a numeric y, y_bounds) in the units of the data, give an "
-    "adapter its target in the units of its source, or drop columns that are constant.",
-    "one left": "Many records count as absent, and columns {} have one declared category above the "
-    "noise: cells may hold others, or spell them otherwise. Compare the declared categories with "
-    "those of the table.",
-    "constant": "Columns {} are constant up to noise. Drop them, or use a larger epsilon if they "
-    "vary.",
-    "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "
-    "next to them. Declare the bounds, as Number(lower, upper).",
-    "clipped": "Columns {} have far more values at a declared bound than next to it: if some lie "
-    "beyond, they count as the bound. Declare wider bounds, or the bound as a point mass, as "
-    "Number(atoms=[100]).",
-    "tail": "Columns {} have long tails that do not show above the noise, by released counts. "
-    "Declare the bounds, as Number(lower, upper), or learn a logarithm of the columns.",
+    "values, in {columns}. Declare bounds (of a numeric y, y_bounds) in the units of the data, "
+    "give an adapter its target in the units of its source, or drop columns that are constant.",
+    "one left": "Many records count as absent, and columns {columns} have one declared category "
+    "above the noise: cells may hold others, or spell them otherwise. Compare the declared "
+    "categories with those of the table.",
+    "constant": "Columns {columns} are constant up to noise. Drop them, or use a larger epsilon if "
+    "they vary.",
+    "cut": "Columns {columns} may have values beyond their inferred bounds, at which far more is "
+    "than next to them. Declare the bounds, {bounds}.",
+    "clipped": "Columns {columns} have far more values at a declared bound than next to it: if "
+    "some lie beyond, they count as the bound. Declare wider bounds, or the bound as a point mass, "
+    "as Number(atoms=[100]).",
+    "tail": "Columns {columns} have long tails that do not show above the noise, by released "
+    "counts. Declare the bounds, {bounds}, or learn a logarithm of the columns.",
 }
-# Where the findings of all columns of a table are.
-_IN_REPORT = " (see schema_report_['finding'])"
+_RANKS = {code: rank for rank, code in enumerate(CAUSES)}
 # Most warnings of a fit about released numbers.
 _MAX_LINES = 5
 
 
-class Findings:
-    """Findings of released numbers on the quality of a fit.
+@dataclass(frozen=True)
+class Finding:
+    """One thing that public sizes or released values say of the quality of a fit.
 
-    A column is named for the worst cause only: a column without categories is constant, too.
+    Writers show findings as warnings of Python, in a terminal, as JSON and on the page of a report.
+
+    Attributes
+    ----------
+    code : str
+        One of `CAUSES`, or, of a fit as a whole, ``"fit"``.
+    column : str or None
+        None for a fit as a whole.
+    detail : str or Message
+        The finding on a fit as a whole, or a note beside the name of a column.
+    remedy : str
+        The remedy for this column, besides that of the code.
+    """
+
+    code: str
+    column: str | None = None
+    detail: str | Message = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}" if self.detail else self.code
+
+    @property
+    def _note(self) -> str:
+        # Names of columns of arrays are quoted already.
+        name = self.column if self.code == "units" else repr(self.column)
+        return f"{name} ({self.detail})" if self.detail else f"{name}"
+
+
+class Findings:
+    """Findings of one fit.
+
+    A column is named for its worst finding only, from which others often follow: a column without
+    categories is constant, too.
     """
 
     def __init__(self):
-        self._general: list[str] = []
-        self._columns: dict[str, dict[str, str]] = {cause: {} for cause in CAUSES}
-        self._advice: dict[str, str] = {}
+        self._found: dict[tuple, Finding] = {}
+        self._remedies: dict = {}
 
-    def add(self, message: str) -> None:
-        """Add a finding about the fit as a whole."""
-        self._general.append(message)
+    def add(self, *found: Finding) -> None:
+        """Add findings; a later one replaces one of the same code on the same column."""
+        for finding in found:
+            self._found[finding.code, finding.column or str(finding.detail)] = finding
 
-    def add_columns(self, cause: str, details: dict[str, str]) -> None:
-        """Add columns with a cause of `CAUSES`, and notes beside their names."""
-        self._columns[cause] |= details
-
-    def advise(self, advice: dict[str, str]) -> None:
+    def advise(self, remedies: dict[str, str]) -> None:
         """Add what to do about columns that no schema declares, by name."""
-        self._advice |= advice
+        self._remedies |= remedies
 
-    def describe(self) -> dict[str, str]:
-        """Return the worst cause of each column, and its detail."""
-        found: dict[str, str] = {}
-        for cause, details in self._columns.items():
-            for name, detail in details.items():
-                found.setdefault(name, cause + (detail and f": {detail}"))
-        return found
+    def find_worst(self) -> dict[str, Finding]:
+        """Return the worst finding on each column, the worst first."""
+        worst: dict[str, Finding] = {}
+        for finding in sorted(self._found.values(), key=lambda f: _RANKS.get(f.code, -1)):
+            if finding.column is not None:
+                worst.setdefault(finding.column, finding)
+        return worst
 
-    def list_lines(self) -> list[str]:
+    def list_messages(self) -> list[str | Message]:
         """Return the messages, the worst first."""
-        named: set[str] = set()
-        lines = list(dict.fromkeys(self._general))
-        for cause, details in self._columns.items():
-            # A column is named once, with its worst cause: the others often follow from it.
-            new = {name: detail for name, detail in details.items() if name not in named}
-            # Names of columns of arrays are quoted already; no report names them.
-            quote, where = (str, "") if cause == "units" else (repr, _IN_REPORT)
-            shown = [quote(name) + (detail and f" ({detail})") for name, detail in new.items()]
-            named |= {*new}
-            if shown:
-                names = list_names(shown, where)
-                advice = [f" For {n!r}, {self._advice[n]}." for n in new if n in self._advice]
-                lines.append(CAUSES[cause].format(names) + "".join(advice))
-        if len(lines) > _MAX_LINES:
-            left = len(lines) - _MAX_LINES + 1
-            lines[_MAX_LINES - 1 :] = [
-                f"{left} more kinds of findings on columns are in schema_report_['finding']."
-            ]
-        return lines
+        messages = [found.detail for found in self._found.values() if found.column is None]
+        for code, group in groupby(self.find_worst().values(), lambda finding: finding.code):
+            found = list(group)
+            remedies = ((f.column, f.remedy or self._remedies.get(f.column)) for f in found)
+            values = {
+                "columns": list_names([finding._note for finding in found]),
+                "remedies": "".join(f" For {name!r}, {what}." for name, what in remedies if what),
+            }
+            # No report names the columns of arrays.
+            is_cut = len(found) > MAX_NAMES and code != "units"
+            names = "{columns} (see {finding})" if is_cut else "{columns}"
+            text = CAUSES[code].replace("{columns}", names) + "{remedies}"
+            messages.append(Message(text, values))
+        if len(messages) > _MAX_LINES:
+            left = len(messages) - _MAX_LINES + 1
+            more = f"{left} more kinds of findings on columns are in {{finding}}."
+            messages[_MAX_LINES - 1 :] = [Message(more)]
+        return messages
 
     def warn(self, outer: "Findings | None" = None) -> None:
         """Warn of what was found, at the line that called the package, or add it to `outer`."""
-        if outer is None:
-            for line in self.list_lines():
-                warn_caller(line, FitQualityWarning)
+        if outer is not None:
+            outer.add(*self._found.values())
+            outer.advise(self._remedies)
             return
-        outer._general += self._general
-        for cause, details in self._columns.items():
-            outer.add_columns(cause, details)
-        outer.advise(self._advice)
+        for message in self.list_messages():
+            warn_caller(message, FitQualityWarning)
 
 
 _findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default=None)
@@ -188,39 +218,40 @@ def collects_findings(estimator) -> Iterator[None]:
         raise
     report = getattr(estimator, "schema_report_", None)
     if report is not None:
-        causes = found.describe()
-        found_of = [causes.get(name) for name in report.index]
-        report["finding"] = pd.Series(found_of, report.index, dtype=object)
+        worst = {name: str(finding) for name, finding in found.find_worst().items()}
+        report["finding"] = pd.Series(map(worst.get, report.index), report.index, dtype=object)
     # Last: where warnings are errors, the estimator is fitted all the same.
     found.warn(outer)
 
 
-def warn_of_fit(message: str) -> None:
+def _warn_of(*found: Finding) -> None:
+    """Warn of findings, at the end of the fit if there is one."""
+    findings = _findings.get()
+    if findings is not None:
+        findings.add(*found)
+        return
+    findings = Findings()
+    findings.add(*found)
+    findings.warn()
+
+
+def warn_of_fit(detail: str | Message) -> None:
     """Warn of a fit as a whole, at its end if there is one."""
-    found = _findings.get()
-    if found is None:
-        warn_caller(message, FitQualityWarning)
-    else:
-        found.add(message)
+    _warn_of(Finding("fit", None, detail))
 
 
-def warn_of_columns(cause: str, details: dict[str, str] | list[str]) -> None:
-    """Warn of columns for a cause of `CAUSES`, at the end of the fit if there is one.
+def warn_of_columns(code: str, details: dict[str, str] | list[str]) -> None:
+    """Warn of columns, at the end of the fit if there is one.
 
     Parameters
     ----------
-    cause : str
+    code : str
+        One of `CAUSES`.
     details : dict of str to str, or list of str
         Names of the columns, and notes beside them.
     """
     details = details if isinstance(details, dict) else dict.fromkeys(details, "")
-    found = _findings.get()
-    if found is not None:
-        found.add_columns(cause, details)
-        return
-    found = Findings()
-    found.add_columns(cause, details)
-    found.warn()
+    _warn_of(*(Finding(code, name, detail) for name, detail in details.items()))
 
 
 def advise_on_columns(advice: dict[str, str]) -> None:
@@ -314,18 +345,20 @@ def warn_of_absent(share, std):
     if not absent > clear:
         return None
     are_all = bool(share < clear)
-    message = (
-        f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
-        "released: their labels were not declared; cells are missing, not finite, or not as "
-        "declared; or the encoder fails for them. "
-    )
-    message += (
+    what = (
         "Nothing else can be told from these counts, not even which column it is: compare the "
         "declared types and categories with how cells are written."
         if are_all
-        else "strict=True refuses such records, but a refusal discloses something of them."
+        else "{strict} refuses such records, but a refusal discloses something of them."
     )
-    warn_of_fit(message)
+    warn_of_fit(
+        Message(
+            "About {absent:.0%} of the records count as absent, by the noisy counts that were "
+            "released: their labels were not declared; cells are missing, not finite, or not as "
+            f"declared; or the encoder fails for them. {what}",
+            {"absent": absent},
+        )
+    )
     return "all" if are_all else "many"
 
 
@@ -359,31 +392,42 @@ def find_signal(numbers, std):
     return max(0.0, np.mean(np.square(noisy)) / std**2 - 1) if std > 0 and noisy.size else np.inf
 
 
-def judge(average: float, noise: float) -> str:
-    """Return the verdict on a table with this average count, and noise on each count.
+@dataclass(frozen=True)
+class CountTable:
+    """A released or planned table of counts, its expected error, and the verdict on it.
 
-    A table is noise if the signal-to-noise ratio of equal counts is below that of the warning after
-    a fit.
-
-    Parameters
+    Attributes
     ----------
-    average : float
-        Number of records over number of counts.
+    n_levels : int
+        Number of counts.
     noise : float
-        Standard deviation.
-
-    Returns
-    -------
-    {"good", "rough", "noise"}
+        Standard deviation of the noise on each count, in records.
+    n_records : float
 
     Examples
     --------
-    >>> judge(100, 10), judge(100, 11), judge(100, 230)
-    ('good', 'rough', 'noise')
+    >>> [CountTable(10, noise, 1000).verdict for noise in (10, 11, 230)]
+    ['good', 'rough', 'noise']
     """
-    if noise <= GOOD_NOISE * average:
-        return GOOD
-    return NOISE if average**2 < LEAST_SIGNAL * noise**2 else ROUGH
+
+    n_levels: int
+    noise: float
+    n_records: float
+
+    @property
+    def n_moved(self) -> float:
+        """Number of records that the noise is expected to move to other counts."""
+        # Half of the mean absolute value of normal noise: a record that moves is in two counts.
+        return min(self.n_levels * self.noise / math.sqrt(2 * math.pi), self.n_records)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        average = self.n_records / self.n_levels
+        if self.noise <= GOOD_NOISE * average:
+            return GOOD
+        # The signal-to-noise ratio of equal counts is below that of the warning after a fit.
+        return NOISE if average**2 < LEAST_SIGNAL * self.noise**2 else ROUGH
 
 
 def warn_of_noise(signal, what):

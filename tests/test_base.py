@@ -14,10 +14,9 @@ from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
-from skdpgen.checks import check_choice, check_number
+from skdpgen.checks import check_number
 from skdpgen.learners.training import Adam
 from skdpgen.mechanisms.noise import NoiseSource
-from skdpgen.params import choose_device
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import PrivacyLeakWarning, SpentError
 from skdpgen.releases import from_release
@@ -58,44 +57,6 @@ def test_check_positive_takes_numbers_of_every_kind():
     check_number("width", np.int64(3), whole=True)
     with pytest.raises(ValueError, match="a positive whole number or None"):
         check_number("width", 1.5, whole=True, optional=True)
-
-
-def test_check_choice():
-    check_choice("colour", "red", ["red", "green"])
-    with pytest.raises(ValueError, match=r"colour must be one of \['red'\]; got 'blue'"):
-        check_choice("colour", "blue", ["red"])
-
-
-def test_choose_device():
-    expected = "cuda" if torch.cuda.is_available() else "cpu"
-    assert choose_device("auto").type == expected
-    assert choose_device("cpu") == choose_device(torch.device("cpu")) == torch.device("cpu")
-
-
-def test_fit_does_not_change_parameters(X, y):
-    estimator = make(classes=CLASSES, bounds=(-1, 1), encoder="dp-pca")
-    before = estimator.get_params()
-    assert estimator.fit(X, y) is estimator
-    assert estimator.get_params() == before
-
-
-def test_parameters_set_after_fit_do_not_change_samples(X):
-    fitted = make().fit(X)
-    expected = fitted.sample(5)
-    fitted.set_params(bounds=(0, 9))
-    assert_array_equal(fitted.sample(5), expected)
-
-
-def test_clip_norm_set_after_fit_does_not_change_samples(X):
-    fitted = make().fit(X)
-    expected = fitted.sample(5)
-    assert_array_equal(fitted.set_params(clip_norm=7.0).sample(5), expected)
-
-
-def test_tags():
-    tags = make().__sklearn_tags__()
-    assert tags.estimator_type == "density_estimator"
-    assert not tags.target_tags.required
 
 
 def test_samples_do_not_come_from_the_stream_of_the_noise(X, monkeypatch):
@@ -175,11 +136,6 @@ def test_labels_of_every_dtype(X, labels):
     assert set(drawn) == set(fitted.classes_)
     if isinstance(labels, pd.Series):
         assert drawn.name == "size"
-
-
-def test_a_categorical_series_comes_back_categorical(X):
-    labels = pd.Series(["lo", "hi"] * 20, dtype="category")
-    assert isinstance(make().fit(X, labels).sample(9)[1].dtype, pd.CategoricalDtype)
 
 
 def test_floats_are_classes_if_declared(X, y):

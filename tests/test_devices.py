@@ -20,8 +20,9 @@ from skdpgen import (
     DPSWFlowSampler,
     LDPEntropicGAN,
     PrivacyBudget,
+    base,
 )
-from skdpgen.planning.fits import rehearsal
+from skdpgen.planning import rehearsal
 from skdpgen.preprocessing import Autoencoder
 from skdpgen.privacy import Curator, SpentError
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
@@ -233,7 +234,7 @@ def test_the_stand_in_tells_devices_apart():
 
 
 def _shrink(monkeypatch):
-    monkeypatch.setattr(rehearsal, "_OWN", ())
+    monkeypatch.setattr(base, "_OWN_MEMORY", ())
 
 
 _X, _Y = np.random.RandomState(0).uniform(size=(80, 3)), np.arange(80) % 2

@@ -164,12 +164,6 @@ def test_classes_that_are_no_list(X, y, classes):
             fit(X, y)
 
 
-@pytest.mark.parametrize("image_shape", [1.0, 5, (2.0, 3)])
-def test_shapes_that_are_no_shapes(X, image_shape):
-    with pytest.raises(ValueError, match=r"image_shape must be \(height, width\)"):
-        LocalPrivatizer(image_shape=image_shape).fit(X)
-
-
 # After a release.
 
 
@@ -219,13 +213,6 @@ def test_floats_are_rounded_into_integer_columns(table_generator):
             schema=Schema({"s": Category(["F", "M"]), "a": Number(-60, 60, n_knots=16)}), n_steps=2
         ).fit(frame)
         assert fitted.sample(500)["a"].dtype == dtype
-
-
-def test_asking_twice_for_one_column_is_refused(table_generator):
-    with pytest.raises(ValueError, match="y and where both ask for levels of 's'"):
-        table_generator.sample(y=["M"], where={"s": "F"})
-    with pytest.raises(ValueError, match=r"where must be a dict of column names.*; got \['b'\]"):
-        table_generator.sample(where=["b"])
 
 
 def test_fitted_state_is_sampled_whatever_is_set_since(X, table_generator):

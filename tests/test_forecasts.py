@@ -100,7 +100,7 @@ def test_categories_that_pass(monkeypatch):
     """The count that a category is said to need is about the threshold of the release."""
     table = make_table()[["ward"]].assign(site=["north", "south"] * 300)
     forecast = Forecast.of(make(), table)
-    thresholds, measure = [], CategoryCountsMechanism._measure
+    thresholds, measure = [], CategoryCountsMechanism.query
 
     def watch(self, *args):
         measured = measure(self, *args)
@@ -108,7 +108,7 @@ def test_categories_that_pass(monkeypatch):
             thresholds.append(max(measured.context[1]))
         return measured
 
-    monkeypatch.setattr(CategoryCountsMechanism, "_measure", watch)
+    monkeypatch.setattr(CategoryCountsMechanism, "query", watch)
     make().fit(table)
     assert forecast.least_count == pytest.approx(thresholds[0], abs=2)
     assert not forecast.tables["is_known"].any()

@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import importlib
+import importlib.util
 import inspect
 import os
 import pickle
@@ -141,6 +142,8 @@ def _find_imports(name, path, below):
 
 LEAVES = ("cli", "auditing", "engines", "evaluation", "testing")
 LEAVES += ("inference", "looks", "metadata", "planning.forecasts", "streams")
+# Those and the packages of generators that few use.
+ALL_LEAVES = (*LEAVES, "adaptation", "histories")
 FITS = """
 import sys
 import numpy as np, pandas as pd
@@ -178,6 +181,43 @@ def test_fits_import_no_leaf_and_no_compiler():
     unused = [f"skdpgen.{name}" for name in (*LEAVES, "privacy")]
     unused += ["torch._dynamo", "sympy", "matplotlib", "autodp", "ot"]
     subprocess.run([sys.executable, "-W", "ignore", "-c", FITS, *unused], check=True)
+
+
+LOADED = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, pandas as pd
+from skdpgen import DPSWFlowSampler
+rng = np.random.default_rng(0)
+sampler = DPSWFlowSampler(epsilon=1.0, n_steps=3)
+if sys.argv[1] == "array":
+    sampler.fit(rng.random((60, 2)), rng.integers(0, 2, 60))
+else:
+    columns = {"a": rng.integers(0, 9, 300), "b": rng.choice(["x", "y"], 300)}
+    sampler.fit(pd.DataFrame({**columns, "c": rng.normal(size=300)}), target="b")
+sampler.sample(3)
+print(*(name for name in sys.modules if name.split(".")[0] == "skdpgen"))
+"""
+# Most lines and modules of the package that a fit loads; the numbers may only fall.
+MOST_LOADED = {"array": (27_000, 135), "table": (31_500, 155)}
+
+
+@pytest.mark.parametrize("data", MOST_LOADED)
+def test_a_fit_loads_what_it_needs(data):
+    """A reader of one fit need not know other generators, other data, and no leaf."""
+    found = subprocess.run(
+        [sys.executable, "-c", LOADED, data], check=True, capture_output=True, text=True
+    )
+    modules = found.stdout.split()
+    files = (importlib.util.find_spec(name).origin for name in modules)
+    n_lines = sum(len(Path(file).read_text(encoding="utf-8").splitlines()) for file in files)
+    most_lines, most_modules = MOST_LOADED[data]
+    assert n_lines <= most_lines, n_lines
+    assert len(modules) <= most_modules, modules
+    leaves = {name for name in modules if ".".join(name.split(".")[1:]) in ALL_LEAVES}
+    others = {name for name in modules if name.startswith("skdpgen.generators._")}
+    assert not leaves
+    assert others == {"skdpgen.generators._sliced_flow"}
 
 
 # Methods that users call by name, and the leaves that they import.

@@ -12,6 +12,7 @@ from skdpgen.privacy import FitQualityWarning
 from skdpgen.quality import (
     CAUSES,
     LEAST_SIGNAL,
+    Finding,
     Findings,
     collects_findings,
     find_signal,
@@ -247,30 +248,31 @@ def test_texts_that_are_declared_as_numbers_are_told():
 
 def test_a_column_is_named_for_its_worst_cause_alone():
     found = Findings()
-    found.add_columns("constant", {"a": "", "b": ""})
-    found.add_columns("no category", {"a": ""})
-    found.add_columns("other", {"c": "71% 'other'"})
-    found.add("The release is mostly noise.")
-    found.add("The release is mostly noise.")
-    general, lost, other, constant = found.list_lines()
+    found.add(Finding("constant", "a"), Finding("constant", "b"), Finding("no category", "a"))
+    found.add(Finding("other", "c", "71% 'other'"))
+    found.add(*[Finding("fit", None, "The release is mostly noise.")] * 2)
+    messages = list(map(str, found.list_messages()))
+    assert len(messages) == 4
+    general, lost, other, constant = messages
     assert general == "The release is mostly noise."
     assert "Columns 'a' have no category" in lost
     assert "Columns 'c' (71% 'other') lose their rare categories" in other
     assert "Columns 'b' are constant" in constant
-    assert found.describe() == {"a": "no category", "c": "other: 71% 'other'", "b": "constant"}
+    worst = {name: str(finding) for name, finding in found.find_worst().items()}
+    assert worst == {"a": "no category", "c": "other: 71% 'other'", "b": "constant"}
 
 
 def test_warnings_of_a_fit_are_five_at_most():
     found = Findings()
     for i, cause in enumerate(CAUSES):
-        found.add_columns(cause, {f"c{i}_{j}": "" for j in range(9)})
-    lines = found.list_lines()
+        found.add(*(Finding(cause, f"c{i}_{j}") for j in range(9)))
+    lines = list(map(str, found.list_messages()))
     assert len(lines) == 5
     assert "'c0_0', 'c0_1', 'c0_2', 'c0_3', 'c0_4', 'c0_5', and 3 more (see schema" in lines[0]
     assert lines[4] == f"{len(CAUSES) - 4} more kinds of findings on columns are in " + (
         "schema_report_['finding']."
     )
-    assert len(found.describe()) == 9 * len(CAUSES)
+    assert len(found.find_worst()) == 9 * len(CAUSES)
 
 
 def test_findings_wait_for_the_end_of_a_fit():

@@ -606,14 +606,6 @@ def test_a_dict_has_a_key_once(tmp_path):
         _load(_changed(content, lambda held: double(held["estimator"])), tmp_path)
 
 
-def test_a_classifier_of_a_domain_saves(tmp_path):
-    X = np.random.RandomState(0).normal(size=(90, 3))
-    y = np.arange(90) % 2
-    adapter = DPSWDDomainClassifier(5.0, 1e-4, n_steps=3).fit(X, y, X_target=X)
-    adapter.save(tmp_path / "adapter")
-    assert (skdpgen.load(tmp_path / "adapter").predict(X) == adapter.predict(X)).all()
-
-
 class Shifted(DPSWFlowSampler):
     """A generator of somebody else's: it is known to files since it is defined."""
 

@@ -215,38 +215,6 @@ def test_clones_share_nothing(X):
     assert_array_equal(clone(first).fit(X).sample(5), first.fit(X).sample(5))
 
 
-def test_fitted_estimators_are_pickled_with_them(X):
-    fitted = DPSinkhornGenerator(
-        release=SampledGradients(n_steps=3),
-        loss=SemiDebiasedSinkhorn(reg=0.1),
-        encoder=PrivatePCA(2),
-        random_state=0,
-    ).fit(X)
-    loaded = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(loaded.sample(5), fitted.sample(5))
-    assert describe(loaded.loss) == describe(fitted.loss)
-    assert loaded.get_params()["release__n_steps"] == 3
-
-
-def test_two_estimators_may_take_the_same_object(X):
-    release = SliceSketch(9)
-    estimators = [
-        kind(release=release, n_steps=3, random_state=0)
-        for kind in (DPSlicedWassersteinGenerator, DPSWFlowSampler)
-    ]
-    made = [estimator.fit(X).sample(5) for estimator in estimators]
-    assert describe(release) == describe(SliceSketch(9))
-    for estimator, expected in zip(estimators, made, strict=True):
-        assert_array_equal(estimator.sample(5), expected)
-
-
-def test_parameters_set_after_fit_do_not_change_samples(X):
-    fitted = LDPEntropicGAN(release=LocalNoise(), n_steps=3, random_state=0).fit(X)
-    expected = fitted.sample(5)
-    fitted.set_params(release__basis="dct", loss="wasserstein")
-    assert_array_equal(fitted.sample(5), expected)
-
-
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [
@@ -318,22 +286,6 @@ def test_bad_specifications(X, estimator, message):
     with pytest.raises(ValueError, match=message):
         estimator.fit(X)
     assert not hasattr(estimator, "privacy_")
-
-
-@pytest.mark.parametrize(
-    ("estimator", "name"),
-    [
-        (DPSlicedWassersteinGenerator(release="rows", n_steps=3), "n_steps"),
-        (DPSlicedWassersteinGenerator(release="rows", batch_size=3), "batch_size"),
-        (DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=1), n_steps=3), "n_steps"),
-        (DPSWFlowSampler(release="resample", n_steps=3), "n_steps"),
-        (DPSWFlowSampler(release=SlicedRows(n_steps=9), n_steps=3), "n_steps"),
-    ],
-)
-def test_steps_of_a_release_are_those_of_its_own(X, estimator, name):
-    message = rf"{name} belongs to the release here: give release=SlicedRows\({name}=3\)"
-    with pytest.raises(ValueError, match=message):
-        estimator.fit(X)
 
 
 def test_one_step_leaves_those_of_the_estimator_free(X):

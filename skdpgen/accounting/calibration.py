@@ -18,7 +18,7 @@ from dp_accounting import (
 from scipy.optimize import brentq
 
 from ..checks import check_choice, check_number, flag
-from .accountants import fill_ledger, ledger_epsilon
+from .accountants import find_rdp, ledger_epsilon
 from .directions import check_shape, sensitivity_bound, table4_bound
 from .events import SlicedGaussianDpEvent, noise_unit
 from .moments import ORDERS
@@ -320,7 +320,7 @@ def _sliced_epsilon_function(
             )
         # With one direction in one dimension H is 1, and sampled moments are those of the paper.
         event = SlicedGaussianDpEvent(sigma / math.sqrt(bound), 1, 1)
-        rdp = fill_ledger([repeat(event)], "rdp", relation).rdp()
+        rdp = find_rdp(repeat(event), relation)
         # The conversion from Rényi moments to ε of the paper, which is looser than the
         # accountant's.
         return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))

@@ -14,7 +14,7 @@ from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .certificate_form import read_digests, read_event, read_form, write_form
-from .compatibility import find_conflict
+from .event_types import find_conflict
 from .events import (
     concentrated_rho,
     flatten,

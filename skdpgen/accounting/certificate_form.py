@@ -9,7 +9,7 @@ from dp_accounting import DpEvent
 
 from .accountants import ACCOUNTANTS, RELATIONS
 from .event_json import event_from_dict, event_to_dict
-from .events import touches_data
+from .events import reveals_nothing
 from .strict_json import (
     ANY,
     DATE,
@@ -131,6 +131,6 @@ def read_event(release: Any) -> DpEvent:
     own = ("name", "digests")
     event = event_from_dict({key: value for key, value in release.items() if key not in own})
     # An event that reads nothing would make a certificate of ε = 0 for whatever is added to it.
-    if not touches_data(event):
+    if reveals_nothing(event):
         raise ValueError(f"{release['name']!r} releases nothing: {event}.")
     return event

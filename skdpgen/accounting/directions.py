@@ -22,6 +22,8 @@ from scipy.special import log_ndtr, logsumexp
 
 from ..checks import budget_share, check_number, flag
 
+# Largest number of rows and of columns of U.
+MAX_SIZE = 10**7
 # Values of H of smaller tail probabilities move no δ that can be resolved.
 _RARE = 1e-17
 
@@ -242,8 +244,8 @@ def check_shape(n_features: int, n_projections: int) -> tuple[int, int]:
     """Return the shape of U as ints; raise ValueError if it is invalid."""
     for name, value in (("n_features", n_features), ("n_projections", n_projections)):
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not is_number or not 1 <= value <= 10**7 or int(value) != value:
-            raise ValueError(f"{name} must be a whole number from 1 to 10,000,000; got {value}.")
+        if not is_number or not 1 <= value <= MAX_SIZE or int(value) != value:
+            raise ValueError(f"{name} must be a whole number from 1 to {MAX_SIZE:,}; got {value}.")
     return int(n_features), int(n_projections)
 
 

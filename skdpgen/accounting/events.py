@@ -399,10 +399,11 @@ def concentrated_rho(events: Iterable[DpEvent]) -> float | None:
     return total
 
 
-def touches_data(event: DpEvent) -> bool:
-    """Return whether any part of an event reads records, with or without noise."""
-    if isinstance(event, ComposedDpEvent):
-        return any(map(touches_data, event.events))
-    if hasattr(event, "event"):
-        return touches_data(event.event)
-    return not isinstance(event, NoOpDpEvent)
+def reveals_nothing(event: DpEvent) -> bool:
+    """Return whether releases are independent of the records, as with infinite noise."""
+    if isinstance(event, ComposedDpEvent | SelfComposedDpEvent | NoOpDpEvent):
+        return all(map(reveals_nothing, flatten([event])))
+    if isinstance(event, RepeatAndSelectDpEvent):
+        return reveals_nothing(event.event)
+    base, rate, _ = split_sampling(event)
+    return rate == 0 or getattr(base, "noise_multiplier", 0.0) == math.inf

@@ -13,7 +13,7 @@ from ..exceptions import BudgetExceededError, PlanError
 from ..saving.registry import savable
 from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
-from .compatibility import find_conflict
+from .event_types import find_conflict
 from .events import (
     gaussian_event,
     is_pure,

@@ -3,7 +3,7 @@
 
 import numbers
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._process.isolation import isolated
 from .rounding import plain_numbers
@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 @isolated()
 def preview(
-    estimator, X, y=None, *, target: str | None = None, persons=None, n_classes: int | None = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    target: str | None = None,
+    persons: Any = None,
+    n_classes: int | None = None,
 ) -> "Certificate":
     """Return what a fit would release and cost, before any data are read.
 
@@ -56,14 +62,19 @@ def preview(
             )
         with plain_numbers(estimator):
             return estimator._preview_data(X, y, target, persons)
-    sizes = {"n_samples": X, "n_features": y, "n_classes": 1 if n_classes is None else n_classes}
+    sizes: dict[str, Any] = {
+        "n_samples": X,
+        "n_features": y,
+        "n_classes": 1 if n_classes is None else n_classes,
+    }
     for name, value in sizes.items():
         if not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    n_samples, n_features = int(sizes["n_samples"]), int(sizes["n_features"])
     if persons and not hasattr(estimator, "max_rows_per_person"):
         raise ValueError(f"{type(estimator).__name__} releases rows one by one: not of persons.")
     n_classes = None if n_classes is None else int(n_classes)
     unit = {"has_persons": True} if persons else {}
     with plain_numbers(estimator):
-        planned = estimator._preview(int(X), int(y), n_classes, **unit)
-    return replace(planned, n_records=int(X))
+        planned = estimator._preview(n_samples, n_features, n_classes, **unit)
+    return replace(planned, n_records=n_samples)

@@ -73,7 +73,7 @@ def report_spent_on_error(
         if spent is None or not spent.events:
             raise
         kept: dict[str, Any] = {"certificate": None, "release": None}
-        text = ""
+        text = advice = ""
         if not is_search_run():
             release, advice = keep()
             kept = {"certificate": spent, "release": release}
@@ -90,7 +90,7 @@ def report_spent_on_error(
         if text and not said.endswith("."):
             said += "."
         restated = SpentError(f"{said} {text}".strip())
-        vars(restated).update(kept)
+        vars(restated).update(kept, advice=advice)
         # contextlib takes a RuntimeError from StopIteration for one of its own, and drops it.
         raise restated from (None if isinstance(error, StopIteration) else error)
 

@@ -3,6 +3,7 @@
 
 import json
 import math
+import numbers
 import re
 import sys
 from collections.abc import Callable
@@ -120,7 +121,7 @@ def choice(*values: str) -> Member:
 def number(what: str, allows: Callable[[Any], bool]) -> Member:
     """Return a member with a finite double in a range; booleans are not numbers."""
     return Member(
-        what, lambda given: type(given) in (int, float) and abs(given) <= _LARGEST and allows(given)
+        what, lambda given: _is_a(numbers.Real, given) and abs(given) <= _LARGEST and allows(given)
     )
 
 
@@ -129,7 +130,7 @@ def whole(least: int = 1, most: float = math.inf) -> Member:
     what = f"a whole number of at least {least}"
     return Member(
         what if most == math.inf else f"{what} and at most {most}",
-        lambda given: type(given) is int and least <= given <= most,
+        lambda given: _is_a(numbers.Integral, given) and least <= given <= most,
     )
 
 
@@ -153,6 +154,11 @@ def list_of(member: Member) -> Member:
         f"a list, of which each is {member.what}",
         lambda given: type(given) is list and all(map(member.allows, given)),
     )
+
+
+def _is_a(cls: type, given: Any) -> bool:
+    """Return whether a value is of a class of numbers; booleans are not numbers."""
+    return isinstance(given, cls) and not isinstance(given, bool)
 
 
 def _is_text(given: Any) -> bool:

@@ -11,8 +11,8 @@ from .._process.muting import muted
 from ..accounting.certificate import Certificate
 from ..checks import check_choice
 from ..curator.curator import intercept_releases
-from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION
 from .made_records import can_be_audited, fit_records, make_records
+from .mechanism_audit import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION
 from .membership import SCORES, AllReleased, ReleaseScorer, count_right_guesses
 from .refutation import find_bound, refute_by_fits, refute_by_guesses
 from .releases import check_confidence, make_rng

@@ -30,8 +30,8 @@ from ..accounting.events import ThresholdDpEvent
 from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sampled import SampledMechanism
-from .base import N_TESTED, MechanismAudit, ReleaseAudit
-from .runs import Run, flatten_numbers
+from .mechanism_audit import N_TESTED, MechanismAudit, ReleaseAudit
+from .runs import FixedNoise, Run, flatten_numbers
 from .statistics import (
     Autocorrelation,
     equal_scale_p_value,
@@ -170,9 +170,7 @@ class GaussianAudit(MechanismAudit):
         position = self._canary.candidates[which - 1]
         alone, n_sampled = self._canary.insert(self._source, position, present=[]), 0
         for seed in self._seeds(self._n_runs):
-            measured = self._mechanism._measure(
-                alone, self._event, self._relation, NoiseSource(seed)
-            )
+            measured = self._mechanism.query(alone, self._event, self._relation, NoiseSource(seed))
             n_sampled += bool(np.any(measured.exact))
         return self._rate, rate_lower_bound(n_sampled, self._n_runs, self._alpha)
 
@@ -206,7 +204,7 @@ class GaussianAudit(MechanismAudit):
         first = self._run(source, self._seed())
 
         def count_released(added):
-            run = self._run(source, _FixedNoise(added), measured=first.measured[0])
+            run = self._run(source, FixedNoise(added), measured=first.measured[0])
             return len(flatten_numbers(run.result))
 
         std = first.std.max(initial=0.0)
@@ -220,16 +218,6 @@ class GaussianAudit(MechanismAudit):
             return 0.0
         chance = stats.norm.sf((enough - 0.5) / (std * factor))
         return -math.expm1(n_released * math.log1p(-chance))
-
-
-class _FixedNoise:
-    """Noise source that adds the same noise to all numbers."""
-
-    def __init__(self, added: int) -> None:
-        self._added = added
-
-    def rounded_gaussian(self, scale: np.ndarray) -> np.ndarray:
-        return np.full(scale.shape, self._added, dtype=np.int64)
 
 
 class _Neighbours:

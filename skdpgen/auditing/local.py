@@ -13,7 +13,7 @@ import numpy as np
 from dp_accounting import LaplaceDpEvent
 
 from ..mechanisms.noise import NoiseSource
-from .base import N_TESTED, MechanismAudit, ReleaseAudit
+from .mechanism_audit import N_TESTED, MechanismAudit, ReleaseAudit
 from .statistics import (
     Autocorrelation,
     equal_scale_p_value,
@@ -117,7 +117,7 @@ class LabelsAudit(_LocalAudit):
         sources: dict[int, object] = {}
         for position in self._canary.candidates:
             source = self._repeat_row(position)
-            measured = self._mechanism._measure(source, self._base, self._relation, noise)
+            measured = self._mechanism.query(source, self._base, self._relation, noise)
             sources.setdefault(int(measured.exact[0]), source)
         n_runs = -(-_ROWS_PER_RUN * self._n_runs // self._source.n_records)
         run = partial(self._mechanism.run, event=self._base, relation=self._relation, noise=noise)

@@ -12,7 +12,7 @@ from ..exceptions import EndOfFit
 from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sampled import SlicedRowsMechanism
-from .runs import Run, measure_given, select_record
+from .runs import RecordedMechanism, measure_given, select_record
 
 
 class AllReleased(EndOfFit):
@@ -43,7 +43,7 @@ class ReleaseScorer:
     def watch(self, curator, mechanism, release):
         """Release, and add the release to the scores."""
         planned = dict(curator.plan.releases).get(mechanism.name)
-        recorded = _RecordedMechanism(mechanism)
+        recorded = _RecordedSample(mechanism)
         result = release(recorded)
         base, rate, _ = split_sampling(split_repetition(planned)[0])
         # If gradients are clipped as a whole, the contributions of canaries are not additive.
@@ -62,7 +62,7 @@ class ReleaseScorer:
 
     def _add_sum(self, source, mechanism, base, relation, rate, recorded):
         # One seed for all: draws that a measurement makes must be the same for each canary.
-        run, seed = recorded.recorded_run, int(self._rng.integers(2**63))
+        run, seed = recorded.recorded, int(self._rng.integers(2**63))
         added = np.stack(
             [
                 measure_given(run.released, mechanism, alone, base, relation, NoiseSource(seed))
@@ -88,7 +88,7 @@ class ReleaseScorer:
             rows = mechanism.encode.on(rows, width=mechanism.n_columns)
         # The projections of each canary, in the block of its class.
         joined = mechanism.join(rows.double(), membership).cpu().numpy()
-        result = recorded.recorded_run.result
+        result = recorded.recorded.result
         projected = joined @ result.directions.cpu().numpy()
         labels = membership.argmax(1).cpu().numpy()
         along = np.einsum("nk,nks->ns", projected, result.values[labels]) / result.std**2
@@ -129,18 +129,12 @@ def _log_ratios(products: np.ndarray, agreement: np.ndarray, mean: float) -> np.
     return means / np.diag(covariance) - mean / variance - precision / 2
 
 
-class _RecordedMechanism:
-    """Substitute of a mechanism that keeps its run and the draws of its noise source."""
-
-    def __init__(self, mechanism) -> None:
-        self._mechanism = mechanism
-        self.name, self.check = mechanism.name, mechanism.check
-        self.is_sum = mechanism.is_sum
+class _RecordedSample(RecordedMechanism):
+    """Substitute of a mechanism that also keeps the draws of its noise source."""
 
     def run(self, source, event, *, relation, noise):
         self.draws = _RecordedDraws(noise)
-        self.recorded_run = Run(self._mechanism, source, event, relation, self.draws)
-        return self.recorded_run.result
+        return super().run(source, event, relation=relation, noise=self.draws)
 
 
 class _RecordedDraws:

@@ -28,10 +28,16 @@ from ..accounting.rounding import show
 from ..curator.curator import intercept_releases
 from ..exceptions import EndOfFit, PrivacyLeakWarning
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
-from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION, MechanismAudit, ReleaseAudit
 from .gaussian import GaussianAudit
 from .local import LabelsAudit, RowsAudit
 from .made_records import can_be_audited, count_rows_per_person, fit_records, make_records
+from .mechanism_audit import (
+    DEFAULT_CONFIDENCE,
+    NO_VIOLATION,
+    VIOLATION,
+    MechanismAudit,
+    ReleaseAudit,
+)
 from .runs import Canary
 
 # Candidates for the place of the canary, at most: distances are compared for each pair of them.

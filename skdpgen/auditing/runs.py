@@ -106,9 +106,9 @@ class Run:
         self.released: list[np.ndarray] = []
         # A copy is instrumented, so that the audited mechanism stays as it is.
         copied = copy(mechanism)
-        copied._present = self._present
-        copied._measure = lambda *args: self._keep(
-            mechanism._measure(*args) if measured is None else measured
+        copied.postprocess = self.postprocess
+        copied.query = lambda *args: self._keep(
+            mechanism.query(*args) if measured is None else measured
         )
         self.result = copied.run(source, event, relation=relation, noise=noise)
 
@@ -152,14 +152,42 @@ class Run:
 
         return replace(measured, then=then)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         self.released.append(np.array(noisy))
-        return self._mechanism._present(noisy, measured)
+        return self._mechanism.postprocess(noisy, measured)
+
+
+class RecordedMechanism:
+    """Substitute of a mechanism that keeps its run, as `recorded`."""
+
+    def __init__(self, mechanism) -> None:
+        self.mechanism = mechanism
+        self.name, self.check, self.is_sum = mechanism.name, mechanism.check, mechanism.is_sum
+
+    def run(self, source, event, *, relation, noise):
+        """Run the mechanism; see `Mechanism.run`."""
+        self.recorded = Run(self.mechanism, source, event, relation, noise)
+        return self.recorded.result
+
+
+class FixedNoise:
+    """Noise source that adds the same whole number to all numbers, and replaces no label."""
+
+    def __init__(self, added: int) -> None:
+        self._added = added
+
+    def rounded_gaussian(self, scale: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(scale), self._added, dtype=np.int64)
+
+    rounded_laplace = rounded_gaussian
+
+    def randomized_response(self, codes, n_classes, probability):
+        return codes
 
 
 def measure_given(released: Sequence[np.ndarray], mechanism, source, event, relation, noise):
     """Return the exact values of other records, given the same noisy values before them."""
-    measured = mechanism._measure(source, event, relation, noise)
+    measured = mechanism.query(source, event, relation, noise)
     parts = [measured.exact / measured.scale]
     # The last one decides nothing that is measured.
     for noisy in released[:-1]:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from ..auditing import audit as audit_releases
-from ..auditing.base import NO_VIOLATION
+from ..auditing.mechanism_audit import NO_VIOLATION
 from ..data.texts import PLAIN
 from ..tables.schema import Schema
 from .exits import BAD_RESULT

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exit codes of the command line."""
+"""Exit codes and messages of the command line."""
+
+from ..messages import COMMAND_LINE, write
 
 DONE, FAILED, USAGE, STOPPED, BAD_RESULT = range(5)
 
@@ -16,3 +18,12 @@ exit codes:
 
 class StoppedError(Exception):
     """A command stopped before anything was spent, and goes on by --anyway."""
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the message of an error, in the words of the command line."""
+    text = write(error, COMMAND_LINE)
+    if getattr(error, "release", None) is None:
+        return text
+    # Code of Python goes on from a release in memory, which a command has not.
+    return text.removesuffix(getattr(error, "advice", "")).rstrip()

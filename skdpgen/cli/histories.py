@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Command that learns from two private tables that belong together."""
 
-import contextlib
 import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from ..accounting.rounding import show
 from ..histories.joining import Keys, join_names
 from ..histories.sampler import DPHistorySampler
 from ..metadata.frictionless import write_package
 from .outputs import check_folder
-from .runs import (
-    MOST_DELTA,
-    check_options,
-    choose_delta,
-    describe_few,
-    end,
-    fit_and_write,
-    list_doubts,
-    list_written,
-    open_total,
-    shows_progress,
-)
-from .summaries import Read, Summary, describe_cost, tell_cost, to_records
+from .runs import MOST_DELTA, Run, choose_delta, end, list_doubts, shows_progress
+from .summaries import Summary, describe_cost, tell_cost, to_records
 from .tables import (
+    Read,
     TableOptions,
     check_table,
     list_dropped,
@@ -38,62 +26,18 @@ from .tables import (
 )
 
 
-class HistoryTask:
-    """A synthesis of two tables, before anything is spent.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
+class Histories(Run):
+    """A synthesis of two tables; see `Run`.
 
     Attributes
     ----------
     tables : dict of str to TableOptions
         That of persons and that of their rows.
-    frames : dict of str to (DataFrame or table of an engine)
-        Their private cells.
-    generator : DPHistorySampler
-        Unfitted.
-    total : PrivacyBudget or None
-        The budget of --budget.
-    n_persons : int
-        Their number, which is public.
     """
 
     def __init__(self, options: Namespace) -> None:
-        check_options(options)
-        self.options, self.total = options, open_total(options)
-        given, schemas = (
-            read_pairs("--table", options.table),
-            read_pairs("--schema", options.schema),
-        )
-        if len(given) != 2:
-            raise ValueError(
-                "--table must be given twice, as --table patients=patients.csv --table "
-                "visits=visits.csv: for the table of persons, and for that of their rows."
-            )
-        separate = {
-            name: Namespace(
-                **{
-                    **vars(options),
-                    "table": [file],
-                    "schema": schemas.pop(name, None),
-                    **dict.fromkeys(("person_column", "target")),
-                    "types": [],
-                }
-            )
-            for name, file in given.items()
-        }
-        self.tables = {
-            name: TableOptions(one) for name, one in _split_columns(options, separate).items()
-        }
-        if schemas:
-            raise ValueError(f"--schema names {list(schemas)}; the tables are {list(given)}.")
-        for name, table in self.tables.items():
-            if options.key not in table.names:
-                raise ValueError(
-                    f"--key must be a column of both tables; {name} has {table.names}."
-                )
-        self.frames = {name: _open(table) for name, table in self.tables.items()}
+        super().__init__(options)
+        self.tables = _open_tables(options)
         columns = {
             name: table.schema.drop(options.key)
             for name, table in self.tables.items()
@@ -109,50 +53,31 @@ class HistoryTask:
             random_state=options.seed,
             verbose=int(shows_progress(options)),
         )
-        _, fit_plan, planned = self._plan()
-        self.n_persons, self._needed = planned.n_records, fit_plan.min_samples
+        frames = {name: _read_rows(table) for name, table in self.tables.items()}
+        keys = Keys(options.key, options.order)
+        _, fit_plan, self.planned = self.generator._plan_data(frames, None, None, keys)
+        self.fit_arguments = {"X": frames, "persons": options.key, "order": options.order}
+        self._needed = fit_plan.min_samples
+        n_columns = sum(len(table.names) for table in self.tables.values())
+        self.read = Read(", ".join(options.table), self.planned.n_records or 0, True, n_columns)
         if options.delta is None:
-            self.generator.set_params(delta=choose_delta(self.n_persons, self.total))
+            self.generator.set_params(delta=choose_delta(self.read.n_units, self.total))
+        self._n_made = self.read.n_units if options.n_persons is None else options.n_persons
         for name, schema in columns.items():
-            self.tables[name].make_form({}).check(schema, self.n_made)
-
-    @property
-    def n_made(self) -> int:
-        """Number of synthetic persons."""
-        return self.n_persons if self.options.n_persons is None else self.options.n_persons
-
-    @property
-    def _n_columns(self) -> int:
-        return sum(len(table.names) for table in self.tables.values())
-
-    def _plan(self):
-        keys = Keys(self.options.key, self.options.order)
-        return self.generator._plan_data(self.frames, None, None, keys)
+            self.tables[name].make_form({}).check(schema, self._n_made)
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
-        doubts = [doubt for table in self.tables.values() for doubt in table.list_doubts()]
-        doubts += list_doubts(self.n_persons, self.generator.delta)
-        if self._needed > self.n_persons:
-            units = f"{self.n_persons:,} persons"
-            doubts.insert(0, describe_few(self.options, units, self._n_columns, self._needed))
-        return doubts
-
-    def fit(self) -> None:
-        """Fit the sampler, and charge the budget of --budget."""
-        with self.total or contextlib.nullcontext():
-            self.generator.fit(self.frames, persons=self.options.key, order=self.options.order)
-
-    def describe_spent(self) -> str:
-        """Return what a run has spent that wrote no rows."""
-        return f"At most ε = {show(self.options.epsilon)} was spent."
+        tables, n_persons = list(self.tables.values()), self.read.n_units
+        delta = self.generator.delta
+        return list_doubts(self.options, tables, self.read, delta, self._needed, n_persons)
 
     def write(self, folder: Path, messages: list[str]) -> dict[str, str]:
         """Write both tables and what is public of them; return the names of the files."""
         sampler, names = self.generator, {}
-        drawn = sampler.sample(self.n_made, random_state=self.options.seed)
+        drawn = sampler.sample(self._n_made, random_state=self.options.seed)
         # How texts were written whose types were inferred.
-        texts = sampler._format.table.texts or {}
+        texts = sampler._format.table.texts
         for name, rows in drawn.items():
             found = {n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts}
             form = self.tables[name].make_form(found)
@@ -179,26 +104,56 @@ class HistoryTask:
     def summarize(self, messages: Sequence[str], files: dict[str, str]) -> Summary:
         """Return the summary of what was read, spent and written."""
         certificate, report = self.generator.privacy_, self.generator.schema_report_
-        read = Read(", ".join(self.options.table), self.n_persons, True, self._n_columns)
         columns = report[["kind", "share_other", "share_missing", "noise", "finding"]]
         data = {
             "command": "histories",
-            "read": read.to_dict(),
+            "read": self.read.to_dict(),
             "spent": describe_cost(certificate),
             "columns": to_records(columns.rename_axis("column")),
             "warnings": list(messages),
             "files": files,
         }
-        heading = [f"Read {read}. Spent {tell_cost(certificate, read)}."]
+        heading = [f"Read {self.read}. Spent {tell_cost(certificate, self.read)}."]
         steps = [f"Wrote {', '.join(files.values())}."]
         return Summary(heading, pd.DataFrame(), [], messages, steps, data)
 
 
-def _split_columns(options, separate):
-    """Return the options of each table, of which --drop and --na-values name columns of either."""
+def _open_tables(options: Namespace) -> dict[str, TableOptions]:
+    """Return the options of both tables, by name."""
+    given = read_pairs("--table", options.table)
+    schemas = read_pairs("--schema", options.schema)
+    if len(given) != 2:
+        raise ValueError(
+            "--table must be given twice, as --table patients=patients.csv --table "
+            "visits=visits.csv: for the table of persons, and for that of their rows."
+        )
+    separate = {
+        name: Namespace(
+            **{
+                **vars(options),
+                "table": [file],
+                "schema": schemas.pop(name, None),
+                **dict.fromkeys(("person_column", "target")),
+                "types": [],
+            }
+        )
+        for name, file in given.items()
+    }
+    _split_columns(options, separate)
+    tables = {name: TableOptions(one) for name, one in separate.items()}
+    if schemas:
+        raise ValueError(f"--schema names {list(schemas)}; the tables are {list(given)}.")
+    for name, table in tables.items():
+        if options.key not in table.names:
+            raise ValueError(f"--key must be a column of both tables; {name} has {table.names}.")
+    return tables
+
+
+def _split_columns(options: Namespace, separate: Mapping[str, Namespace]) -> None:
+    """Give each table its part of --drop and --na-values, which name columns of either."""
     dropped, markers = list_dropped(options), options.na_values
     if not dropped and not markers:
-        return separate
+        return
     names = {}
     for table, one in separate.items():
         check_table(one)
@@ -214,10 +169,9 @@ def _split_columns(options, separate):
         one.na_values = [
             given for given in markers if split_marker(given)[0] in (None, *names[table])
         ]
-    return separate
 
 
-def _open(table):
+def _read_rows(table: TableOptions):
     """Return the table of an engine, or the rows in memory."""
     if table.rows is not table.file:
         return table.rows
@@ -227,6 +181,6 @@ def _open(table):
 def histories(options: Namespace) -> int:
     """Fit a sampler to two private tables, and write synthetic ones."""
     check_folder("--output", options.output)
-    task = HistoryTask(options)
-    names, messages, code = fit_and_write(task, options)
-    return end(task.summarize(messages, list_written(options, names)), options, code)
+    run = Histories(options)
+    names, messages, code = run.fit_and_write()
+    return end(run.summarize(messages, run.list_written(names)), options, code)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import FitQualityWarning
-from .wording import translate
+from ..messages import COMMAND_LINE, write
 
 # How names of temporary files and folders begin.
 _PREFIX = ".skdpgen-"
@@ -85,7 +85,7 @@ def collected_warnings() -> Iterator[list[Warning]]:
 
     def collect(message: Any, category, *args, **kwargs):
         if issubclass(category, UserWarning):
-            found.setdefault(str(message), category(translate(str(message))))
+            found.setdefault(str(message), category(write(message, COMMAND_LINE)))
         else:  # of libraries, to their users
             show_other(message, category, *args, **kwargs)
 

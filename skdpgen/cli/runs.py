@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of commands that plan or make releases: their terms, doubts, warnings and output."""
+"""Runs of commands that learn from private rows: checks, budgets, kept releases and output."""
 
+import contextlib
 import json
 import os
 import signal
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
+from ..accounting.certificate import Certificate
+from ..accounting.events import threshold_delta
 from ..accounting.rounding import show
 from ..base import saving_releases
 from ..exceptions import FitQualityWarning, SpentError
 from ..releases.published import PublishedRelease, from_release
 from ..tables.schema import Schema
-from .exits import BAD_RESULT, StoppedError
+from .exits import BAD_RESULT, StoppedError, describe_error
 from .outputs import (
     Interrupted,
     collected_warnings,
@@ -27,6 +31,7 @@ from .outputs import (
     replaced,
 )
 from .summaries import Summary
+from .tables import Read, TableOptions
 
 _RELEASE = "release.skdpgen"
 _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
@@ -35,11 +40,8 @@ _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSW
 MOST_DELTA, _DELTA_SHARE = 1e-5, 0.1
 
 
-def check_options(options: Namespace) -> None:
-    """Raise ValueError for options that neither a table nor a generator checks."""
-    n_rows = getattr(options, "n_rows", None)
-    if n_rows is not None and n_rows < 1:
-        raise ValueError(f"--n-rows must be at least 1; got {n_rows}.")
+def check_seed(options: Namespace) -> None:
+    """Raise ValueError for a seed that no generator of random numbers takes."""
     if options.seed is not None and not 0 <= options.seed < 2**32:
         raise ValueError(f"--seed must be in [0, 2**32); got {options.seed}.")
 
@@ -80,15 +82,40 @@ def find_unit(options: Namespace, has_persons: bool, option: str) -> dict[str, i
     return {"max_rows_per_person": options.max_rows_per_person}
 
 
-def list_doubts(n_units: int, delta: float) -> list[str]:
-    """List what is wrong with δ for so many rows or persons."""
+def list_doubts(
+    options: Namespace,
+    tables: Sequence[TableOptions],
+    read: Read,
+    delta: float,
+    needed: int,
+    n_expected: int,
+) -> list[str]:
+    """List the reasons to stop before anything is spent.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    tables : list of TableOptions
+    read : Read
+    delta : float
+    needed, n_expected : int
+        Number of rows, or of persons, that give more than noise, and that may count.
+    """
+    doubts = [doubt for table in tables for doubt in table.list_doubts()]
     # From 1/n on, a mechanism that publishes one random record satisfies δ.
-    if delta < 1 / n_units:
-        return []
-    return [
-        f"--delta {show(delta)} is not below 1 / {n_units:,}: it allows to publish a record "
-        "outright. Leave --delta out, or choose a smaller one."
-    ]
+    if delta >= 1 / read.n_units:
+        doubts.append(
+            f"--delta {show(delta)} is not below 1 / {read.n_units:,}: it allows to publish a "
+            "record outright. Leave --delta out, or choose a smaller one."
+        )
+    if needed > n_expected:
+        doubts.insert(
+            0,
+            f"{read.units} are too few: at --epsilon {show(options.epsilon)}, with "
+            f"{read.n_columns} columns, about {needed:,} give more than noise. Use a larger "
+            "--epsilon, or --drop columns.",
+        )
+    return doubts
 
 
 def stop_for(doubts: Sequence[str], options: Namespace) -> None:
@@ -103,119 +130,151 @@ def shows_progress(options: Namespace) -> bool:
     return sys.stderr.isatty() and not (options.quiet or options.as_json)
 
 
-def fit_and_write(task: Any, options: Namespace) -> tuple[Any, list[str], int]:
-    """Fit, and write the files of --output; say what was spent, and what is kept, if either fails.
-
-    The release and its certificate are written before anything is learned from them, and all other
-    files together, at the end.
-
-    Parameters
-    ----------
-    task : Task or HistoryTask
-    options : argparse.Namespace
-
-    Returns
-    -------
-    written : object
-        The value of ``task.write``.
-    messages : list of str
-        Warnings, to which ``task.write`` may add some.
-    code : int
-        The exit code.
-    """
-    if options.release is None:
-        stop_for(task.list_doubts(), options)
-    kept = KeptRelease(options, task)
-    try:
-        with interruptible() as commit, filled_folder(options.output, commit) as folder:
-            with collected_warnings() as caught, saving_releases(kept.write):
-                if options.release is None:
-                    task.fit()
-                else:
-                    task.generator = from_release(options.release, task.generator)
-            messages = [str(warning) for warning in caught]
-            written = task.write(folder, messages)
-    except KeyboardInterrupt as interrupt:
-        raise interrupted(interrupt, kept.describe()) from None
-    except Exception as error:
-        # Before the release, the error of the fit says itself what was spent.
-        if kept.path is None:
-            raise
-        why, how = str(error).removesuffix("."), kept.describe(isinstance(error, SpentError))
-        raise SpentError(f"{why}. No synthetic rows were written. {how}") from None
-    is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
-    return written, messages, BAD_RESULT if options.fail_on_warning and is_bad else 0
-
-
-def list_written(options: Namespace, names: dict[str, str]) -> dict[str, str]:
-    """Return the paths of the files of --output, the release among them, by what they hold."""
-    files = {name: str(Path(options.output, file)) for name, file in names.items()}
-    release = Path(options.output, _RELEASE)
-    return files | ({"release": str(release)} if release.exists() else {})
-
-
-class KeptRelease:
-    """The release of a run, in a file from which a later run goes on at no cost.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-    task : Task or HistoryTask
-
-    Attributes
-    ----------
-    path : Path, str or None
-        The file, if there is one.
-    """
-
-    def __init__(self, options: Namespace, task: Any) -> None:
-        self._options, self._task, self.path = options, task, options.release
-        self._folder = options.output
-
-    def write(self, published: PublishedRelease) -> None:
-        """Write the release, and its certificate beside it."""
-        certificate = published.certificate.made_by(self._task.generator).to_json() + "\n"
-        try:
-            self._write(published, certificate)
-        except OSError as error:
-            # Better than to lose it, as where the disk is full.
-            self._folder = tempfile.mkdtemp(prefix="skdpgen-")
-            self._write(published, certificate)
-            print_warning(f"{error}; the release is in {self.path}.")
-
-    def _write(self, published, certificate):
-        # Links are followed, also to where there is nothing yet.
-        os.makedirs(os.path.realpath(self._folder), exist_ok=True)
-        path = Path(self._folder) / _RELEASE
-        with replaced([str(path), str(path.with_name("certificate.json"))]) as (release, other):
-            published.save(release)
-            Path(other).write_text(certificate, encoding="utf-8")
-        self.path = path
-
-    def describe(self, has_price: bool = False) -> str:
-        """Return what was spent, unless it was said, and how to go on."""
-        if self.path is None:
-            return self._task.describe_spent()
-        has_price |= self._options.release is not None
-        spent = "" if has_price else f"{self._task.describe_spent()} "
-        return (
-            f"{spent}The release is kept: the same command with --release {self.path} and another "
-            "--output goes on from it, at no cost."
-        )
-
-
-def describe_few(options: Namespace, units: str, n_columns: int, needed: int) -> str:
-    """Return why a command stops that needs more rows than `units`, such as "300 rows"."""
-    return (
-        f"{units} are too few: at --epsilon {show(options.epsilon)}, with {n_columns} columns, "
-        f"about {needed:,} give more than noise. Use a larger --epsilon, or --drop columns."
-    )
-
-
 def interrupted(interrupt: KeyboardInterrupt, spent: str) -> Interrupted:
     """Return the error of a signal, which says what was spent."""
     number = getattr(interrupt, "number", signal.SIGINT)
     return Interrupted(number, f"interrupted. {spent}")
+
+
+class Run:
+    """A run that learns from private rows and writes synthetic ones, before anything is spent.
+
+    Subclasses read what is public of the rows, plan the fit, and write its results.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+
+    Attributes
+    ----------
+    total : PrivacyBudget or None
+        The budget of --budget.
+    release : Path, str or None
+        File of a release from which a later run goes on at no cost, if there is one.
+    generator : estimator
+        Unfitted.
+    fit_arguments : dict
+        The arguments of its `fit`.
+    planned : Certificate
+    read : Read
+        The rows, of which numbers are public.
+    """
+
+    generator: Any
+    fit_arguments: Mapping[str, Any]
+    planned: Certificate
+    read: Read
+
+    def __init__(self, options: Namespace) -> None:
+        check_seed(options)
+        self.options, self.total = options, open_total(options)
+        self.release = getattr(options, "release", None)
+        self._folder = options.output
+
+    def list_doubts(self) -> list[str]:
+        """List the reasons to stop before anything is spent."""
+        raise NotImplementedError
+
+    def write(self, folder: Path, messages: list[str]) -> Any:
+        """Write rows and what belongs to them, and return their names; it may add messages."""
+        raise NotImplementedError
+
+    def fit_and_write(self) -> tuple[Any, list[str], int]:
+        """Fit, and write the files of --output; if either fails, say what was spent and is kept.
+
+        The release and its certificate are written before anything is learned from them, and all
+        other files together, at the end.
+
+        Returns
+        -------
+        written : object
+            The value of `write`.
+        messages : list of str
+            Warnings, to which `write` may add some.
+        code : int
+            The exit code.
+        """
+        options = self.options
+        if options.release is None:
+            stop_for(self.list_doubts(), options)
+        try:
+            with interruptible() as commit, filled_folder(options.output, commit) as folder:
+                with collected_warnings() as caught, saving_releases(self._keep):
+                    if options.release is None:
+                        self._fit()
+                    else:
+                        self.generator = from_release(options.release, self.generator)
+                messages = [str(warning) for warning in caught]
+                written = self.write(folder, messages)
+        except KeyboardInterrupt as interrupt:
+            raise interrupted(interrupt, self._describe_kept()) from None
+        except Exception as error:
+            # Before the release, the error of the fit says itself what was spent.
+            if self.release is None:
+                raise
+            why, how = describe_error(error), self._describe_kept(isinstance(error, SpentError))
+            why = why.removesuffix(".")
+            raise SpentError(f"{why}. No synthetic rows were written. {how}") from None
+        is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
+        return written, messages, BAD_RESULT if options.fail_on_warning and is_bad else 0
+
+    def list_written(self, names: dict[str, str]) -> dict[str, str]:
+        """Return the paths of the files of --output, the release among them, by what they hold."""
+        folder = Path(self.options.output)
+        names = names | ({"release": _RELEASE} if (folder / _RELEASE).exists() else {})
+        return {name: str(folder / file) for name, file in names.items()}
+
+    def _fit(self) -> None:
+        """Fit the generator, and charge the budget of --budget."""
+        none = contextlib.nullcontext()
+        with self._own_budget or none, self.total or none:
+            self.generator.fit(**self.fit_arguments)
+
+    @cached_property
+    def _own_budget(self) -> PrivacyBudget | None:
+        """A budget that tells what a fit that fails has spent; None with a seed."""
+        if self.options.seed is not None:
+            # A budget refuses fits whose noise follows from a seed.
+            return None
+        return PrivacyBudget(
+            self.options.epsilon,
+            self.planned.delta,
+            relation=self.planned.relation,
+            threshold_delta=threshold_delta(self.planned.events),
+        )
+
+    def _keep(self, published: PublishedRelease) -> None:
+        """Write the release, and its certificate beside it."""
+        try:
+            self._write_release(published)
+        except OSError as error:
+            # Better than to lose it, as where the disk is full.
+            self._folder = tempfile.mkdtemp(prefix="skdpgen-")
+            self._write_release(published)
+            print_warning(f"{error}; the release is in {self.release}.")
+
+    def _write_release(self, published):
+        # Links are followed, also to where there is nothing yet.
+        os.makedirs(os.path.realpath(self._folder), exist_ok=True)
+        path = Path(self._folder) / _RELEASE
+        certificate = published.certificate.made_by(self.generator).to_json() + "\n"
+        with replaced([str(path), str(path.with_name("certificate.json"))]) as (release, other):
+            published.save(release)
+            Path(other).write_text(certificate, encoding="utf-8")
+        self.release = path
+
+    def _describe_kept(self, has_price: bool = False) -> str:
+        """Return what was spent, unless it was said, and how to go on."""
+        spent = "With --seed, nothing is private."
+        if self._own_budget is not None:
+            spent = f"Until then ε = {show(self._own_budget.spent)} was spent."
+        if self.release is None:
+            return spent
+        has_price |= self.options.release is not None
+        return ("" if has_price else f"{spent} ") + (
+            f"The release is kept: the same command with --release {self.release} and another "
+            "--output goes on from it, at no cost."
+        )
 
 
 def end(summary: Summary, options: Namespace, code: int) -> int:

@@ -5,21 +5,22 @@ import json
 import shlex
 import shutil
 import textwrap
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
 from ..evaluation._verdicts import judge_protection
 from ..looks import InferredSchema
-from ..planning.forecasts import Forecast
-from ..quality import GOOD, NOISE, ROUGH
+from ..quality import NOISE, VERDICTS
 from ..tables.schema import Schema
+from .tables import Read
 
 # Lines of a summary, warnings in it, and lines of a table and of a warning, at least.
 _MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS, _FEWEST_LINES = 25, 5, 4, 2
@@ -27,37 +28,10 @@ _MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS, _FEWEST_LINES = 25, 5, 4, 2
 _MOST_OF_TEXT = 3
 # Width of a line, where the terminal has no other; and its range.
 _WIDTH, _WIDTHS = 100, (60, 100)
-_ORDER = {NOISE: 0, ROUGH: 1, GOOD: 2}
+_RANKS = {verdict: -rank for rank, verdict in enumerate(VERDICTS)}
 _VERDICTS = (
     "Counts are good if noise is at most 10 % of the average count, noise if above 224 %, or rough."
 )
-
-
-@dataclass(frozen=True)
-class Read:
-    """The private table: files, and the numbers of rows or persons and of columns."""
-
-    files: str
-    n_units: int
-    is_of_persons: bool
-    n_columns: int
-
-    def __str__(self):
-        units = "persons" if self.is_of_persons else "rows"
-        return f"{self.files}: {self.n_units:,} {units}, {self.n_columns} columns"
-
-    @property
-    def unit(self) -> str:
-        """Name of the unit of privacy."""
-        return "person" if self.is_of_persons else "row"
-
-    def to_dict(self) -> dict:
-        """Return what was read as JSON."""
-        return {
-            "files": self.files,
-            "persons" if self.is_of_persons else "rows": self.n_units,
-            "columns": self.n_columns,
-        }
 
 
 @dataclass(frozen=True)
@@ -171,7 +145,7 @@ def _describe_found(name: str, schema: Schema) -> str:
 
 def _count_verdicts(verdicts: Iterable[str]) -> dict[str, int]:
     counted = Counter(verdicts)
-    return {verdict: counted[verdict] for verdict in (GOOD, ROUGH, NOISE)}
+    return {verdict: counted[verdict] for verdict in VERDICTS}
 
 
 def _tell_pairs(counted: dict[str, int]) -> list[str]:
@@ -203,41 +177,42 @@ def describe_cost(certificate: Certificate) -> dict:
     }
 
 
+def _find_worst(report: pd.DataFrame) -> pd.DataFrame:
+    """Return columns by their ``verdict``, and then by what they lose, the worst first."""
+    losses = [report[name].fillna(0) for name in ("share_other", "share_missing") if name in report]
+    ranks = report["verdict"].map(_RANKS)
+    order = pd.DataFrame({"verdict": ranks, "loss": -sum(losses, pd.Series(0.0, report.index))})
+    return report.loc[order.sort_values(["verdict", "loss"], kind="stable").index]
+
+
 def summarize_fit(
-    generator,
+    run: Any,
     counts: dict | None,
-    read: Read,
     warnings: list[str],
     files: dict[str, str],
     together: Certificate | None,
-    has_budget: bool,
 ) -> Summary:
     """Return the summary of a synthesis.
 
     Parameters
     ----------
-    generator : estimator
-        Fitted.
+    run : Synthesis
+        Of which the generator is fitted.
     counts : dict or None
         Verdicts on columns and pairs, as the report has them.
-    read : Read
     warnings : list of str
     files : dict of str to str
         Paths of what was written.
     together : Certificate or None
         Certificate of the fit and of the look that inferred its schema.
-    has_budget : bool
-        Whether a budget counts what several commands spend.
     """
+    generator, read = run.generator, run.read
     report, certificate, schema = generator.schema_report_, generator.privacy_, generator.schema_
     counts = counts or {"columns": [], "pairs": []}
     verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
     report = report.assign(verdict=[verdicts.get(str(name), "") for name in report.index])
     pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
-    # The worst columns come first: noise, and then those that lose most of their cells.
-    lost = report["share_other"].fillna(0) + report["share_missing"].fillna(0)
-    order = pd.DataFrame({"verdict": report["verdict"].map(_ORDER), "lost": -lost})
-    worst = report.loc[order.sort_values(["verdict", "lost"], kind="stable").index]
+    worst = _find_worst(report)
     shown = pd.DataFrame(
         {
             "column": list(map(str, worst.index)),
@@ -276,7 +251,7 @@ def summarize_fit(
         steps.append(
             "If a person can have several rows, --person-column protects persons, not rows."
         )
-    if not has_budget:
+    if run.total is None:
         steps.append(
             "Another synthesis of these rows adds to this ε: give all of them one --budget."
         )
@@ -293,25 +268,19 @@ def summarize_fit(
     return Summary(heading, shown, _tell_pairs(pairs), warnings, steps, data, files["schema"])
 
 
-def summarize_forecast(
-    forecast: Forecast, schema: Schema, read: Read, warnings: list[str], options: Namespace
-) -> Summary:
+def summarize_forecast(run: Any, warnings: list[str]) -> Summary:
     """Return the summary of a preview.
 
     Parameters
     ----------
-    forecast : Forecast
-    schema : Schema
-        Declared, and undeclared, columns.
-    read : Read
+    run : Synthesis
     warnings : list of str
         Reasons to stop, before others.
-    options : argparse.Namespace
-        Those of the command.
     """
+    forecast, schema, read = run.forecast, run.table.schema, run.read
     tables = forecast.tables
     columns = tables[tables.index.get_level_values("other") == ""].droplevel("other")
-    worst = columns.loc[columns["verdict"].map(_ORDER).sort_values(kind="stable").index]
+    worst = _find_worst(columns)
     cells = pd.DataFrame(
         {
             "column": list(map(str, worst.index)),
@@ -356,7 +325,7 @@ def summarize_forecast(
             f"Columns {', '.join(map(str, noisy))} will be noise. Declare fewer levels, use a "
             "larger --epsilon, or --drop columns.",
         ]
-    folder = " and --output FOLDER" * (options.output is None)
+    folder = " and --output FOLDER" * (run.options.output is None)
     steps = [
         f"Columns: {', '.join(map(str, schema))}.",
         "Each takes a share of ε: --drop identifiers and free text."
@@ -384,7 +353,7 @@ def summarize_look(
     read: Read,
     warnings: list[str],
     files: dict[str, str],
-    has_budget: bool,
+    total: PrivacyBudget | None,
 ) -> Summary:
     """Return the summary of a look.
 
@@ -394,8 +363,10 @@ def summarize_look(
     columns : DataFrame
         From `skdpgen.tables.report.describe`.
     read : Read
-    warnings, files, has_budget
+    warnings, files
         As in `summarize_fit`.
+    total : PrivacyBudget or None
+        The budget that counts what several commands spend.
     """
     shown = pd.DataFrame(
         {
@@ -413,7 +384,7 @@ def summarize_look(
         f"Next: correct {files['schema']} by what is public, then skdpgen synthesize {read.files} "
         f"--schema {shlex.quote(files['schema'])} --epsilon E --output FOLDER",
     ]
-    if not has_budget:
+    if total is None:
         steps.append(
             "The synthesis adds to this ε, and states both together. Fix its ε before you read the "
             "schema, or give both commands one --budget."

@@ -5,18 +5,15 @@ import contextlib
 import json
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from .. import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.composition import compose
-from ..accounting.events import threshold_delta
 from ..accounting.previews import preview as preview_fit
 from ..accounting.rounding import show
 from ..checks import read_file
@@ -41,55 +38,43 @@ from .outputs import (
 )
 from .runs import (
     MOST_DELTA,
-    check_options,
+    Run,
+    check_seed,
     choose_delta,
-    describe_few,
     end,
     find_unit,
-    fit_and_write,
     interrupted,
     list_doubts,
-    list_written,
     make_generator,
     open_total,
     shows_progress,
     stop_for,
 )
-from .summaries import Read, summarize_fit, summarize_forecast, summarize_look
-from .tables import TableOptions, list_given, list_markers
+from .summaries import summarize_fit, summarize_forecast, summarize_look
+from .tables import TableOptions, list_markers
 
 # Synthetic rows are sampled and written in pieces of this size, which bounds the memory.
 _PIECE = 100_000
 
 
-@dataclass
-class Task:
-    """A synthesis before anything is spent.
+class Synthesis(Run):
+    """A synthesis of one table; see `Run`.
 
     Attributes
     ----------
-    options : argparse.Namespace
     table : TableOptions
-    total : PrivacyBudget or None
-        The budget of --budget.
-    generator : estimator
-        Unfitted.
     forecast : Forecast
+    n_made : int
+        Number of synthetic rows.
     """
 
-    options: Namespace
-    table: TableOptions
-    total: PrivacyBudget | None
-    generator: Any
-    forecast: Forecast
-
-    @classmethod
-    def of(cls, options: Namespace) -> "Task":
-        """Read what is public of the table, and plan the fit."""
-        check_options(options)
-        table, total = TableOptions(options), open_total(options)
+    def __init__(self, options: Namespace) -> None:
+        super().__init__(options)
+        if options.n_rows is not None and options.n_rows < 1:
+            raise ValueError(f"--n-rows must be at least 1; got {options.n_rows}.")
+        table = self.table = TableOptions(options)
         has_persons = table.persons is not None
-        generator = make_generator(
+        self.generator = make_generator(
             options,
             table.schema,
             delta=MOST_DELTA if options.delta is None else options.delta,
@@ -99,25 +84,16 @@ class Task:
             **find_unit(options, has_persons, "--person-column"),
         )
         # Errors that follow from public parameters are raised here, before a row is read.
-        preview_fit(generator, 1, len(table.schema), persons=has_persons)
+        preview_fit(self.generator, 1, len(table.schema), persons=has_persons)
         if options.delta is None:
-            generator.set_params(delta=choose_delta(table.count(), total))
-        forecast = Forecast.of(generator, table.rows, target=options.target, persons=table.persons)
-        task = cls(options, table, total, generator, forecast)
-        task.make_form({}).check(table.schema, task.n_made)
-        most_levels = forecast.most_levels
-        check_enough(table.schema.rules, table.schema, task.n_made, most_levels=most_levels)
-        return task
-
-    @property
-    def n_units(self) -> int:
-        """Number of rows, or of persons, which is public."""
-        return self.forecast.n_records
-
-    @property
-    def n_made(self) -> int:
-        """Number of synthetic rows."""
-        return self.n_units if self.options.n_rows is None else self.options.n_rows
+            self.generator.set_params(delta=choose_delta(table.count(), self.total))
+        self.fit_arguments = {"X": table.rows, "target": options.target, "persons": table.persons}
+        self.forecast = Forecast.of(self.generator, **self.fit_arguments)
+        self.planned, self.read = self.forecast.certificate, table.describe(self.forecast.n_records)
+        self.n_made = self.read.n_units if options.n_rows is None else options.n_rows
+        self.make_form({}).check(table.schema, self.n_made)
+        most_levels = self.forecast.most_levels
+        check_enough(table.schema.rules, table.schema, self.n_made, most_levels=most_levels)
 
     def make_form(self, found: Mapping[str, TextStyle]) -> Form:
         """Return the form of the private table, with inferred styles, for synthetic rows."""
@@ -125,41 +101,9 @@ class Task:
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
-        doubts = self.table.list_doubts() + list_doubts(self.n_units, self.generator.delta)
-        forecast = self.forecast
-        if forecast.min_samples > forecast.n_expected:
-            n_columns = len(self.table.names)
-            units = self.table.describe_units(self.n_units)
-            doubts.insert(0, describe_few(self.options, units, n_columns, forecast.min_samples))
-        return doubts
-
-    @cached_property
-    def _budget(self) -> PrivacyBudget | None:
-        """A budget that tells what a fit that fails has spent; None with a seed."""
-        if self.options.seed is not None:
-            # A budget refuses fits whose noise follows from a seed.
-            return None
-        certificate = self.forecast.certificate
-        return PrivacyBudget(
-            self.options.epsilon,
-            certificate.delta,
-            relation=certificate.relation,
-            threshold_delta=threshold_delta(certificate.events),
-        )
-
-    def describe_spent(self) -> str:
-        """Return what a run has spent that wrote no rows."""
-        if self._budget is None:
-            return "With --seed, nothing is private."
-        return f"Until then ε = {show(self._budget.spent)} was spent."
-
-    def fit(self) -> None:
-        """Fit the generator, and charge the budget of --budget."""
-        none = contextlib.nullcontext()
-        with self._budget or none, self.total or none:
-            self.generator.fit(
-                self.table.rows, target=self.options.target, persons=self.table.persons
-            )
+        needed, n_expected = self.forecast.min_samples, self.forecast.n_expected
+        delta = self.generator.delta
+        return list_doubts(self.options, [self.table], self.read, delta, needed, n_expected)
 
     def write(self, folder: Path, messages: list[str]) -> tuple[dict[str, str], dict | None]:
         """Write rows, certificate, schema and report; return their names, and verdicts.
@@ -169,7 +113,7 @@ class Task:
         counts = None
         generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
         # Columns whose types were inferred are written as their texts were.
-        form = self.make_form(generator._format.texts or {}).with_units(generator.schema_)
+        form = self.make_form(generator._format.texts).with_units(generator.schema_)
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
         first = next(pieces)
         form.write(chain([first], pieces), folder / names["rows"])
@@ -200,35 +144,18 @@ class Task:
             names[name.partition(".")[0]] = name
         return names, counts
 
-    def read(self) -> Read:
-        """Return what was read."""
-        return Read(
-            ", ".join(list_given(self.options)),
-            self.n_units,
-            self.table.persons is not None,
-            len(self.table.names),
-        )
-
 
 def synthesize(options: Namespace) -> int:
     """Fit a generator to a private table, and write synthetic rows and what belongs to them."""
     check_folder("--output", options.output)
-    task = Task.of(options)
+    run = Synthesis(options)
     # A Parquet file packs cells, and may need less.
-    if not is_parquet(task.table.path):
-        check_space(options.output, task.n_made * len(task.table.names))
-    (names, counts), messages, code = fit_and_write(task, options)
-    together, differing = _add_look(task.generator.privacy_, options.schema)
-    summary = summarize_fit(
-        task.generator,
-        counts,
-        task.read(),
-        differing + messages,
-        list_written(options, names),
-        together,
-        has_budget=task.total is not None,
-    )
-    return end(summary, options, code)
+    if not is_parquet(run.table.path):
+        check_space(options.output, run.n_made * len(run.table.names))
+    (names, counts), messages, code = run.fit_and_write()
+    together, differing = _add_look(run.generator.privacy_, options.schema)
+    files = run.list_written(names)
+    return end(summarize_fit(run, counts, differing + messages, files, together), options, code)
 
 
 def preview(options: Namespace) -> int:
@@ -236,21 +163,15 @@ def preview(options: Namespace) -> int:
     if options.output is not None:
         check_folder("--output", options.output)
     with collected_warnings() as caught:
-        task = Task.of(options)
-    doubts = task.list_doubts()
-    summary = summarize_forecast(
-        task.forecast,
-        task.table.schema,
-        task.read(),
-        doubts + [str(warning) for warning in caught],
-        options,
-    )
+        run = Synthesis(options)
+    doubts = run.list_doubts()
+    summary = summarize_forecast(run, doubts + [str(warning) for warning in caught])
     return end(summary, options, STOPPED if doubts and not options.anyway else 0)
 
 
 def look(options: Namespace) -> int:
     """Infer the schema of a private table, and write it and its certificate."""
-    check_options(options)
+    check_seed(options)
     outputs = {"certificate": find_certificate(options.output), "schema": options.output}
     inputs = {"the private table": str(list_files(options.table)[0]), "--schema": options.schema}
     check_outputs({f"the {name}": path for name, path in outputs.items()}, inputs)
@@ -260,8 +181,8 @@ def look(options: Namespace) -> int:
             "name another --output."
         )
     table, total = TableOptions(options), open_total(options)
-    n_units = table.count()
-    delta = choose_delta(n_units, total) if options.delta is None else options.delta
+    read = table.describe(table.count())
+    delta = choose_delta(read.n_units, total) if options.delta is None else options.delta
     asked: dict[str, Any] = {
         "target": options.target,
         "persons": table.persons,
@@ -274,12 +195,9 @@ def look(options: Namespace) -> int:
         "verbose": int(shows_progress(options)),
         **find_unit(options, table.persons is not None, "--person-column"),
     }
-    doubts = table.list_doubts() + list_doubts(n_units, delta)
     needed = count_needed_rows(table.rows, **asked)
-    if needed > n_units * (options.max_rows_per_person or 1):
-        units = table.describe_units(n_units)
-        doubts.insert(0, describe_few(options, units, len(table.names), needed))
-    stop_for(doubts, options)
+    n_expected = read.n_units * (options.max_rows_per_person or 1)
+    stop_for(list_doubts(options, [table], read, delta, needed, n_expected), options)
     try:
         with interruptible() as commit, replaced(outputs.values(), commit) as paths:
             with collected_warnings() as caught, total or contextlib.nullcontext():
@@ -296,9 +214,7 @@ def look(options: Namespace) -> int:
     except KeyboardInterrupt as interrupt:
         spent = f"No file was written. At most ε = {show(options.epsilon)} was spent."
         raise interrupted(interrupt, spent) from None
-    read = Read(", ".join(list_given(options)), n_units, table.persons is not None, len(columns))
-    summary = summarize_look(found, columns, read, messages, outputs, total is not None)
-    return end(summary, options, 0)
+    return end(summarize_look(found, columns, read, messages, outputs, total), options, 0)
 
 
 def find_certificate(schema: str) -> str:

@@ -7,7 +7,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,37 @@ from .outputs import (
 
 # Values of --types that noisy counts check.
 _EXPECTED = ("number", "integer", "boolean", "date")
+
+
+@dataclass(frozen=True)
+class Read:
+    """The private table: files, and the numbers of rows or persons and of columns."""
+
+    files: str
+    n_units: int
+    is_of_persons: bool
+    n_columns: int
+
+    def __str__(self):
+        return f"{self.files}: {self.units}, {self.n_columns} columns"
+
+    @property
+    def units(self) -> str:
+        """Their number, as text."""
+        return f"{self.n_units:,} {self.unit}s"
+
+    @property
+    def unit(self) -> str:
+        """Name of the unit of privacy."""
+        return "person" if self.is_of_persons else "row"
+
+    def to_dict(self) -> dict:
+        """Return what was read as JSON."""
+        return {
+            "files": self.files,
+            f"{self.unit}s": self.n_units,
+            "columns": self.n_columns,
+        }
 
 
 class TableOptions:
@@ -148,9 +179,10 @@ class TableOptions:
             raise ValueError("The table has no rows.")
         return n_units
 
-    def describe_units(self, n_units: int) -> str:
-        """Return a number of rows, or of persons, as text."""
-        return f"{n_units:,} {'rows' if self.persons is None else 'persons'}"
+    def describe(self, n_units: int) -> Read:
+        """Return what is read: files, and public numbers."""
+        files = ", ".join(list_given(self._options))
+        return Read(files, n_units, self.persons is not None, len(self.names))
 
     def _on_engine(self, options: Namespace):
         """Return the lazy table of an engine."""

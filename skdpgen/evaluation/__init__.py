@@ -2,14 +2,12 @@
 """Utility of synthetic data: scores, a report, displays."""
 
 from ._curves import PrivacyProfileDisplay, UtilityCurveDisplay
-from ._displays import MarginalsDisplay, PairwiseDisplay, SyntheticSamplesDisplay
+from ._displays import SyntheticSamplesDisplay
 from ._histories import join_histories
 from ._report import Report, report
 from ._scores import frechet_distance, train_on_synthetic_score
 
 __all__ = [
-    "MarginalsDisplay",
-    "PairwiseDisplay",
     "PrivacyProfileDisplay",
     "Report",
     "SyntheticSamplesDisplay",

@@ -51,30 +51,34 @@ def total_variation(first: np.ndarray, second: np.ndarray, n_levels: int) -> flo
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
-def compare_marginals(columns: Sequence[EncodedColumn]) -> pd.DataFrame:
+def compare_marginals(columns: Sequence[EncodedColumn]) -> list[dict]:
     """Return each column's total variation and, for numbers, Kolmogorov-Smirnov statistic."""
-    return pd.DataFrame(
+    return [
         {
             "column": column.name,
             "total_variation": _compare_codes(*column.exact),
             "kolmogorov_smirnov": _compare_numbers(column),
         }
         for column in columns
-    )
+    ]
 
 
-def compare_pairs(columns: Sequence[EncodedColumn]) -> pd.DataFrame:
-    """Return, for each pair of columns, the total variation and the associations."""
-    return pd.DataFrame(
-        {
-            "first": first.name,
-            "second": second.name,
-            "total_variation": _compare_joint([first, second]),
-            "synthetic": associate(first, second, "synthetic"),
-            "reference": associate(first, second, "reference"),
-        }
-        for first, second in combinations(columns, 2)
-    )
+def compare_pairs(columns: Sequence[EncodedColumn]) -> list[dict]:
+    """Return each pair's association and, beside a reference, its total variation and its other."""
+    pairs = []
+    for first, second in combinations(columns, 2):
+        pair: dict = {"first": first.name, "second": second.name}
+        if first.reference is not None:
+            pair["total_variation"] = _compare_joint([first, second])
+            pair["reference"] = associate(first, second, "reference")
+        pairs.append(pair | {"synthetic": associate(first, second, "synthetic")})
+    return pairs
+
+
+def mean_variation(compared: Sequence[dict]) -> float | None:
+    """Return the mean total variation of columns or of pairs; None for none, or no reference."""
+    known = [one["total_variation"] for one in compared if "total_variation" in one]
+    return float(np.mean(known)) if known else None
 
 
 def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float | None:
@@ -103,10 +107,32 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float 
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
 
 
-def correlate(columns: Sequence[EncodedColumn], which: int) -> pd.DataFrame:
-    """Return Pearson's correlations of the numeric columns; NaN for constant ones."""
-    numbers = {c.name: c.numbers[which] for c in columns if c.numbers is not None}
-    return pd.DataFrame(numbers).corr()
+def correlate(columns: Sequence[EncodedColumn]) -> dict | None:
+    """Return Pearson's correlations of the numeric columns, NaN for constant ones.
+
+    Returns
+    -------
+    dict or None
+        ``columns``; ``synthetic`` and ``reference``, matrices or None; ``mean_difference``. None if
+        fewer than two columns are numeric.
+    """
+    names = [column.name for column in columns if column.numbers is not None]
+    if len(names) < 2:
+        return None
+    tables = zip(*(column.numbers for column in columns if column.numbers is not None), strict=True)
+    found = [pd.DataFrame(dict(enumerate(cells))).corr().to_numpy() for cells in tables]
+    reference = difference = None
+    if len(found) > 1:
+        reference = found[1]
+        differences = np.abs(found[0] - reference)[np.triu_indices(len(names), 1)]
+        known = differences[np.isfinite(differences)]
+        difference = known.mean() if len(known) else None
+    return {
+        "synthetic": found[0],
+        "reference": reference,
+        "mean_difference": difference,
+        "columns": names,
+    }
 
 
 def score_k_marginals(

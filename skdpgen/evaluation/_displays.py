@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Displays of synthetic rows and of their columns, in the style of scikit-learn."""
+"""Displays of synthetic rows, in the style of scikit-learn."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._columns import EncodedColumn, as_table, encode_columns
-from ._comparisons import associate
-
-# More columns are not legible in one figure.
-_MOST_COLUMNS = 16
+from ._columns import as_numbers, as_table
 
 
 class Display:
@@ -175,10 +170,10 @@ class SyntheticSamplesDisplay(Display):
         return self
 
     def _plot_points(self, ax, kwargs):
-        columns = encode_columns(as_table(self.X))
-        numbers = [(c.name, c.numbers[0]) for c in columns if c.numbers is not None][:2]
+        columns = {str(name): as_numbers(column) for name, column in as_table(self.X).items()}
+        numbers = [(name, cells) for name, cells in columns.items() if cells is not None][:2]
         if not numbers:
-            raise ValueError("There are no numeric columns to plot; use MarginalsDisplay.")
+            raise ValueError("There are no numeric columns to plot; use report(X).")
         if len(numbers) == 1:
             numbers.insert(0, ("row", np.arange(len(numbers[0][1]))))
         (x_name, x), (y_name, y) = numbers
@@ -191,211 +186,4 @@ class SyntheticSamplesDisplay(Display):
         ax.set(xlabel=x_name, ylabel=y_name)
         if self.y is not None:
             ax.legend()
-        return self
-
-
-class _ColumnsDisplay(Display):
-    """Base class of displays of the columns of synthetic rows and of a reference."""
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator,
-        reference=None,
-        *,
-        n_samples: int | None = None,
-        random_state=None,
-        ax=None,
-        **kwargs,
-    ):
-        """Sample from a fitted generator, and plot the columns.
-
-        Parameters
-        ----------
-        estimator : generator
-            A fitted one.
-        reference : DataFrame or array-like, default=None
-            **Public** rows with the same columns, including labels.
-        n_samples : int, default=None
-            None: as many as were fitted.
-        random_state : None, int or RandomState, default=None
-        ax : Axes or array of Axes, default=None
-            As in `plot`.
-        **kwargs : dict
-            As in `plot`.
-
-        Returns
-        -------
-        display : object of this class
-        """
-        synthetic = as_table(*_draw_samples(estimator, n_samples, random_state))
-        return cls.from_samples(synthetic, reference, ax=ax, **kwargs)
-
-    @classmethod
-    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs):
-        """Plot the columns of synthetic rows and of a reference.
-
-        Parameters
-        ----------
-        synthetic : DataFrame or array-like
-        reference : DataFrame or array-like, default=None
-            **Public** rows with the same columns.
-        ax : Axes or array of Axes, default=None
-            As in `plot`.
-        **kwargs : dict
-            As in `plot`.
-
-        Returns
-        -------
-        display : object of this class
-        """
-        reference = None if reference is None else as_table(reference)
-        return cls._from_columns(encode_columns(as_table(synthetic), reference)).plot(ax, **kwargs)
-
-    @classmethod
-    def _from_columns(cls, columns: Sequence[EncodedColumn]):
-        """Return the display of encoded columns, before it is plotted."""
-        raise NotImplementedError
-
-
-class MarginalsDisplay(_ColumnsDisplay):
-    """Bar charts of the values of each column, for synthetic rows and a reference.
-
-    Parameters
-    ----------
-    columns : list of EncodedColumn
-        Columns that `from_samples` has encoded.
-
-    Attributes
-    ----------
-    ax_ : ndarray of matplotlib.axes.Axes
-    figure_ : matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> from sklearn.datasets import load_iris
-    >>> from skdpgen import DPSWFlowSampler
-    >>> from skdpgen.evaluation import MarginalsDisplay
-    >>> X = load_iris(as_frame=True).data
-    >>> sampler = DPSWFlowSampler(5.0, bounds=(0, 8), n_steps=20).fit(X)
-    >>> display = MarginalsDisplay.from_estimator(sampler, reference=X)
-    >>> len(display.ax_)
-    4
-    >>> plt.close()
-    """
-
-    def __init__(self, columns: Sequence[EncodedColumn]) -> None:
-        self.columns = columns
-
-    @classmethod
-    def _from_columns(cls, columns):
-        return cls(columns)
-
-    def plot(self, ax=None, **kwargs) -> "MarginalsDisplay":
-        """Plot the first 16 columns, or as many as there are axes.
-
-        Parameters
-        ----------
-        ax : array of Axes, default=None
-            One for each column. None: those of a new figure.
-        **kwargs : dict
-            Parameters of matplotlib's ``barh``.
-
-        Returns
-        -------
-        self : object
-        """
-        n = min(len(self.columns), _MOST_COLUMNS if ax is None else np.size(ax))
-        n_wide = min(n, 4)
-        shape = (math.ceil(n / n_wide), n_wide)
-        axes = self._take_axes(ax, shape if ax is None else (n,), (n_wide * 3, shape[0] * 2.6))
-        self.ax_ = axes[:n]
-        for unused in axes[n:]:
-            unused.set_axis_off()
-        for one, column in zip(self.ax_, self.columns, strict=False):
-            positions = np.arange(len(column.levels))
-            if column.reference is not None:
-                shares = column.shares(column.reference)
-                one.barh(positions, shares, 0.9, color="0.7", label="reference")
-            shares = column.shares(column.synthetic)
-            options = {"color": "tab:blue", "label": "synthetic", **kwargs}
-            # Narrower than those of the reference, which stay visible behind them.
-            one.barh(positions, shares, 0.5, **options)
-            one.set_yticks(positions, column.levels, fontsize="x-small")
-            # Bars are drawn from below: the first level belongs on top.
-            one.invert_yaxis()
-            one.set_title(column.name, fontsize="medium")
-        axes[0].legend(fontsize="x-small")
-        return self
-
-
-class PairwiseDisplay(_ColumnsDisplay):
-    """Associations of pairs of columns, by Cramér's V; numbers are binned.
-
-    Parameters
-    ----------
-    names : list of str
-    synthetic : ndarray of shape (n_columns, n_columns)
-    reference : ndarray of shape (n_columns, n_columns), default=None
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-    figure_ : matplotlib.figure.Figure
-    im_ : matplotlib.image.AxesImage
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> from sklearn.datasets import load_iris
-    >>> from skdpgen.evaluation import PairwiseDisplay
-    >>> X = load_iris(as_frame=True).frame
-    >>> display = PairwiseDisplay.from_samples(X)
-    >>> bool(display.synthetic[2, 3] > display.synthetic[0, 1])
-    True
-    >>> plt.close()
-    """
-
-    def __init__(self, names: Sequence[str], synthetic, reference=None) -> None:
-        self.names = names
-        self.synthetic = synthetic
-        self.reference = reference
-
-    @classmethod
-    def _from_columns(cls, columns):
-        tables = ["synthetic", *["reference"] * (columns[0].reference is not None)]
-        matrices = [
-            np.array([[associate(a, b, which) for b in columns] for a in columns])
-            for which in tables
-        ]
-        return cls([column.name for column in columns], *matrices)
-
-    def plot(self, ax=None, **kwargs) -> "PairwiseDisplay":
-        """Plot synthetic rows above the diagonal, and the reference, if there is one, below it.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            None: those of a new figure.
-        **kwargs : dict
-            Parameters of matplotlib's ``imshow``.
-
-        Returns
-        -------
-        self : object
-        """
-        n = len(self.names)
-        ax = self._take_axes(ax, size=(max(5, 0.4 * n + 2),) * 2)
-        # Associations are symmetric: half of the matrix shows them all.
-        shown = np.triu(self.synthetic, 1)
-        shown += np.tril(self.synthetic if self.reference is None else self.reference, -1)
-        # A column's association with itself is 1, and would dominate the picture.
-        shown[np.diag_indices(n)] = np.nan
-        self.im_ = ax.imshow(shown, **{"cmap": "Blues", "vmin": 0, "vmax": 1, **kwargs})
-        ax.set_xticks(range(n), self.names, rotation=90, fontsize="small")
-        ax.set_yticks(range(n), self.names, fontsize="small")
-        if self.reference is not None:
-            ax.set_title("above: synthetic; below: reference", fontsize="medium")
-        self.figure_.colorbar(self.im_, ax=ax, label="Cramér's V", shrink=0.7)
         return self

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from html import escape
-from itertools import combinations
 from os import PathLike
 from pathlib import Path
 
@@ -22,11 +21,11 @@ from ..exceptions import PrivacyLeakWarning, warn_caller
 from ..tables.report import read_report
 from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
-    associate,
     compare_marginals,
     compare_pairs,
     correlate,
     halve,
+    mean_variation,
     measure_nearest,
     score_classifiers,
     score_k_marginals,
@@ -216,6 +215,7 @@ def report(
     kinds = {} if schema is None else dict(schema.items())
     orders = {name: kind.levels for name, kind in kinds.items() if kind.is_ordered}
     columns = encode_columns(synthetic, compared, orders)
+    pairs = compare_pairs(columns)
     results = {
         "report": "synthetic rows",
         "title": title,
@@ -234,8 +234,8 @@ def report(
         "voids": list(_VOIDS),
         "audit": audit,
         "marginals": _describe_marginals(columns),
-        "pairs": _describe_pairs(columns),
-        "correlations": _describe_correlations(columns),
+        "pairs": {"mean_total_variation": mean_variation(pairs), "pairs": pairs},
+        "correlations": correlate(columns),
         "rules": _check_rules(synthetic, schema),
         **dict.fromkeys(["k_marginals", "classifiers", "propensity", "nearest"]),
     }
@@ -344,67 +344,32 @@ def _read_text(path_or_text: str | PathLike) -> str:
 
 
 def _describe_marginals(columns: Sequence[EncodedColumn]) -> dict:
-    described: list[dict] = [
-        {
-            "column": column.name,
-            "is_number": column.numbers is not None,
-            "levels": column.levels,
-            "bins": column.bins,
-            "is_date": column.is_date,
-            "synthetic": column.shares(column.synthetic),
-        }
-        for column in columns
-    ]
-    if columns[0].reference is None:
-        return {"mean_total_variation": None, "columns": described}
-    compared = compare_marginals(columns)
-    for entry, column, row in zip(described, columns, compared.to_dict("records"), strict=True):
-        entry |= {"reference": column.shares(np.asarray(column.reference)), **row}
-    return {"mean_total_variation": compared["total_variation"].mean(), "columns": described}
-
-
-def _describe_pairs(columns: Sequence[EncodedColumn]) -> dict:
-    if columns[0].reference is not None:
-        pairs = compare_pairs(columns)
-        mean = pairs["total_variation"].mean() if len(pairs) else None
-        listed = pairs.to_dict("records")
-    else:
-        mean = None
-        listed = [
+    has_reference = columns[0].reference is not None
+    compared = compare_marginals(columns) if has_reference else [{}] * len(columns)
+    described: list[dict] = []
+    for column, gaps in zip(columns, compared, strict=True):
+        shares = {"synthetic": column.shares(column.synthetic)}
+        if column.reference is not None:
+            shares["reference"] = column.shares(column.reference)
+        described.append(
             {
-                "first": first.name,
-                "second": second.name,
-                "synthetic": associate(first, second, "synthetic"),
+                "column": column.name,
+                "is_number": column.numbers is not None,
+                "levels": column.levels,
+                "bins": column.bins,
+                "is_date": column.is_date,
+                **shares,
+                **gaps,
             }
-            for first, second in combinations(columns, 2)
-        ]
-    return {"mean_total_variation": mean, "pairs": listed}
-
-
-def _describe_correlations(columns: Sequence[EncodedColumn]) -> dict | None:
-    """Return the correlations of numeric columns; None if there are fewer than two."""
-    correlations = correlate(columns, 0)
-    if len(correlations) < 2:
-        return None
-    synthetic, reference, difference = correlations.to_numpy(), None, None
-    if columns[0].reference is not None:
-        reference = correlate(columns, 1).to_numpy()
-        differences = np.abs(synthetic - reference)[np.triu_indices(len(synthetic), 1)]
-        known = differences[np.isfinite(differences)]
-        difference = known.mean() if len(known) else None
-    return {
-        "synthetic": synthetic,
-        "reference": reference,
-        "mean_difference": difference,
-        "columns": list(correlations),
-    }
+        )
+    return {"mean_total_variation": mean_variation(compared), "columns": described}
 
 
 def _add_halves(results: dict, halves: Sequence[EncodedColumn], random_state: int) -> None:
     """Add the numbers between two halves of the reference."""
-    results["marginals"]["halves"] = compare_marginals(halves)["total_variation"].mean()
+    results["marginals"]["halves"] = mean_variation(compare_marginals(halves))
     if len(halves) > 1:
-        results["pairs"]["halves"] = compare_pairs(halves)["total_variation"].mean()
+        results["pairs"]["halves"] = mean_variation(compare_pairs(halves))
     results["k_marginals"]["halves"] = score_k_marginals(halves, random_state=random_state)["score"]
 
 

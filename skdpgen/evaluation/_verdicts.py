@@ -10,7 +10,15 @@ from itertools import combinations
 import pandas as pd
 
 from ..accounting.certificate import Certificate
-from ..quality import GOOD, MOSTLY_MISSING, MOSTLY_OTHER, NOISE, ROUGH, judge
+from ..quality import (
+    GOOD,
+    MOSTLY_MISSING,
+    MOSTLY_OTHER,
+    NOISE,
+    ROUGH,
+    VERDICTS,
+    CountTable,
+)
 from ..releases.two_way_tables import TwoWayTables
 
 
@@ -116,11 +124,10 @@ def judge_counts(
         parts = {str(name): columns[name] for name in (first, second)}
         n_levels = math.prod(part["n_levels"] for part in parts.values())
         own = noise[second] if noise[first] == common else noise[first]
-        table = _judge_table(n_levels, own, n_records)
-        for name, part in parts.items():
-            # A pair is no better than its columns.
-            table["verdict"] = max(table["verdict"], part["verdict"], key=_ORDER.index)
-            table["reasons"] += [f"{name}: {reason}" for reason in part["reasons"]]
+        reasons = [f"{name}: {why}" for name, part in parts.items() for why in part["reasons"]]
+        # A pair is no better than its columns.
+        worst = [part["verdict"] for part in parts.values()]
+        table = _describe_table(CountTable(n_levels, own, n_records), reasons, worst)
         pairs.append({"first": str(first), "second": str(second), **table})
     return {
         "columns": [{"column": str(name), **table} for name, table in columns.items()],
@@ -131,10 +138,10 @@ def judge_counts(
 def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | None = None) -> dict:
     """Return the verdict on a column, and its reasons besides noise.
 
-    The verdict of `judge` on its counts is lowered to "rough" if more than a tenth of the records
-    has a merged rare value; if the noise may exceed half of the count of the rarest level; if a
-    number has fewer than three counts; or if more records are at an end of its range than at an
-    average count, unless that end is 0. It is "noise" if nearly all values are merged or missing.
+    The verdict on its counts is lowered to "rough" if more than a tenth of the records has a merged
+    rare value; if the noise may exceed half of the count of the rarest level; if a number has fewer
+    than three counts; or if more records are at an end of its range than at an average count,
+    unless that end is 0. It is "noise" if nearly all values are merged or missing.
 
     Parameters
     ----------
@@ -145,65 +152,61 @@ def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | Non
         See `judge_counts`.
     """
     n_levels = int(row["n_levels"]) + int(row["share_missing"] > 0)
-    table = _judge_table(n_levels, row["noise"], n_records)
-    losses = {
-        f"{row['share_other']:.0%} merged": (row["share_other"], CONSTANTS.merged, MOSTLY_OTHER),
-        f"{row['share_missing']:.0%} missing": (row["share_missing"], 1, MOSTLY_MISSING),
-    }
-    for reason, (share, rough, lost) in losses.items():
-        if share > min(rough, lost):
-            table["reasons"].append(reason)
-            worst = NOISE if share > lost else ROUGH
-            table["verdict"] = max(table["verdict"], worst, key=_ORDER.index)
-    others = []
+    counts = CountTable(n_levels, row["noise"], n_records)
+    found = [
+        (f"{row['share_other']:.0%} merged", ROUGH, row["share_other"] > CONSTANTS.merged),
+        ("", NOISE, row["share_other"] > MOSTLY_OTHER),
+        (f"{row['share_missing']:.0%} missing", NOISE, row["share_missing"] > MOSTLY_MISSING),
+    ]
     if pd.notna(row["share_lower"]):
-        others = [f"{n_levels} counts only"] if n_levels < CONSTANTS.least_levels else []
-        others = others or [
-            f"{row[f'share_{end}']:.0%} at its {name} value"
+        are_few = n_levels < CONSTANTS.least_levels
+        found.append((f"{n_levels} counts only", ROUGH, are_few))
+        found += [
+            (
+                f"{row[f'share_{end}']:.0%} at its {name} value",
+                ROUGH,
+                not are_few and row[f"share_{end}"] > 1 / n_levels and row[end] != 0,
+            )
             for end, name in (("lower", "lowest"), ("upper", "highest"))
-            if row[f"share_{end}"] > 1 / n_levels and row[end] != 0
         ]
-    elif rarest is not None and table["margin"] > CONSTANTS.rare * rarest[1] * n_records:
-        others = [f"{_RARE} {rarest[1] * n_records:,.0f} rows with {rarest[0]}"]
-    if others:
-        table["reasons"] += others
-        table["verdict"] = max(table["verdict"], ROUGH, key=_ORDER.index)
-    return table
+    elif rarest is not None:
+        level, n_rows = rarest[0], rarest[1] * n_records
+        is_rare = CONSTANTS.confident * counts.noise > CONSTANTS.rare * n_rows
+        found.append((f"{_RARE} {n_rows:,.0f} rows with {level}", ROUGH, is_rare))
+    held = [(reason, verdict) for reason, verdict, is_held in found if is_held]
+    reasons = [reason for reason, _ in held if reason]
+    return _describe_table(counts, reasons, [verdict for _, verdict in held])
 
 
-# The best first.
-_ORDER = (GOOD, ROUGH, NOISE)
 _RARE = "only about"
 
 
-def _judge_table(n_levels: int, noise: float, n_records: int) -> dict:
-    # A record that moves is in two counts: half of the mean absolute value of normal noise.
-    error = n_levels * noise / math.sqrt(2 * math.pi) / n_records
+def _describe_table(counts: CountTable, reasons: list[str], worst: Sequence[str]) -> dict:
+    """Return a judged table as JSON holds it; its verdict is no better than others."""
     return {
-        "n_levels": n_levels,
-        "verdict": judge(n_records / n_levels, noise),
-        "reasons": [],
-        "margin": CONSTANTS.confident * noise,
-        "error": min(1.0, error),
+        "n_levels": counts.n_levels,
+        "verdict": max([counts.verdict, *worst], key=VERDICTS.index),
+        "reasons": reasons,
+        "margin": CONSTANTS.confident * counts.noise,
+        "error": counts.n_moved / counts.n_records,
     }
 
 
 def list_uses(counts: dict, n_records: int, unit: str) -> list[str]:
     """Return sentences on what the released counts are good for."""
     texts = []
-    for what, named, tables in (
-        ("Single columns", _name_column, counts["columns"]),
-        ("Pairs of columns", _name_pair, counts["pairs"]),
-    ):
-        good = [named(table) for table in tables if table["verdict"] == GOOD]
-        rough = [named(table) for table in tables if table["verdict"] == ROUGH]
-        if not good and not rough:
+    for what, names, tables in _list_tables(counts, "Single columns", "Pairs of columns"):
+        good = [name for name, table in zip(names, tables, strict=True) if table["verdict"] == GOOD]
+        n_rough = sum(table["verdict"] == ROUGH for table in tables)
+        if not good and not n_rough:
             continue
         listed = f"{len(good)} of {len(tables)} good" + (f": {name_some(good)}" if good else "")
-        margins = sorted(table["margin"] for table in tables if table["verdict"] != NOISE)
+        margins = [math.ceil(table["margin"]) for table in tables if table["verdict"] != NOISE]
+        least, most = f"±{min(margins):,}", f"±{max(margins):,}"
         texts.append(
-            f"{what}: {listed}; {len(rough)} rough. Each count is off by up to "
-            f"{_show_range(margins)} rows of {n_records:,} {unit}s (95%)."
+            f"{what}: {listed}; {n_rough} rough. Each count is off by up to "
+            f"{least if least == most else f'{least} to {most}'} rows of {n_records:,} {unit}s "
+            "(95%)."
         )
     return texts
 
@@ -214,12 +217,9 @@ def list_limits(
     """Return sentences on what synthetic rows are not good for."""
     texts = []
     if counts is not None:
-        for what, named, tables in (
-            ("Columns", _name_column, counts["columns"]),
-            ("Pairs", _name_pair, counts["pairs"]),
-        ):
-            worst = sorted(tables, key=lambda table: -table["error"])
-            noise = [named(table) for table in worst if table["verdict"] == NOISE]
+        for what, names, tables in _list_tables(counts, "Columns", "Pairs"):
+            worst = sorted(zip(names, tables, strict=True), key=lambda pair: -pair[1]["error"])
+            noise = [name for name, table in worst if table["verdict"] == NOISE]
             if noise:
                 texts.append(f"{what} that are mostly noise: {len(noise)}, {name_some(noise)}.")
         rare = [
@@ -238,6 +238,14 @@ def list_limits(
             + _describe_interactions(report, TwoWayTables.multi_way in certificate.releases)
         )
     return [*texts, "Statements about single rows: no synthetic row stands for a real one."]
+
+
+def _list_tables(counts: dict, *titles: str) -> list[tuple[str, list[str], list[dict]]]:
+    """Return a title, the names and the tables of columns, and of pairs."""
+    columns, pairs = counts["columns"], counts["pairs"]
+    names = [table["column"] for table in columns]
+    of_pairs = [f"{table['first']} × {table['second']}" for table in pairs]
+    return [(titles[0], names, columns), (titles[1], of_pairs, pairs)]
 
 
 def _describe_interactions(report: pd.DataFrame | None, are_sought: bool) -> str:
@@ -283,16 +291,3 @@ def name_some(names: Sequence[str]) -> str:
     shown = ", ".join(names[: CONSTANTS.most_named])
     more = len(names) - CONSTANTS.most_named
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _name_column(table: dict) -> str:
-    return table["column"]
-
-
-def _name_pair(table: dict) -> str:
-    return f"{table['first']} × {table['second']}"
-
-
-def _show_range(margins: Sequence[float]) -> str:
-    low, high = (f"{math.ceil(margin):,}" for margin in (margins[0], margins[-1]))
-    return f"±{low}" if low == high else f"±{low} to ±{high}"

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from ._sliced_wasserstein import DPSlicedWassersteinGenerator
 
 _HOMES = {
-    "DPAFDiscriminator": "_dpaf",
-    "DPAFGenerator": "_dpaf",
+    "DPAFDiscriminator": "._dpaf",
+    "DPAFGenerator": "._dpaf",
     "DPHistorySampler": "..histories.sampler",
-    "DPSWFlowSampler": "_sliced_flow",
-    "DPSinkhornGenerator": "_sinkhorn_generator",
-    "DPSlicedWassersteinGenerator": "_sliced_wasserstein",
-    "LDPEntropicGAN": "_ldp_entropic_gan",
+    "DPSWFlowSampler": "._sliced_flow",
+    "DPSinkhornGenerator": "._sinkhorn_generator",
+    "DPSlicedWassersteinGenerator": "._sliced_wasserstein",
+    "LDPEntropicGAN": "._ldp_entropic_gan",
 }
 __all__ = [
     "DPAFDiscriminator",

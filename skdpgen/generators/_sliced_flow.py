@@ -20,9 +20,9 @@ from ..mechanisms.base import clip_rows
 from ..params import documented
 from ..planning.fits import refuse_given
 from ..releases.sketches import SliceSketch, make_tables
-from ..releases.sliced_rows import DEFAULTS, SlicedRows
 
 if TYPE_CHECKING:
+    from ..releases.sliced_rows import SlicedRows
     from ..tables.schema import Schema
 
 
@@ -36,6 +36,12 @@ _FREE_STEPS = 1500
 _NORMAL_STEPS = 500
 # Final share of the steps along projected rows in which the step size decays to 0.
 _ANNEALED = 0.5
+
+
+def _make_sliced_rows(**params):
+    from ..releases.sliced_rows import SlicedRows
+
+    return SlicedRows(**params)
 
 
 @documented
@@ -149,8 +155,8 @@ class DPSWFlowSampler(CentralGenerator):
         "release": {
             "sketch": SliceSketch,
             "pairs": partial(make_tables, max_order=2),
-            "resample": SlicedRows,
-            "presample": partial(SlicedRows, n_steps=1),
+            "resample": _make_sliced_rows,
+            "presample": partial(_make_sliced_rows, n_steps=1),
         },
     }
     _checks = {
@@ -178,7 +184,7 @@ class DPSWFlowSampler(CentralGenerator):
         clip_norm: float | str = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
-        release: SliceSketch | SlicedRows | str = "sketch",
+        release: "SliceSketch | SlicedRows | str" = "sketch",
         n_particles: int | None = None,
         init: object = None,
         diffusion: float = 0.0,
@@ -293,6 +299,7 @@ class DPSWFlowSampler(CentralGenerator):
     def _learn_rows(self, release, curator, format, noise):
         """Move particles by a flow along projected rows."""
         from ..learners.particles import flow_along_slices
+        from ..releases.sliced_rows import DEFAULTS
 
         components, spread, init = self._encode(curator, format, **release.scaling)
         releases = release.run(curator, format, len(spread), components)

@@ -150,8 +150,7 @@ class HistoryFormat(Format):
         if name is not None:
             # Persons without rows have no first order, and counts are those of rows in any place.
             kinds[name] = replace(table.schema[name], missing=True)
-            counted = {n: found for n, found in (table.counted or {}).items() if n != name}
-            table = replace(table, counted=counted or None)
+            table = table.without_histograms([name])
         return replace(self, table=replace(table, schema=table.schema.replace(kinds)))
 
     def encode(self, X, y=None):
@@ -199,7 +198,7 @@ class HistoryFormat(Format):
         needed = {n for name in names for n in getattr(schema.differences.get(name), "names", ())}
         positions = [i for i, name in enumerate(schema.names) if name in needed.union(names)]
         part = TableFormat(
-            schema.select([schema.names[i] for i in positions]), texts=self.table.texts
+            schema.select([schema.names[i] for i in positions]), inferred=self.table.inferred
         )
         listed = list(part.schema.learned)
         return part.encode_cells(cells[:, positions])[:, [listed.index(name) for name in names]]

@@ -15,6 +15,7 @@ from ..learners.tables import CONSTANTS, match_marginals
 from ..learners.training import Training, descend_to_noise
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import own_and_later
+from ..messages import Message
 from ..quality import (
     WITHIN_NOISE,
     advise_on_columns,
@@ -366,7 +367,7 @@ def _read_tables(released, format, n_records):
             None,
             {name: shown[where] for name, where in format.table.blocks},
             {name: noise[where.start] for name, where in format.table.blocks},
-            format.table.inferred,
+            format.table.inferred_parameters,
             has_absent=absent is not None,
         )
     if absent != "all":
@@ -401,9 +402,12 @@ def _warn_of_order(format):
     """Warn if no cells are found by which rows of a person could be in order."""
     if format.order is not None and format.gap_block is None:
         warn_of_fit(
-            f"The order, {format.order!r}, has no numbers or dates by released counts: rows are in "
-            "the order of the table. Declare how it is written, as Date() or "
-            "Unknown(date_format='%d/%m/%Y'), or leave order out."
+            Message(
+                "The order, {column!r}, has no numbers or dates by released counts: rows are in "
+                "the order of the table. Declare how it is written, as {date_format}, or leave "
+                "{order} out.",
+                {"column": format.order},
+            )
         )
 
 
@@ -417,8 +421,10 @@ def _warn_of_counts(persons, max_rows):
 
     if are_few(counts[1:]):
         warn_of_fit(
-            "Hardly any person has rows in the second table, by released counts. Check that "
-            "persons=... names a column with the same identifiers in both tables."
+            Message(
+                "Hardly any person has rows in the second table, by released counts. Check that "
+                "{key} names a column with the same identifiers in both tables."
+            )
         )
     elif are_few(counts[2:]):
         warn_of_fit(
@@ -427,7 +433,9 @@ def _warn_of_counts(persons, max_rows):
         )
     if counts[-1] > max(_MANY_MORE * n, CONSTANTS.clear * std):
         warn_of_fit(
-            f"About {counts[-1] / n:.0%} of the persons have more than "
-            f"max_rows_per_person={max_rows} rows, and those after the first are left out. Raise "
-            "it, which costs no privacy."
+            Message(
+                "About {share:.0%} of the persons have more than {max_rows}{n} rows, and those "
+                "after the first are left out. Raise it, which costs no privacy.",
+                {"share": counts[-1] / n, "n": max_rows},
+            )
         )

@@ -175,7 +175,7 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
         """Number of persons in one unit of the sensitivity."""
         return math.sqrt(len(self.left) * len(self.right))
 
-    def _add_up(self, half, source):
+    def _add_products(self, half, source):
         total = np.zeros((sum(self.left), sum(self.right)), dtype=np.int64)
         n_rows = CONSTANTS.batch_size(sum(self.left) + sum(self.right))
         scale = half / math.sqrt(self.records)
@@ -188,7 +188,7 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
             total += (left.T @ right).long().cpu().numpy()
         return total
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         return LinkTables(noisy * self.records, measured.context * self.records)
 
 

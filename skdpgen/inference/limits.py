@@ -5,7 +5,7 @@ import numpy as np
 
 from ..checks import list_names
 from ..exceptions import FitQualityWarning, warn_caller
-from ..quality import CAUSES, WITHIN_NOISE, Findings
+from ..quality import CAUSES, WITHIN_NOISE, Finding, Findings
 from ..tables.quality import is_clipped
 from .projection import Features
 
@@ -57,11 +57,12 @@ class Limits:
         """Warn of columns with merged, clipped or lost cells, by released counts."""
         model, merged, clipped, found = self._model, {}, {}, Findings()
         if model.count_std:
-            found.add(
+            text = (
                 f"About {1 - model.n_records / model.n_given:.0%} of the records count as absent: "
                 "estimates are of the others. Compare the declared types and categories with how "
                 "cells are written."
             )
+            found.add(Finding("fit", None, text))
         for block in self._blocks:
             name, kind = block.name, block.kind
             features = Features(model.tables, model.format, [name])
@@ -74,12 +75,12 @@ class Limits:
             ends = {"lower", "upper"}.difference(inferred) if kind.has_knots else ()
             if at := [e for e in sorted(ends) if is_clipped(kind, e, counts, std, inferred)]:
                 clipped[name] = " and ".join(f"at {getattr(kind, end)}" for end in at)
-        found.add_columns("other", merged)
-        found.add_columns("clipped", clipped)
+        found.add(*(Finding("other", name, detail) for name, detail in merged.items()))
+        found.add(*(Finding("clipped", name, detail) for name, detail in clipped.items()))
         for name, finding in self._list_findings().items():
-            cause, _, detail = finding.partition(": ")
-            if cause in CAUSES.keys() - _TOLD:
-                found.add_columns(cause, {name: detail})
+            code, _, detail = finding.partition(": ")
+            if code in CAUSES.keys() - _TOLD:
+                found.add(Finding(code, name, detail))
         found.warn()
 
     def warn_of_open(self, values, columns):

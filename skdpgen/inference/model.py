@@ -54,7 +54,7 @@ class Model:
                 "with max_rows_per_person=1."
             )
         self.generator, self._seed, self.format = generator, random_state, format
-        self.inferred = format.inferred or {}
+        self.inferred = format.inferred_parameters
         self.tables = self.format.match_rows(published.main)
         self.encoder = TableEncoder(self.format.schema)
         self.n_given = self.n_records = float(published.n_samples)

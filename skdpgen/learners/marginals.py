@@ -183,7 +183,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
         label,
         {name: marginals.counts[block] for name, block in blocks.items()},
         {name: marginals.std[block.start] for name, block in blocks.items()},
-        format.inferred,
+        format.inferred_parameters,
         has_absent=absent is not None,
     )
     if tables.cells.size and tables.by is not None and not is_noise:

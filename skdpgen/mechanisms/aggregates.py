@@ -140,7 +140,7 @@ class ForwardAggregateMechanism(FixedSensitivity, SampledMechanism):
         if not isinstance(base, (GaussianDpEvent, NonPrivateDpEvent)):
             raise PlanError(f"{self.name!r} has Gaussian noise; it is planned as {base}.")
 
-    def _measure_batch(self, rows, membership, base, relation, noise):
+    def query_batch(self, rows, membership, base, relation, noise):
         if membership.shape[1] != self.n_classes:
             raise PlanError(
                 f"{self.name!r} is for {self.n_classes} classes; the rows have "
@@ -186,7 +186,7 @@ class ForwardAggregateMechanism(FixedSensitivity, SampledMechanism):
             counts_std=std / (unit * w),
         )
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         if self.cotangent is None:
             return self._read(noisy, measured.context)
         unit = math.sqrt(1 - self.share) / self.grad_clip

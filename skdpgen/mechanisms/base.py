@@ -67,7 +67,7 @@ class Measurement:
         Scales of the noise, which broadcast to the shape of `exact`: standard deviations of
         Gaussian noise, or scale parameters of Laplace noise.
     context : object
-        Further arguments of `_present`.
+        Further arguments of `postprocess`.
     then : callable, default=None
         Takes the noisy numbers and returns the next `Measurement` of the same records, whose
         context holds the released part of these. All measurements are one event.
@@ -104,6 +104,14 @@ class Measurement:
 class Mechanism(ABC):
     """A differentially private release of records.
 
+    *Contract.* A curator calls `check` with the planned event before it reads a record, and then
+    `run`. `sensitivity` bounds how far neighbours move what `query` returns: in Euclidean norm,
+    unless the mechanism has a `norm_order`. `query` reads the records of a `RecordSource` and
+    returns whole numbers on a public grid, with the scale of their noise. Each record adds what
+    follows from it and from public numbers; a null record adds nothing, and no record is kept.
+    Noise is drawn in `Measurement.add_noise` alone. `postprocess` gets the noisy numbers and the
+    public context of the measurement, and no record.
+
     Attributes
     ----------
     name : str
@@ -125,12 +133,12 @@ class Mechanism(ABC):
         plain_multiplier(event)
 
     @abstractmethod
-    def _measure(self, source, event, relation, noise):
-        """Read records and return a `Measurement`."""
+    def query(self, source: Any, event: DpEvent, relation: str, noise: NoiseSource) -> Measurement:
+        """Read records and return a `Measurement`, whose noise is that of the event."""
 
     @abstractmethod
-    def _present(self, noisy, measured):
-        """Return the release from the noisy numbers of the last measurement."""
+    def postprocess(self, noisy: np.ndarray, measured: Measurement) -> Any:
+        """Return the release, from the noisy numbers of the last measurement and its context."""
 
     def _find_std(self, source, event, relation):
         """Return the standard deviation of the noise for an event."""
@@ -140,12 +148,12 @@ class Mechanism(ABC):
 
     def run(self, source, event: DpEvent, *, relation: str, noise: NoiseSource) -> Any:
         """Read records from a `RecordSource` and return a dataclass of the release."""
-        measured = self._measure(source, event, relation, noise)
+        measured = self.query(source, event, relation, noise)
         # The next measurement sees the noisy numbers only, so all of them together are one event.
         while True:
             noisy = measured.add_noise(noise)
             if measured.then is None:
-                return self._present(noisy, measured)
+                return self.postprocess(noisy, measured)
             measured = measured.then(noisy)
 
 
@@ -176,28 +184,36 @@ class SumMechanism(Mechanism):
     name = "sum"
     is_sum = True
 
-    @abstractmethod
+    # Factor by which vectors, and the noise, are divided before they are added up.
+    divisor = 1.0
+
     def _block_sum(self, rows, membership, scale):
-        """Return the sum over a block in units of 1/`scale`: whole numbers, as an int64 tensor."""
+        """Return the sum over a block in units of 1/`scale`: whole numbers, as an int64 tensor.
+
+        Needed unless the mechanism reads other than rows, and has an `_add_up` of its own.
+        """
+        raise NotImplementedError
 
     def _noise_shape(self, total):
         """Return each entry's noise, in units of multiplier × sensitivity."""
         return np.ones(total.shape)
 
-    def _grid_bits(self, n_records):
-        return GRID_BITS
+    def _find_scale(self, std, n_records):
+        """Return 1 over the grid's step, for noise of this standard deviation."""
+        return grid_scale(std)
 
-    def _measure(self, source, event, relation, noise):
-        std = self._find_std(source, event, relation)
-        scale = grid_scale(std, self._grid_bits(source.n_records))
+    def query(self, source, event, relation, noise):
+        std = self._find_std(source, event, relation) / self.divisor
+        scale = self._find_scale(std, source.n_records)
         total = source.add_up(partial(self._add_up, scale))
         return Measurement(total, scale, std * self._noise_shape(total), context=std)
 
     def _add_up(self, scale, source):
+        """Return the sum over a source in units of 1/`scale`, as an array of int64."""
         blocks = source.blocks(self.name)
         return sum(self._block_sum(*block, scale) for block in blocks).cpu().numpy()
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         return NoisySum(noisy, std=measured.context)
 
 

@@ -112,7 +112,7 @@ class ClippedGradientMechanism(SampledMechanism):
                 f"{known.__name__}; it is planned as {base}."
             )
 
-    def _measure_batch(self, rows, membership, base, relation, noise):
+    def query_batch(self, rows, membership, base, relation, noise):
         std = step_std(base, self.sensitivity(relation), relation)
         # Relative to the radius: gradients can be far smaller than 1.
         scale = grid_scale(std, _BITS - math.ceil(math.log2(self.grad_clip)))
@@ -126,7 +126,7 @@ class ClippedGradientMechanism(SampledMechanism):
         exact = to_grid(clip_whole(gradient, self.grad_clip), scale).long().cpu().numpy()
         return Measurement(exact, scale, std)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         return NoisySum(noisy, measured.std)
 
 

@@ -7,8 +7,8 @@ the record from which a noised row comes.
 
 Exactness. Rows are rounded towards zero to a grid, which keeps them in their ball, L1 or L2. The
 noise is rounded to the same grid: for whole numbers S, S + round(G) is round(S + G), a
-post-processing of the mechanism with the noise G (see `skdpgen.mechanisms.base`). G is exact, as
-are the coins that replace labels: claims hold at any ε.
+post-processing of the mechanism with the noise G (see `skdpgen.mechanisms.base`). G is exact,
+as are the coins that replace labels: claims hold at any ε.
 """
 
 import math
@@ -185,7 +185,7 @@ class LocalRowsMechanism(_LocalMechanism):
                 return False
         return True
 
-    def _measure(self, source, event, relation, noise):
+    def query(self, source, event, relation, noise):
         level, scale = self._find_grid(event, relation)
         parts = []
         for rows, membership in source.blocks(self.name):
@@ -200,7 +200,7 @@ class LocalRowsMechanism(_LocalMechanism):
             np.concatenate(parts), scale, level, is_laplace=self.p == 1, block=_BLOCK
         )
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         return NoisedRows(noisy, measured.std)
 
 
@@ -255,7 +255,7 @@ class LocalLabelsMechanism(_LocalMechanism):
                 f"planned as {event}."
             )
 
-    def _measure(self, source, event, relation, noise):
+    def query(self, source, event, relation, noise):
         # Null records have no label; argmax gives them the first one, which is then noised like any
         # other.
         self.sensitivity(relation)  # raises an error for other relations
@@ -265,12 +265,12 @@ class LocalLabelsMechanism(_LocalMechanism):
 
     def run(self, source, event: DpEvent, *, relation: str, noise: NoiseSource) -> NoisedLabels:
         """Read labels and return them after randomised response; see `Mechanism.run`."""
-        measured = self._measure(source, event, relation, noise)
+        measured = self.query(source, event, relation, noise)
         probability = measured.context
         noisy = noise.randomized_response(measured.exact, self.n_classes, probability)
-        return self._present(noisy, measured)
+        return self.postprocess(noisy, measured)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         return NoisedLabels(noisy, measured.context)
 
 

@@ -130,7 +130,7 @@ class MultiWayMechanism(ProductMechanism):
     def _shapes(self):
         return [tuple(groups.shape[1] for _, groups in factors) for factors in self.products]
 
-    def _add_up(self, half, source):
+    def _add_products(self, half, source):
         total = [np.zeros(math.prod(shape), dtype=np.int64) for shape in self._shapes]
         matched, width = self._match_parts()
         n_rows = CONSTANTS.batch_size(width)
@@ -184,7 +184,7 @@ class MultiWayMechanism(ProductMechanism):
         ]
         return listed, width
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         std, shapes = measured.context, self._shapes
         records = math.sqrt(len(self.products))
         parts = np.split(noisy * records, np.cumsum([math.prod(shape) for shape in shapes])[:-1])

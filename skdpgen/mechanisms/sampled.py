@@ -53,10 +53,10 @@ class SampledMechanism(Mechanism):
 
     @abstractmethod
     def _check_base(self, base, sampling):
-        """Raise a `PlanError` if `_measure_batch` does not implement an unsampled event."""
+        """Raise a `PlanError` if `query_batch` does not implement an unsampled event."""
 
     @abstractmethod
-    def _measure_batch(self, rows, membership, base, relation, noise):
+    def query_batch(self, rows, membership, base, relation, noise):
         """Return the `Measurement` of `rows`, one for each slot."""
 
     def check(self, event: DpEvent) -> None:
@@ -64,7 +64,7 @@ class SampledMechanism(Mechanism):
         base, _, sampling = split_sampling(event)
         self._check_base(base, sampling)
 
-    def _measure(self, source, event, relation, noise):
+    def query(self, source, event, relation, noise):
         base, rate, sampling = split_sampling(event)
         n_records = source.n_records
         if sampling == "poisson":
@@ -90,7 +90,7 @@ class SampledMechanism(Mechanism):
         in_slots, joined = np.zeros(n_slots, dtype=np.int64), torch.zeros(n_slots, 1)
         in_slots[slots], joined[slots] = positions, 1.0
         rows, membership = source.take(in_slots)
-        return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
+        return self.query_batch(rows, membership * joined.to(membership), base, relation, noise)
 
 
 @savable
@@ -201,14 +201,14 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
                 f"it is planned as {base}."
             )
 
-    def _measure(self, source, event, relation, noise):
+    def query(self, source, event, relation, noise):
         if source.n_classes != self.n_classes:
             raise PlanError(
                 f"{self.name!r} is for {self.n_classes} classes; the rows have {source.n_classes}."
             )
-        return super()._measure(source, event, relation, noise)
+        return super().query(source, event, relation, noise)
 
-    def _measure_batch(self, rows, membership, base, relation, noise):
+    def query_batch(self, rows, membership, base, relation, noise):
         # Fresh at each step, after the rows were fixed, as the event requires.
         directions = random_directions(
             base.n_features,
@@ -227,7 +227,7 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
         exact = (membership.T.unsqueeze(1) * projected).long().cpu().numpy()
         return Measurement(exact, scale, std, context=directions)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         return ProjectedRows(noisy, measured.context, measured.std)
 
 

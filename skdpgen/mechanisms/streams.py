@@ -27,12 +27,10 @@ References
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from .base import Measurement
-from .two_way import Tables, TablesMechanism, half_grid
+from .two_way import Tables, TablesMechanism
 
 # Weights of periods are whole multiples of 2^-10: more bits would coarsen the grid of the records.
 WEIGHT_BITS = 10
@@ -109,13 +107,12 @@ class StreamedTablesMechanism(TablesMechanism):
         """Return the sensitivity of all releases of the stream together."""
         return super().sensitivity(relation) * self._norm
 
-    def _measure(self, source, event, relation, noise):
-        std = self._find_std(source, event, relation) / self.divisor
+    def _find_scale(self, std, n_records):
         # The sum of products, times a weight, stays below 2^62.
-        half = half_grid(std, source.n_records << WEIGHT_BITS)
-        periods = source.add_up(partial(self._add_up, half))
-        total = np.tensordot(self._weights, periods, 1)
-        return Measurement(total, half**2 * 2**WEIGHT_BITS, std, context=std)
+        return super()._find_scale(std, n_records << WEIGHT_BITS) * 2**WEIGHT_BITS
 
-    def _present(self, noisy, measured):
-        return replace(super()._present(noisy, measured), by=None)
+    def _add_up(self, scale, source):
+        return np.tensordot(self._weights, super()._add_up(scale / 2**WEIGHT_BITS, source), 1)
+
+    def postprocess(self, noisy, measured):
+        return replace(super().postprocess(noisy, measured), by=None)

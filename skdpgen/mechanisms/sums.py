@@ -1,34 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Noisy sums over all records, and noisy counts of categories."""
+"""Noisy sums over all records: of vectors, weights, moments, harmonics, labels and rows."""
 
 import math
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
-from dp_accounting import DpEvent, NonPrivateDpEvent
-from scipy.stats import norm
 
-from ..accounting.events import ThresholdDpEvent
-from ..data.names import count_names
 from ..data.record_functions import RecordFunction, check_function
-from ..exceptions import PlanError
 from ..saving.registry import savable
 from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
 from .base import (
     GRID_BITS,
     MARGIN,
     FixedSensitivity,
-    Measurement,
-    Mechanism,
     NoisySum,
     SumMechanism,
     check_radius,
     clip_rows,
+    grid_scale,
     to_grid,
 )
+from .codes import HatBasis
 
 # Slices whose values are computed at once, so that they stay in the cache.
 _SLICES = 128
@@ -75,9 +70,9 @@ class GaussianSumMechanism(SumMechanism):
         """Return the sensitivity; see `Mechanism.sensitivity`."""
         return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
 
-    def _grid_bits(self, n_records):
+    def _find_scale(self, std, n_records):
         # The grid is as fine relative to the radius as it is to 1.
-        return GRID_BITS - math.ceil(math.log2(self.radius))
+        return grid_scale(std, GRID_BITS - math.ceil(math.log2(self.radius)))
 
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
@@ -108,6 +103,46 @@ class WeightSumMechanism(FixedSensitivity, SumMechanism):
         return (membership.sum(1) @ to_grid(rows.double().clamp(min=0), scale)).long()
 
 
+class LevelCountsMechanism(WeightSumMechanism):
+    """The sum of the weights of the levels of m columns in the hat basis, divided by √m.
+
+    A record's weights of a column are non-negative and sum to 1 (see `HatBasis`), also where levels
+    share a count. So they are a row of non-negative entries in the unit ball. They are added up
+    from codes: at most two of a column's weights are positive, however many levels it has.
+
+    Parameters
+    ----------
+    name : str
+        Name of the release.
+    sizes : sequence of int
+        Numbers of levels of the columns.
+    places : sequence of int, default=None
+        Position of the count of each level in the sum; -1: it is not counted. Levels of different
+        columns have different counts. None: each level has its own.
+    """
+
+    def __init__(
+        self, name: str, sizes: Sequence[int], places: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(name)
+        self.sizes = tuple(sizes)
+        self.places = torch.as_tensor(range(sum(self.sizes)) if places is None else places)
+        counted = [{*part.tolist()} - {-1} for part in self.places.split(self.sizes)]
+        if sum(map(len, counted)) > len(set().union(*counted)):
+            raise ValueError("Levels of different columns share a count.")
+
+    def _add_up(self, scale, source):
+        # The last entry is that of levels that are not counted.
+        total = torch.zeros(2 + int(self.places.max()), dtype=torch.int64)
+        for codes, membership in source.codes(self.name):
+            basis = HatBasis(codes[membership.sum(1) > 0], self.sizes)
+            for levels, weights in basis.list_weights():
+                whole = to_grid(weights / math.sqrt(len(self.sizes)), scale).long()
+                places = self.places[levels.flatten().cpu()] % len(total)
+                total.index_add_(0, places, whole.flatten().cpu())
+        return total[:-1].numpy()
+
+
 class CovarianceMechanism(FixedSensitivity, SumMechanism):
     """The second moments Σ xxᵀ of rows in the unit ball (Analyze Gauss).
 
@@ -122,9 +157,9 @@ class CovarianceMechanism(FixedSensitivity, SumMechanism):
     name = "second moments"
     sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": math.sqrt(2)}
 
-    def _grid_bits(self, n_records):
+    def _find_scale(self, std, n_records):
         # Products of two whole numbers, n of them, stay below 2^62.
-        return min(2 * GRID_BITS, 62 - n_records.bit_length()) // 2 * 2
+        return grid_scale(std, min(2 * GRID_BITS, 62 - n_records.bit_length()) // 2 * 2)
 
     def _block_sum(self, rows, membership, scale):
         # A grid whose square is that of the scale, or twice as coarse.
@@ -139,7 +174,7 @@ class CovarianceMechanism(FixedSensitivity, SumMechanism):
         np.fill_diagonal(shape, 1.0)
         return shape
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         # The noise is drawn for the upper triangle: mirror it.
         mirrored = np.triu(noisy) + np.triu(noisy, 1).T
         return NoisySum(mirrored, std=measured.context)
@@ -288,7 +323,7 @@ class SliceSketchMechanism(SumMechanism):
         # Never negative: on a grid that is too coarse everything becomes 0, which is safe.
         return max(0.0, 1 - growth / self.basis.diameter)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         std = measured.context
         return Sketch(
             sums=noisy[:, :-1],
@@ -298,29 +333,21 @@ class SliceSketchMechanism(SumMechanism):
         )
 
 
-class RowCountMechanism(FixedSensitivity, Mechanism):
+class RowCountMechanism(FixedSensitivity, SumMechanism):
     """The number of rows of persons in sums: at most M of each, which is not public.
 
     It does not depend on the values of the rows.
     """
 
     name = "row count"
-    is_sum = True
     # Replacing a row by another does not change their number.
     sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": 0.0}
 
-    def _measure(self, source, event, relation, noise):
-        std = self._find_std(source, event, relation)
-        n_rows = source.add_up(_count_rows)
-        # The grid is 1: a count is whole already.
-        return Measurement(np.array([n_rows]), 1.0, std, context=std)
+    def _find_scale(self, std, n_records):
+        return 1.0  # a count is whole already
 
-    def _present(self, noisy, measured):
-        return NoisySum(noisy, std=measured.context)
-
-
-def _count_rows(source):
-    return source.count_rows()
+    def _add_up(self, scale, source):
+        return np.array([source.count_rows()])
 
 
 def count_rows_by(max_rows: int | None) -> dict[str, float]:
@@ -340,85 +367,3 @@ class ClassCountsMechanism(FixedSensitivity, SumMechanism):
     def _block_sum(self, rows, membership, scale):
         # A membership is 0 or 1, so each record adds one whole multiple of the grid.
         return membership.sum(0).long() * round(scale)
-
-
-class CategoryCountsMechanism(Mechanism):
-    """Noisy counts of the frequent categories of some columns.
-
-    Categories need not be known beforehand: a noisy count is released if it exceeds a threshold.
-    Categories of a single record exceed it with a probability of at most the event's δ', over all
-    columns. A record adds w_c, which is 1 unless stated, to one count of each column c: the
-    sensitivity is √(Σ w_c²), or √2 times as much if the record is replaced. A person with M rows
-    can be the only one with M categories of a column, and adds up to M w_c to a count: the
-    threshold is higher by (M - 1) w_c, and holds for M times as many counts.
-
-    Parameters
-    ----------
-    columns : dict of str to int
-        Names of the columns, and their positions among the cells. Cells with a value are counted
-        in their canonical form.
-    weights : dict of str to int, default=None
-        w_c of columns whose counts get less noise: 1 / w_c of that of others.
-
-    References
-    ----------
-    Korolova, Kenthapadi, Mishra & Ntoulas, "Releasing Search Queries and Clicks Privately", 2009;
-    Wilson et al., "Differentially Private SQL with Bounded User Contribution", 2020.
-    """
-
-    name = "category counts"
-    is_sum = True
-    count_cells = staticmethod(count_names)
-
-    def __init__(self, columns: dict[str, int], weights: dict[str, int] | None = None) -> None:
-        self.columns = columns
-        self.weights = dict.fromkeys(columns, 1)
-        self.weights |= {name: w for name, w in (weights or {}).items() if name in columns}
-
-    def sensitivity(self, relation: str) -> float:
-        """Return the sensitivity; see `Mechanism.sensitivity`."""
-        energy = sum(weight**2 for weight in self.weights.values())
-        return math.sqrt({"zero_out": 1, "replace_one": 2}[relation] * energy)
-
-    def check(self, event: DpEvent) -> None:
-        """Raise a `PlanError` unless the event is that of a threshold; see `Mechanism.check`."""
-        is_threshold = isinstance(event, ThresholdDpEvent) and event.delta > 0
-        if not (is_threshold or isinstance(event, NonPrivateDpEvent)):
-            raise PlanError(f"{self.name!r} is a release by a threshold; it is planned as {event}.")
-
-    def _measure(self, source, event, relation, noise):
-        counts = source.add_up(self._count)
-        # The order must not depend on that of the records.
-        keys = sorted(counts, key=self._sort_key)
-        std = self._find_std(source, event, relation)
-        weights = np.array([self.weights[name] for name, _ in keys], dtype=np.int64)
-        # At ε = inf there is no noise, and every category passes.
-        thresholds, most = 0 * weights, source.max_rows or 1
-        if std > 0:
-            # most + noise passes if the noise, before rounding, exceeds its quantile.
-            quantile = float(norm.isf(event.delta / (most * len(self.columns))))
-            thresholds = most * weights + 1 + math.ceil(std * quantile * (1 + 1e-6))
-        exact = weights * np.array([counts[key] for key in keys], dtype=np.int64)
-        return Measurement(exact, 1.0, std, context=(keys, thresholds.tolist()))
-
-    def _count(self, source):
-        """Count pairs of a column and a category."""
-        counts = Counter()
-        for cells, membership in source.cells(self.name):
-            # Null records have no categories.
-            cells = cells[membership.sum(1).bool().numpy()]
-            for name, position in self.columns.items():
-                of_column = self.count_cells(cells[:, position].tolist())
-                counts.update({(name, key): count for key, count in of_column.items()})
-        return counts
-
-    def _sort_key(self, pair):
-        name, key = pair
-        return self.columns[name], key
-
-    def _present(self, noisy, measured):
-        passed = {name: {} for name in self.columns}
-        for (name, key), threshold, count in zip(*measured.context, noisy.tolist(), strict=True):
-            if count > threshold:
-                passed[name][key] = count / self.weights[name]
-        return passed

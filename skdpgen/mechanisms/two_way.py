@@ -5,7 +5,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from scipy import sparse
 
 from ..saving.registry import savable
-from .base import GRID_BITS, FixedSensitivity, Measurement, Mechanism, grid_scale, to_grid
+from .base import GRID_BITS, FixedSensitivity, SumMechanism, grid_scale, to_grid
 from .codes import HatBasis
 
 
@@ -84,13 +83,6 @@ def select_cells(products: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """
     column = np.repeat(np.arange(len(sizes)), sizes)
     return products[..., column[:, None] < column]
-
-
-def half_grid(std: float, n_records: int) -> float:
-    """Return the inverse step of the grid of factors, for the standard deviation of the noise."""
-    # The sum of n products of two integers stays below 2^62.
-    bits = min(2 * GRID_BITS, 62 - n_records.bit_length())
-    return 2.0 ** (math.log2(grid_scale(std, bits)) // 2)
 
 
 def count_cells(sizes: Sequence[int]) -> int:
@@ -233,22 +225,21 @@ def level_precisions(sizes: Sequence[int], weight: float) -> np.ndarray:
     return weight**2 + precisions.sum() - precisions
 
 
-class ProductMechanism(Mechanism):
+class ProductMechanism(SumMechanism):
     """A sum of products of two factors, which are rounded to integer multiples of a grid step."""
 
-    is_sum = True
-    # Factor by which vectors, and the noise, are divided before summation.
-    divisor = 1.0
-
     @abstractmethod
-    def _add_up(self, half, source):
+    def _add_products(self, half, source):
         """Return the sum over a source, for factors on a grid of step 1/`half`."""
 
-    def _measure(self, source, event, relation, noise):
-        std = self._find_std(source, event, relation) / self.divisor
-        half = half_grid(std, source.n_records)
-        total = source.add_up(partial(self._add_up, half))
-        return Measurement(total, half**2, std, context=std)
+    def _find_scale(self, std, n_records):
+        # The sum of n products of two integers stays below 2^62.
+        bits = min(2 * GRID_BITS, 62 - n_records.bit_length())
+        # A power of 4: its root is the inverse step of the grid of factors.
+        return 4.0 ** (math.log2(grid_scale(std, bits)) // 2)
+
+    def _add_up(self, scale, source):
+        return self._add_products(math.sqrt(scale), source)
 
 
 class TablesMechanism(FixedSensitivity, ProductMechanism):
@@ -323,7 +314,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
         m = len(self.sizes)
         return math.sqrt(m * (m - 1 + self.weight**2))
 
-    def _add_up(self, half, source):
+    def _add_products(self, half, source):
         n_levels = sum(self.sizes)
         n_strata = () if self.by is None else (self._all_sizes[self._by],)
         total = np.zeros((*n_strata, count_cells(self.sizes) + n_levels), dtype=np.int64)
@@ -376,7 +367,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
             else:
                 table += _to_array(product)
 
-    def _present(self, noisy, measured):
+    def postprocess(self, noisy, measured):
         noisy *= self.records
         cells, columns = np.split(noisy, [-sum(self.sizes)], axis=-1)
         std = measured.context * self.records

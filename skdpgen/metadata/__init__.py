@@ -13,7 +13,7 @@ from types import ModuleType
 
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
-from ..tables.declaration import explain
+from ..messages import Message
 from ..tables.rules.rules import Ordered, Unique, split_document
 from ..tables.schema import Schema
 from . import frictionless, json_schema, sdv, sql
@@ -122,18 +122,20 @@ def _find_own(document):
 
 
 def _make_column(format_name, field):
-    def make():
+    try:
         column = field.make_column()
         # Alone, so that an error is of this column.
         Schema({field.name: column})
         return column
-
-    failure = f"Column {field.name!r} of the {format_name} cannot be read"
-    remedy = (
-        "Correct the document, or declare the column, as in Schema.from_metadata(..., "
-        f"declared={{{field.name!r}: Unknown()}})."
+    except ValueError as error:
+        reason = str(error)
+    raise ValueError(
+        Message(
+            "Column {column!r} of the {format} cannot be read: {reason} Correct the document, or "
+            "declare the column{unknown}.",
+            {"column": field.name, "format": format_name, "reason": reason},
+        )
     )
-    return explain(make, failure, remedy)
 
 
 def _find_rules(description, schema):

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .generators import GENERATORS
 
 _HOMES = {
-    "ENCODERS": "encoders",
-    "GENERATORS": "generators",
+    "ENCODERS": ".encoders",
+    "GENERATORS": ".generators",
 }
 __all__ = [
     "ENCODERS",

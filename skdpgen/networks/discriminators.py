@@ -115,6 +115,7 @@ class Discriminator(nn.Module):
 
 def _make_layer(shape: tuple, width: int) -> tuple[nn.Module, tuple]:
     """Return a layer for inputs of a shape, and the shape of its outputs."""
+    layer: nn.Module
     if len(shape) == 1:
         layer, shape = nn.Linear(shape[0], _N_DENSE), (_N_DENSE,)
     elif min(shape[1:]) // 2 >= _LEAST_SIZE:

@@ -208,11 +208,12 @@ def mirror(image_shape: tuple[int, int, int]) -> Callable:
         return nn.Sequential(*layers, nn.Sigmoid(), nn.Flatten())
 
     # By the sigmoid, outputs are features in [0, 1].
-    make.unit_output = True
+    make.unit_output = True  # type: ignore[attr-defined]
     return make
 
 
-conv28.unit_output = conv64.unit_output = dcgan28.unit_output = resnet32.unit_output = True
+for factory in (conv28, conv64, dcgan28, resnet32):
+    factory.unit_output = True  # type: ignore[attr-defined]
 GENERATORS = {
     "mlp": mlp,
     "dpswgen": dpswgen,

@@ -3,7 +3,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
@@ -13,16 +13,15 @@ from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
 from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..arrays.box import BoxFormat
-from ..arrays.discovery import make_box
 from ..arrays.kind import ArrayKind
 from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
 from ..encoders import choose_components, split_encoder, try_encoder
 from ..format import Format
-from ..mechanisms.frequent_values import FrequentValuesMechanism
+from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE
-from ..mechanisms.sums import CategoryCountsMechanism, count_rows_by
+from ..mechanisms.sums import count_rows_by
 from ..params import TakesSpecifications
 from ..quality import warn_of_pixels
 from ..releases.release import Release
@@ -67,10 +66,19 @@ class FitPlan:
 class Planning(TakesSpecifications):
     """Base of generators: chooses the format of the data, and plans and prices a fit."""
 
-    # Parameters of central methods; others have these values.
+    # Parameters of all methods, and those of central ones with their values for others.
+    epsilon: float
+    delta: float
+    accountant: str
+    random_state: Any
+    strict: bool
+    bounds: Any
+    y_bounds: Any
+    classes: Any
+    clip_norm: Any
     relation = "replace_one"
-    schema: object = None
-    encoder: object = None
+    schema: Any = None
+    encoder: Any = None
     max_rows_per_person: int | None = None
     # Whether the release can be of principal components, released first.
     _takes_components = True
@@ -111,7 +119,7 @@ class Planning(TakesSpecifications):
         if self.y_bounds is not None and dataset.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            equivalent_records(dataset.n_records, max_rows),
+            equivalent_records(dataset.n_records or 0, max_rows),
             dataset.n_columns,
             dataset.n_classes,
             has_number=dataset.has_number,
@@ -159,7 +167,7 @@ class Planning(TakesSpecifications):
                 "set schema=None to fit X as an array."
             )
 
-    def _make_table_format(self, schema: "Schema | str", dataset: Dataset | None = None) -> Format:
+    def _make_table_format(self, schema: Any, dataset: Dataset | None = None) -> Format:
         # Imported here: arrays need nothing of tables.
         from ..tables.format import TableFormat, declare
         from ..tables.kind import TableKind
@@ -174,6 +182,8 @@ class Planning(TakesSpecifications):
         return format.with_even_knots() if needs_columns else format
 
     def _make_format(self, n_samples, n_features, n_classes, **public) -> Format:
+        from ..arrays.discovery import make_box
+
         public_encoder, components = split_encoder(self.encoder)
         is_auto = isinstance(components, str)
         format = make_box(

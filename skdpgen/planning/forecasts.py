@@ -11,9 +11,9 @@ from scipy.stats import norm
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan
-from ..mechanisms.sums import CategoryCountsMechanism
+from ..mechanisms.categories import CategoryCountsMechanism
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
-from ..quality import judge
+from ..quality import CountTable
 from ..releases.two_way_tables import TwoWayTables
 from ..tables.columns.number import N_KNOTS
 from ..tables.discovery.stages import CONSTANTS as STAGES
@@ -186,18 +186,17 @@ def measure_tables(
     rows = []
     order = [(name, "") for name in names] + [pair for pair in stds if pair[1]]
     for first, other in order:
-        levels = size[first] * (size[other] if other else 1)
-        noise = stds[first, other]
-        # The mean absolute value of a normal variable; a row that moves is in two cells.
-        error = min(levels * noise / math.sqrt(2 * math.pi), n_records)
+        counts = CountTable(
+            size[first] * (size[other] if other else 1), stds[first, other], n_records
+        )
         rows.append(
             {
-                "levels": levels,
+                "levels": counts.n_levels,
                 "is_known": known[first] and known.get(other, True),
-                "noise": noise,
-                "error": error,
-                "error_percent": 100 * error / n_records,
-                "verdict": judge(n_records / levels, noise),
+                "noise": counts.noise,
+                "error": counts.n_moved,
+                "error_percent": 100 * counts.n_moved / n_records,
+                "verdict": counts.verdict,
             }
         )
     index = pd.MultiIndex.from_tuples(order, names=["column", "other"])

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from ._low_frequencies import LowFrequencies
 
 _HOMES = {
-    "Autoencoder": "_autoencoder",
-    "DPPCA": "_dp_pca",
-    "LocalPrivatizer": "_local_privatizer",
-    "LowFrequencies": "_low_frequencies",
+    "Autoencoder": "._autoencoder",
+    "DPPCA": "._dp_pca",
+    "LocalPrivatizer": "._local_privatizer",
+    "LowFrequencies": "._low_frequencies",
 }
 __all__ = [
     "DPPCA",

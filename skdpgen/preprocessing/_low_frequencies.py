@@ -2,6 +2,7 @@
 """Low-frequency cosine coefficients of images, a public linear dimension reduction."""
 
 import math
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -56,7 +57,7 @@ class LowFrequencies(
         self,
         n_frequencies: int = 14,
         *,
-        image_shape: object = "auto",
+        image_shape: Any = "auto",
     ) -> None:
         self.n_frequencies = n_frequencies
         self.image_shape = image_shape

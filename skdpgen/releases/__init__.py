@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from .two_way_tables import TwoWayTables
 
 _HOMES = {
-    "ForwardAggregates": "forward_aggregates",
-    "LocalNoise": "local_noise",
-    "PublishedRelease": "published",
-    "SampledGradients": "sampled_gradients",
-    "SliceSketch": "sketches",
-    "SlicedRows": "sliced_rows",
-    "TwoWayTables": "two_way_tables",
-    "from_release": "published",
-    "merge": "merging",
+    "ForwardAggregates": ".forward_aggregates",
+    "LocalNoise": ".local_noise",
+    "PublishedRelease": ".published",
+    "SampledGradients": ".sampled_gradients",
+    "SliceSketch": ".sketches",
+    "SlicedRows": ".sliced_rows",
+    "TwoWayTables": ".two_way_tables",
+    "from_release": ".published",
+    "merge": ".merging",
 }
 __all__ = [
     "ForwardAggregates",

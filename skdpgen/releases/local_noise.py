@@ -89,7 +89,7 @@ class LocalNoise(Release):
             label_share=self.label_share,
             accountant=terms.accountant,
         )
-        return replace(plan, sigma=plan.sigma * format.radius)
+        return replace(plan, sigma=(plan.sigma or 0.0) * format.radius)
 
     def min_samples(self, plan: Plan, terms: Terms, format) -> int:
         """Return the number of records at which the noise on the mean of a column is its range.
@@ -97,17 +97,17 @@ class LocalNoise(Release):
         With c classes this holds for each class, of which a share (e^ε - 1) / (e^ε + c - 1) of the
         noised labels is unchanged by design.
         """
-        noise = plan.sigma / format.radius * format.n_columns ** (1 / format.p)
+        noise = (plan.sigma or 0.0) / format.radius * format.n_columns ** (1 / format.p)
         unchanged = 1.0
         if terms.n_classes is not None and terms.n_classes > 1:
             # The share is 1 in doubles from ε = 100 on, far below an overflow.
             odds = math.expm1(min(100.0, self.label_share * terms.epsilon))
             unchanged = odds / (odds + terms.n_classes)
-        return math.ceil(terms.n_classes * (noise / unchanged) ** 2)
+        return math.ceil((terms.n_classes or 1) * (noise / unchanged) ** 2)
 
 
 def find_local_sigma(certificate: Certificate, format: BallFormat) -> float:
     """Return the standard deviation of the noise on rows of a format, as certified."""
     mechanism = LocalRowsMechanism(format.p)
-    scale = certificate.find_sigma(mechanism.name, mechanism.sensitivity)
-    return scale * DEVIATIONS[format.p] * format.radius
+    scale = certificate.find_sigma(mechanism.name, mechanism.sensitivity) or 0.0
+    return scale * DEVIATIONS[format.p] * (format.radius or 0.0)

@@ -133,7 +133,7 @@ class SampledGradients(Release):
         On data of two to ten classes, generated rows had not changed at ratios below .45, nor in
         250 steps at any noise.
         """
-        if terms.n_columns is None or plan.sigma == 0:
+        if terms.n_columns is None or not plan.sigma:
             return None
         n_samples, n_steps = terms.n_samples, self.count_steps(terms.n_samples)
         n_numbers = self.count_generated(n_samples) * terms.n_columns

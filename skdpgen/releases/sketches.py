@@ -8,7 +8,6 @@ from functools import partial
 import torch
 
 from ..accounting.plan import Plan, Terms
-from ..arrays.units import warn_of_sketch_units
 from ..checks import check_size, whole
 from ..data.record_functions import RecordFunction
 from ..mechanisms.noise import NoiseSource
@@ -97,9 +96,9 @@ class SliceSketch(Release):
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""
-        n_values = self.count_values(terms)
-        check_size("n_projections", max(terms.n_classes, _BLOCK), n_values)
-        check_size("n_projections", terms.n_columns, self._fewest(terms.n_columns))
+        check_size("n_projections", max(terms.n_classes, _BLOCK), self.count_values(terms))
+        n_columns = terms.n_columns or 0
+        check_size("n_projections", n_columns, self._fewest(n_columns))
 
         def sensitivity(plan, relation):
             return self.resolved(plan, terms).sensitivity(relation, terms.n_classes)
@@ -108,9 +107,9 @@ class SliceSketch(Release):
 
     def sensitivity(self, relation: str, n_classes: int) -> float:
         """Return the sensitivity of the sketch; see `Release.sensitivity`."""
-        return SliceSketchMechanism.sensitivity_of(
-            self.n_projections, self.n_harmonics, n_classes, relation
-        )
+        # A resolved release has both.
+        k, n_harmonics = self.n_projections or 0, self.n_harmonics or 0
+        return SliceSketchMechanism.sensitivity_of(k, n_harmonics, n_classes, relation)
 
     def _count(self, plan, terms):
         k, n_harmonics = self.count(plan, terms.n_columns, terms.n_classes, terms.n_samples)
@@ -127,9 +126,10 @@ class SliceSketch(Release):
         noise each, and less information. On iris, wine, breast cancer and digits, and on images of
         up to 3,072 columns, classifiers lose little at this number.
         """
-        ratio = self.noise_ratio(plan, terms.n_columns, terms.n_classes, terms.n_samples)
-        enough = max(DEFAULTS.slices[0], DEFAULTS.slices_per_column * terms.n_columns)
-        ratio *= math.sqrt(enough / self._fewest(terms.n_columns))
+        n_columns = terms.n_columns or 0
+        ratio = self.noise_ratio(plan, n_columns, terms.n_classes, terms.n_samples)
+        enough = max(DEFAULTS.slices[0], DEFAULTS.slices_per_column * n_columns)
+        ratio *= math.sqrt(enough / self._fewest(n_columns))
         return math.ceil(ratio * terms.n_samples)
 
     def noise_ratio(self, plan: Plan, n_columns: int, n_classes: int, n_records: float) -> float:
@@ -138,7 +138,7 @@ class SliceSketch(Release):
         More slices have more noise each, and the same information in total.
         """
         k, _ = self.count(plan, n_columns, n_classes, n_records)
-        sigma = plan.sigma * math.sqrt(self._fewest(n_columns) / k)
+        sigma = (plan.sigma or 0.0) * math.sqrt(self._fewest(n_columns) / k)
         return sigma * n_classes / n_records
 
     def run(
@@ -171,6 +171,9 @@ class SliceSketch(Release):
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
         n, counts_std = curator.n_rows, sketch.counts_std * math.sqrt(curator.n_classes)
         if warn_of_absent(sketch.counts.sum() / n, counts_std / n) != "all":
+            # Imported here: tables have no units.
+            from ..arrays.units import warn_of_sketch_units
+
             warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
             warn_of_sketch_units(format, components, basis, sketch, n)
         return basis, sketch

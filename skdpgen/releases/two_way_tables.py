@@ -121,7 +121,7 @@ class TwoWayTables(Release):
         """
         has_strata = len(format.schema.learned) > 1 and format.has_class_target
         n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
-        return math.ceil(DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata)
+        return math.ceil(DEFAULTS.min_samples * (plan.sigma or 0.0) * len(format.schema) * n_strata)
 
     def run(self, curator, format) -> Tables:
         """Release the `Tables` of a resolved format."""
@@ -147,7 +147,7 @@ class TwoWayTables(Release):
         most = self._count_orders(plan, n_records, n_columns, by is not None)
         n_fixed = n_columns - len(others)
         return [
-            (*chosen, by) if n_fixed else chosen
+            chosen if by is None else (*chosen, by)
             for order in range(DEFAULTS.least_order, max(most, DEFAULTS.least_order) + 1)
             for chosen in itertools.combinations(others, order - n_fixed)
         ]

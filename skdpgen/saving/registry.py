@@ -7,8 +7,16 @@ from pkgutil import walk_packages
 # Name of an array's entry in a file.
 ARRAY = "arrays/{}.npy"
 # Packages with parts of estimators, next to the modules of public names.
-_ROOMS = ("learners", "networks", "mechanisms", "tables", "arrays", "curator", "data", "histories")
-_ROOMS += ("preprocessing",)
+_ROOMS: tuple[str, ...] = (
+    "generators",
+    "learners",
+    "preprocessing",
+    "networks",
+    "mechanisms",
+    "tables",
+    "arrays",
+)
+_ROOMS += ("curator", "data", "histories")
 _classes: dict[str, type] = {}
 
 

@@ -11,6 +11,7 @@ import torch
 from ..data.dtypes import check_dtype
 from ..exceptions import TableError
 from ..mechanisms.codes import HatBasis
+from ..messages import Message
 from .blocks import KnotBlock, LevelBlock, make_mismatch_error
 from .rules.conditions import make_condition
 from .schema import check_resolved
@@ -222,8 +223,11 @@ def check_columns(table, schema):
     lacking = [name for name in schema if name not in table.columns]
     if lacking:
         raise TableError(
-            f"The table, or a chunk of it, lacks columns {lacking}: give them in all chunks, or "
-            "drop them from a declared schema with schema.drop(...)."
+            Message(
+                "The table, or a chunk of it, lacks columns {lacking}: give them in all chunks, or "
+                "{without_them}.",
+                {"lacking": lacking},
+            )
         )
     # Left out without a word, they would be missing from the synthetic rows.
     extra = [name for name in table.columns if name not in schema]

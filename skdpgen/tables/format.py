@@ -56,14 +56,8 @@ class TableFormat(Format):
         The columns. `resolve` infers undeclared bounds and categories.
     kind : TableKind, default=None
         Containers and dtypes of samples.
-    texts : dict of str to TextStyle, default=None
-        Text styles of the columns whose types were inferred.
-    counted : dict of str to list of Histogram, default=None
-        Noisy histograms of numbers with inferred breakpoints.
-    codes : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
-        Calibrated codes of the knots and breakpoints of these numbers, from `calibrate_marginals`.
-    inferred : dict of str to tuple of str, default=None
-        Inferred parameters of the columns.
+    inferred : dict of str to Inferred, default=None
+        What is known of the columns beside their inferred types.
     histograms : Histograms, default=None
         The counts in which knots were found.
     absent : tuple, default=()
@@ -72,9 +66,6 @@ class TableFormat(Format):
 
     schema: Schema
     kind: TableKind | None = None
-    texts: dict | None = None
-    counted: dict | None = None
-    codes: dict | None = None
     inferred: dict | None = None
     histograms: Histograms | None = None
     absent: tuple = ()
@@ -88,6 +79,41 @@ class TableFormat(Format):
         if kind is not None and kind.missing and not kind.is_unknown:
             known = replace(kind, missing=False)
             object.__setattr__(self, "schema", self.schema.replace({label: known}))
+
+    @property
+    def texts(self):
+        """The text styles of the columns whose types were inferred, a dict."""
+        return self._list_inferred("style")
+
+    @property
+    def codes(self):
+        """The calibrated codes of knots and breakpoints, a dict by column name."""
+        return self._list_inferred("codes")
+
+    @property
+    def inferred_parameters(self):
+        """The names of the inferred parameters of each column, a dict."""
+        return self._list_inferred("parameters")
+
+    @property
+    def _histograms(self):
+        """The noisy histograms of numbers with inferred breakpoints, a dict."""
+        return self._list_inferred("histograms")
+
+    def _list_inferred(self, name):
+        """Return an attribute of `Inferred` of the columns that have it, by column name."""
+        found = {column: getattr(x, name) for column, x in (self.inferred or {}).items()}
+        return {
+            n: x for n, x in found.items() if x is not None and not (isinstance(x, tuple) and not x)
+        }
+
+    def without_histograms(self, names):
+        """Return the format without the histograms of some columns, which are not calibrated."""
+        inferred = {
+            n: replace(x, histograms=()) if n in names else x
+            for n, x in (self.inferred or {}).items()
+        }
+        return replace(self, inferred=inferred)
 
     @property
     def found(self):
@@ -220,7 +246,7 @@ class TableFormat(Format):
         Refinement
             Its bins lie between the knots of that format.
         """
-        blocks, kinds, counted = TableEncoder(self.schema).make_blocks(), {}, self.counted or {}
+        blocks, kinds, counted = TableEncoder(self.schema).make_blocks(), {}, self._histograms
         sizes = tuple(self.code_sizes)
         n_knots, n_parts = [0] * len(sizes), [0] * len(sizes)
         for i, block in enumerate(blocks):
@@ -234,10 +260,9 @@ class TableFormat(Format):
             if kind is not None:
                 n_parts[i], kinds[block.name] = n, kind
         # Bins match their counts themselves. Calibration would move the edges between them.
-        counted = {name: n for name, n in counted.items() if name not in kinds}
         refinement = Refinement(sizes, tuple(n_knots), tuple(n_parts))
         schema = self.schema.replace(kinds)
-        return replace(self, schema=schema, counted=counted or None), refinement
+        return replace(self.without_histograms(kinds), schema=schema), refinement
 
     def find_impossible(self):
         """Return the pairs of weights that the rules exclude, a symmetric matrix of bool.
@@ -299,16 +324,7 @@ class TableFormat(Format):
         # Their texts are read as readers of files would read them; those of other dtypes stay.
         of_objects = [n for n in inference.unknown if self.kind.dtypes.get(n) == np.dtype(object)]
         warn_of_columns("codes", [n for n in of_objects if _is_whole(schema[n])])
-        # Warnings name what to declare: only what was inferred can be wrong.
-        inferred = {n: found for n, kind in self.schema.items() if (found := kind.open_parameters)}
-        resolved = TableFormat(
-            schema,
-            kind,
-            inference.texts,
-            inference.counted,
-            inferred=inferred,
-            histograms=inference.histograms,
-        )
+        resolved = TableFormat(schema, kind, inference.describe(), inference.histograms)
         curator.prepare(RecordFunction(resolved.encode), 1.0)
         return resolved
 
@@ -348,12 +364,12 @@ class TableFormat(Format):
 
     def _parse(self, X):
         table = pd.DataFrame(X, columns=list(self.schema), dtype=object)
-        return parse_inferred(table, self.schema, self.texts or {})
+        return parse_inferred(table, self.schema, self.texts)
 
     # Public tables.
 
     def without_target(self):
-        return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.texts)
+        return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.inferred)
 
     def read_public(self, estimator, X):
         dataset = Dataset(X)
@@ -365,10 +381,14 @@ class TableFormat(Format):
         generator = torch.Generator().manual_seed(0)
         codes = calibrate_codes(
             TableEncoder(self.schema).make_blocks(),
-            self.counted or {},
+            self._histograms,
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
-        return replace(self, codes=codes, counted=None, histograms=None)
+        inferred = {
+            n: replace(x, codes=codes.get(n), histograms=())
+            for n, x in (self.inferred or {}).items()
+        }
+        return replace(self, inferred=inferred, histograms=None)
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
         sampler = self._make_sampler(generate, noise)

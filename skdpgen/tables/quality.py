@@ -4,6 +4,7 @@
 import numpy as np
 
 from ..histograms.grids import find_widths
+from ..messages import Message
 from ..quality import (
     LEAST_SIGNAL,
     MOSTLY_MISSING,
@@ -105,8 +106,11 @@ def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_abse
     levels = getattr(schema.get(label), "levels", ())
     if len(levels) == 1 and label in inferred:
         warn_of_fit(
-            f"One level of the target {label!r} shows above the noise, {levels[0]!r}: rows of "
-            "others count as absent. Declare its levels, as Boolean() or Category([...])."
+            Message(
+                "One level of the target {label!r} shows above the noise, {level!r}: rows of "
+                "others count as absent. Declare its levels, {levels}.",
+                {"label": label, "level": levels[0]},
+            )
         )
     found = [
         level

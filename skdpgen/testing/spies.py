@@ -3,29 +3,15 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 
 from ..accounting.events import split_repetition
+from ..auditing.runs import FixedNoise, RecordedMechanism, Run, flatten_numbers
 from ..curator.curator import intercept_releases
 from ..exceptions import EndOfFit
-from ..mechanisms.noise import NoiseSource
-
-
-class _SilentSource(NoiseSource):
-    """Noise source that adds no noise."""
-
-    def rounded_gaussian(self, scale):
-        return np.zeros(np.shape(scale), dtype=np.int64)
-
-    def rounded_laplace(self, scale):
-        return np.zeros(np.shape(scale), dtype=np.int64)
-
-    def randomized_response(self, codes, n_classes, probability):
-        return codes
 
 
 class _RecordingSource:
@@ -56,7 +42,7 @@ class _RecordingSource:
         return self.batches[-1]
 
 
-class _Spy:
+class _Spy(RecordedMechanism):
     """Substitute of a mechanism that records its input and output.
 
     Parameters
@@ -64,10 +50,8 @@ class _Spy:
     mechanism : Mechanism
     repeat : int
         How often the noise is drawn again, for `noisy`.
-    released : sequence of ndarray, default=()
-        Noisy values between the measurements of one event, to be used in place of new ones.
-    result : object, default=None
-        The result of the release, to be used in place of a new one.
+    other : spy, default=None
+        Spy of another fit, whose released values are used in place of new ones.
 
     Attributes
     ----------
@@ -77,66 +61,31 @@ class _Spy:
         Measured numbers before their noise, and the standard deviations of the noise.
     noisy : list of ndarray
         The numbers with noise, `repeat` times.
+    numbers, silent_result : ndarray
+        All numbers of the release, and what they are without noise.
     stretch : float
         The spectral norm of the projection of rows; 1 if there is none.
     """
 
-    def __init__(self, mechanism, repeat, released=(), result=None):
-        self.mechanism = mechanism
-        self.name = mechanism.name
-        self.check, self.is_sum = mechanism.check, mechanism.is_sum
-        self._repeat = repeat
-        self.released, self.result = list(released), result
-        self._stages = []
+    def __init__(self, mechanism, repeat, other=None):
+        super().__init__(mechanism)
+        self._repeat, self._other = repeat, other
 
     def run(self, source, event, *, relation, noise):
-        source = _RecordingSource(source)
-        first = self.mechanism._measure(source, event, relation, noise)
-        self.event, self.blocks = event, source.batches
-        directions = first.context
-        is_projection = isinstance(directions, torch.Tensor)
-        self.stretch = torch.linalg.matrix_norm(directions, 2).item() if is_projection else 1.0
-        result = self._run(self._watch(first), source, relation, noise)
-        # Without noise, what is left are the exact values as the mechanism presents them.
-        silence = _SilentSource(0)
-
-        def run(noise):
-            raw = {"_present": lambda noisy, measured: noisy.ravel()}
-            return np.concatenate(
-                [self._run(stage, source, relation, noise, **raw) for stage in self._stages]
-            )
-
-        self.std = np.concatenate(
-            [np.broadcast_to(stage.std, stage.exact.shape).ravel() for stage in self._stages]
-        )
-        self.exact = run(silence)
-        self.noisy = [run(noise) for _ in range(self._repeat)]
-        self.silent_result = _numbers(self._run(first, source, relation, silence))
-        self.numbers = _numbers(result)
-        if self.result is None:
-            self.result = result
+        self.event, source = event, _RecordingSource(source)
+        pinned = self._other and self._other.recorded.released
+        self.recorded = Run(self.mechanism, source, event, relation, noise, released=pinned)
+        self.blocks, self.exact, self.std = source.batches, self.recorded.exact, self.recorded.std
+        self.numbers = flatten_numbers(self.recorded.result)
+        first = self.recorded.measured[0]
+        is_projection = isinstance(first.context, torch.Tensor)
+        self.stretch = torch.linalg.matrix_norm(first.context, 2).item() if is_projection else 1.0
+        again = partial(Run, self.mechanism, source, event, relation, measured=first)
+        released = self.recorded.released
+        self.noisy = [again(noise, released=released).noisy for _ in range(self._repeat)]
+        self.silent_result = flatten_numbers(again(FixedNoise(0)).result)
+        self.result = self._other.result if self._other else self.recorded.result
         return self.result
-
-    def _watch(self, measured):
-        """Record a measurement, and those that depend on its noisy values."""
-        self._stages.append(replace(measured, then=None))
-        if measured.then is None:
-            return measured
-
-        def then(noisy):
-            if len(self.released) < len(self._stages):
-                self.released.append(noisy)
-            return self._watch(measured.then(self.released[len(self._stages) - 1]))
-
-        return replace(measured, then=then)
-
-    def _run(self, measured, source, relation, noise, **changes):
-        """Run the mechanism from a measurement on."""
-        # A copy, since the spied mechanism may release again at the next step.
-        mechanism = copy(self.mechanism)
-        mechanism._measure = lambda *args: measured
-        vars(mechanism).update(changes)
-        return mechanism.run(source, self.event, relation=relation, noise=noise)
 
 
 @contextlib.contextmanager
@@ -169,7 +118,7 @@ def spying(
             # The values that the other fit released are kept, so that later mechanisms are the
             # same.
             other = others[len(spies)]
-            spies.append(_Spy(other.mechanism, repeat, other.released, other.result))
+            spies.append(_Spy(other.mechanism, repeat, other))
         result = release(spies[-1])
         planned = sum(split_repetition(event)[1] for event in curator.plan.events)
         if after_last is not None and len(spies) == planned:
@@ -199,12 +148,3 @@ def release_only(estimator, X, y, others=None, null=None) -> list[_Spy]:
 def release_exactly(make: Callable, spies: Sequence[_Spy], X, y, null=None) -> list[np.ndarray]:
     """Return the values without noise that the mechanisms of another fit measure on these rows."""
     return [spy.exact for spy in release_only(make(), X, y, spies, null)]
-
-
-def _numbers(result) -> np.ndarray:
-    """Return all arrays of a released dataclass, or the counts of columns, as one vector."""
-    if isinstance(result, dict):
-        return np.array([count for counts in result.values() for count in counts.values()])
-    assert is_dataclass(result), f"A release gives {type(result)}, not a dataclass of arrays."
-    values = [getattr(result, field.name) for field in fields(result)]
-    return np.concatenate([value.ravel() for value in values if isinstance(value, np.ndarray)])

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "ExactMatrix": "products",
-    "SliceBasis": "harmonics",
-    "entropic_wasserstein": "sinkhorn_losses",
-    "pairwise_cost": "sinkhorn_losses",
-    "random_directions": "directions",
-    "sinkhorn_divergence": "sinkhorn_losses",
-    "sinkhorn_plan": "sinkhorn",
-    "slice_diameter": "harmonics",
-    "sliced_drift": "flow",
-    "sliced_wasserstein_distance": "slices",
-    "smoothed_sliced_wasserstein_distance": "slices",
-    "wasserstein_1d": "slices",
+    "ExactMatrix": ".products",
+    "SliceBasis": ".harmonics",
+    "entropic_wasserstein": ".sinkhorn_losses",
+    "pairwise_cost": ".sinkhorn_losses",
+    "random_directions": ".directions",
+    "sinkhorn_divergence": ".sinkhorn_losses",
+    "sinkhorn_plan": ".sinkhorn",
+    "slice_diameter": ".harmonics",
+    "sliced_drift": ".flow",
+    "sliced_wasserstein_distance": ".slices",
+    "smoothed_sliced_wasserstein_distance": ".slices",
+    "wasserstein_1d": ".slices",
 }
 __all__ = [
     "ExactMatrix",

@@ -23,8 +23,6 @@ from dp_accounting import (
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from dp_accounting.rdp import RdpAccountant
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
 from skdpgen.accounting import loss_distributions
@@ -44,6 +42,8 @@ from skdpgen.privacy import (
 
 RELATIONS = ["zero_out", "replace_one"]
 SPECIAL = NeighboringRelation.REPLACE_SPECIAL
+SLICED = SlicedGaussianDpEvent(2.0, 4, 2)
+SHAPES = [(1, 3, False), (2, 1, False), (784, 200, False), (784, 200, True), (5, 12, True)]
 
 
 def steps(event, q=1.0, T=1, sampling="poisson"):
@@ -108,24 +108,19 @@ def test_reference_series_is_mpmath():
     assert log_hyp1f1(0.5, 392, 40) == pytest.approx(mpmath.log(mpmath.hyp1f1(0.5, 392, 40)))
 
 
-@pytest.mark.parametrize("t", [0.0, 1e-6, 0.3, 20.0, 700.0, 1990.0])
 @pytest.mark.parametrize(
-    ("d", "k", "orthogonal"),
-    [(1, 3, False), (2, 1, False), (784, 200, False), (784, 200, True), (5, 12, True)],
+    ("d", "k", "orthogonal", "ts"),
+    [
+        *((*shape, (0.0, 1e-6, 0.3, 20.0, 700.0, 1990.0)) for shape in SHAPES),
+        (8192, 2000, False, (3000.0, 16_000.0)),
+    ],
 )
-def test_log_mgf_is_exact(d, k, orthogonal, t):
-    expected = reference_log_mgf(t, d, k, orthogonal)
-    assert log_mgf(np.array([t]), d, k, orthogonal)[0] == pytest.approx(
-        expected, rel=2e-9, abs=1e-8
-    )
-    # Rounded up, never down.
-    assert log_mgf(np.array([t]), d, k, orthogonal)[0] >= expected * (1 - 1e-13)
-
-
-@pytest.mark.parametrize(("d", "t"), [(8192, 3000.0), (8192, 16000.0)])
-def test_log_mgf_is_exact_in_high_dimension(d, t):
-    expected = reference_log_mgf(t, d, 2000, False)
-    assert log_mgf(np.array([t]), d, 2000)[0] == pytest.approx(expected, rel=2e-9)
+def test_log_mgf_is_exact(d, k, orthogonal, ts):
+    for t, found in zip(ts, log_mgf(np.array(ts), d, k, orthogonal), strict=True):
+        expected = reference_log_mgf(t, d, k, orthogonal)
+        assert found == pytest.approx(expected, rel=2e-9, abs=1e-8)
+        # Rounded up, never down.
+        assert found >= expected * (1 - 1e-13)
 
 
 @pytest.mark.parametrize(("d", "t"), [(3, 2500.0), (784, 5000.0), (8192, 17000.0)])
@@ -158,21 +153,13 @@ def integrated_moment(alpha, q, sigma):
 
 
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.2, 0.7), (0.5, 3.0)])
-@pytest.mark.parametrize("alpha", [2, 3, 8])
+@pytest.mark.parametrize("alpha", [1.1, 2, 2.5, 3, 6.75, 8])
 def test_poisson_moments_match_quadrature(alpha, q, sigma):
-    event = PoissonSampledDpEvent(q, GaussianDpEvent(sigma))
-    expected = math.log(integrated_moment(alpha, q, sigma)) / (alpha - 1)
-    assert rdp_of(event, "zero_out", np.array([float(alpha)]))[0] == pytest.approx(
-        expected, rel=1e-6
-    )
-
-
-@pytest.mark.parametrize("alpha", [1.1, 1.5, 2.5, 6.75])
-def test_poisson_moments_between_whole_orders_are_upper_bounds(alpha):
-    q, sigma = 0.1, 0.9
+    """Between whole orders they are upper bounds."""
     event = PoissonSampledDpEvent(q, GaussianDpEvent(sigma))
     exact = math.log(integrated_moment(alpha, q, sigma)) / (alpha - 1)
-    assert exact < rdp_of(event, "zero_out", np.array([alpha]))[0]
+    found = rdp_of(event, "zero_out", np.array([float(alpha)]))[0]
+    assert found == pytest.approx(exact, rel=1e-6) if alpha in (2, 3, 8) else found > exact
 
 
 def integrated_replace_moment(alpha, q, r):
@@ -395,21 +382,18 @@ def test_delta_of_one_sampled_sliced_release_bounds_simulation(direction, epsilo
         assert certified <= 1.06 * deltas.mean() + 4 * error
 
 
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 @pytest.mark.parametrize("q", [0.01, 0.5, 0.999])
-def test_delta_of_one_sampled_gaussian_is_the_closed_form(q):
+def test_delta_of_one_sampled_gaussian_is_the_closed_form(q, sampling):
     epsilon, s = 0.4, 0.8
     exact = q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), 1 / s)
-    certified = ledger_delta(steps(GaussianDpEvent(s), q), epsilon)
+    relation, unit = ("zero_out", 1) if sampling == "poisson" else ("replace_one", 2)
+    ledger = steps(GaussianDpEvent(unit * s), q, sampling=sampling)
+    certified = ledger_delta(ledger, epsilon, relation=relation)
     assert exact * (1 - 1e-9) <= certified <= 1.001 * exact + 1e-12
-
-
-@pytest.mark.parametrize("q", [0.02, 0.3])
-def test_delta_of_one_fixed_size_sample_is_the_closed_form(q):
-    epsilon, s = 0.3, 0.7
-    exact = q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), 1 / s)
-    ledger = steps(GaussianDpEvent(2 * s), q, sampling="fixed")
-    certified = ledger_delta(ledger, epsilon, relation="replace_one")
-    assert exact * (1 - 1e-9) <= certified <= 1.001 * exact
+    if sampling == "fixed":
+        with pytest.raises(UnsupportedEventError, match="replace_one"):
+            ledger_delta(ledger, epsilon)
 
 
 # --- replace_one --------------------------------------------------------------------------------
@@ -478,16 +462,6 @@ def test_replace_one_slices_bound_simulated_pairs():
             assert certified <= 1.6 * deltas.mean()  # the union bound over the two rows
 
 
-@pytest.mark.parametrize("accountant", ["rdp", "autodp"])
-@pytest.mark.parametrize(("q", "T", "s"), [(0.1, 1, 1.0), (0.02, 200, 1.5), (0.5, 4, 3.0)])
-def test_moments_under_replace_one_cost_no_less_than_pld(q, T, s, accountant):
-    ledger, options = steps(SlicedGaussianDpEvent(2 * s, 12, 8), q, T), {"relation": "replace_one"}
-    pld = ledger_epsilon(ledger, 1e-5, **options)
-    moments = ledger_epsilon(ledger, 1e-5, accountant=accountant, **options)
-    unsampled = ledger_epsilon(steps(SlicedGaussianDpEvent(s, 12, 8), T=T), 1e-5, accountant="rdp")
-    assert 0 < pld <= moments <= 1.001 * unsampled
-
-
 @pytest.mark.parametrize(
     ("q", "sampling", "accountant"),
     [
@@ -529,14 +503,6 @@ def test_records_of_two_classes_cost_at_most_what_is_certified(epsilon):
         deltas = gaussian_delta(epsilon, np.sqrt((h[:, 0] + h[:, other]) / 4) / s)
         assert deltas.mean() <= two + 4 * deltas.std() / math.sqrt(n)
     assert one < two
-
-
-def test_replace_one_costs_less_than_a_doubled_radius():
-    delta, event = 1e-5, GaussianDpEvent(2.0)
-    replace = ledger_epsilon(steps(event, 0.05, 50), delta, relation="replace_one")
-    doubled = ledger_epsilon(steps(GaussianDpEvent(1.0), 0.05, 50), delta)
-    single = ledger_epsilon(steps(event, 0.05, 50), delta)
-    assert single < replace < doubled
 
 
 def test_unsampled_replace_one_is_zero_out_at_half_the_multiplier():
@@ -603,45 +569,7 @@ def test_price_of_the_diameter_of_a_release(accountant):
     assert verify(certificate.to_json()) == three
 
 
-@pytest.mark.parametrize(
-    ("n", "batch", "T", "epsilon", "level"),
-    [(1000, 100, 250, 1, 12.6), (200, 50, 50, 3, 5.6), (60_000, 50, 20_000, 1, 1.72)],
-)
-def test_noise_over_clip_of_gradients_under_replace_one(n, batch, T, epsilon, level):
-    ledger = steps(DiameterGaussianDpEvent(level / 2), batch / n, T)
-    cost = ledger_epsilon(ledger, 1e-5, relation="replace_one")
-    assert 0.98 * epsilon < cost <= epsilon
-
-
 # --- composition ---------------------------------------------------------------------------------
-
-
-@settings(max_examples=12, deadline=None)
-@given(
-    d=st.integers(1, 300),
-    k=st.integers(1, 300),
-    q=st.sampled_from([0.003, 0.05, 0.4, 1.0]),
-    T=st.integers(1, 60),
-    level=st.floats(0.4, 4.0),
-    orthogonal=st.booleans(),
-)
-def test_pld_is_never_above_rdp(d, k, q, T, level, orthogonal):
-    sigma = level * math.sqrt(k / d) * (math.sqrt(T) if q == 1 else 1)
-    ledger = steps(SlicedGaussianDpEvent(sigma, d, k, orthogonal), q, T)
-    pld = ledger_epsilon(ledger, 1e-5)
-    assert 0 <= pld <= ledger_epsilon(ledger, 1e-5, accountant="rdp") * (1 + 1e-3) + 1e-3
-
-
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-@pytest.mark.parametrize("change", [{"T": 80}, {"q": 0.08}, {"sigma": 0.5}, {"k": 30}])
-def test_more_steps_larger_samples_and_less_noise_cost_more(accountant, change):
-    base = {"T": 40, "q": 0.04, "sigma": 0.6, "k": 20}
-
-    def epsilon(T, q, sigma, k):
-        ledger = steps(SlicedGaussianDpEvent(sigma, 50, k), q, T)
-        return ledger_epsilon(ledger, 1e-5, accountant=accountant)
-
-    assert epsilon(**base) < epsilon(**base | change)
 
 
 @pytest.mark.parametrize(("q", "T", "s"), [(0.01, 500, 1.0), (0.1, 20, 2.0), (0.003, 3000, 0.7)])
@@ -796,14 +724,6 @@ def test_fixed_size_rdp_is_the_theorem_of_wang_balle_kasiviswanathan():
     assert rdp_of(event, "replace_one", np.array([float(alpha)]))[0] < 0.55 * expected
 
 
-@pytest.mark.parametrize("T", [1, 100])
-def test_fixed_size_pld_is_below_rdp(T):
-    ledger = steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, T, "fixed")
-    options = {"delta": 1e-5, "relation": "replace_one"}
-    pld = ledger_epsilon(ledger, **options)
-    assert 0 < pld < ledger_epsilon(ledger, accountant="rdp", **options)
-
-
 @pytest.mark.parametrize(
     ("d", "k", "orthogonal", "h"), [(6, 6, True, 1), (6, 18, True, 3), (1, 5, False, 5)]
 )
@@ -812,16 +732,6 @@ def test_constant_h_is_a_plain_gaussian(d, k, orthogonal, h, q, T):
     sliced = steps(SlicedGaussianDpEvent(3.0, d, k, orthogonal), q, T)
     plain = steps(GaussianDpEvent(3.0 / math.sqrt(h)), q, T)
     assert ledger_epsilon(sliced, 1e-5) == pytest.approx(ledger_epsilon(plain, 1e-5), rel=1e-3)
-
-
-def test_one_direction_is_orthogonal_to_nothing():
-    iid, haar = (steps(SlicedGaussianDpEvent(0.5, 20, 1, o), 0.1, 5) for o in (False, True))
-    assert ledger_epsilon(iid, 1e-5) == pytest.approx(ledger_epsilon(haar, 1e-5), rel=1e-9)
-
-
-def test_orthogonal_directions_cost_less():
-    iid, haar = (steps(SlicedGaussianDpEvent(0.8, 30, 15, o), 0.1, 20) for o in (False, True))
-    assert ledger_epsilon(haar, 1e-5) < ledger_epsilon(iid, 1e-5)
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
@@ -843,24 +753,6 @@ def test_a_mixed_ledger_with_constant_h_pools_too():
     assert ledger_epsilon(ledger, 1e-5) == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_a_mixed_ledger_costs_more_than_its_parts_and_less_than_their_sum(accountant):
-    gaussian = [GaussianDpEvent(4.0)]
-    sliced = steps(SlicedGaussianDpEvent(0.6, 20, 10), 0.05, 30)
-    options = {"accountant": accountant}
-    parts = [ledger_epsilon(part, 1e-5, **options) for part in (gaussian, sliced)]
-    halves = [ledger_epsilon(part, 5e-6, **options) for part in (gaussian, sliced)]
-    assert max(parts) < ledger_epsilon(gaussian + sliced, 1e-5, **options) < sum(halves)
-
-
-def test_two_releases_from_one_batch_stack_inside_one_sampled_event():
-    def epsilon(s, T):
-        return ledger_epsilon(steps(GaussianDpEvent(s), 0.01, T), 1e-5)
-
-    assert epsilon(1 / math.sqrt(2), 1000) == pytest.approx(4.48, abs=0.02)
-    assert epsilon(1.0, 2000) == pytest.approx(2.58, abs=0.02)
-
-
 @pytest.mark.parametrize(
     "ledger",
     [
@@ -876,13 +768,6 @@ def test_autodp_agrees(ledger):
     autodp = ledger_epsilon(ledger, 1e-5, accountant="autodp")
     pld = ledger_epsilon(ledger, 1e-5)
     assert 0.999 * pld <= autodp <= 1.05 * rdp
-
-
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_delta_and_epsilon_are_inverse(accountant):
-    ledger = steps(SlicedGaussianDpEvent(0.6, 20, 10), 0.05, 50)
-    epsilon = ledger_epsilon(ledger, 1e-5, accountant=accountant)
-    assert ledger_delta(ledger, epsilon, accountant=accountant) == pytest.approx(1e-5, rel=1e-3)
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
@@ -915,13 +800,6 @@ def test_no_noise_costs_infinity(event, accountant):
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
-@pytest.mark.parametrize("ledger", [[], [NoOpDpEvent()]])
-def test_nothing_costs_nothing(ledger, accountant):
-    assert ledger_epsilon(ledger, 1e-5, accountant=accountant) == 0.0
-    assert ledger_delta(ledger, 0.0, accountant=accountant) == 0.0
-
-
-@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
 @pytest.mark.parametrize(
     "event",
     [
@@ -930,43 +808,29 @@ def test_nothing_costs_nothing(ledger, accountant):
         PoissonSampledDpEvent(0.1, PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))),
         PoissonSampledDpEvent(0.1, ComposedDpEvent([GaussianDpEvent(1.0)] * 2)),
         dp_accounting.dp_event.UnsupportedDpEvent(),
-    ],
-)
-def test_unknown_events_are_refused(event, accountant):
-    with pytest.raises(UnsupportedEventError, match=r"not known|one event"):
-        ledger_epsilon([GaussianDpEvent(1.0), event], 1e-5, accountant=accountant)
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
         GaussianDpEvent(math.nan),
         GaussianDpEvent(-4.0),
         SlicedGaussianDpEvent(-1.0, 4, 2),
         SlicedGaussianDpEvent(math.nan, 4, 2),
     ],
 )
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_a_multiplier_that_is_no_noise_level_is_not_priced(event, accountant):
-    ledger = [event, SlicedGaussianDpEvent(5.0, 4, 2)]
-    try:
-        epsilon = ledger_epsilon(ledger, 1e-5, accountant=accountant)
-    except ValueError:  # UnsupportedEventError is none
-        return
-    except UnsupportedEventError:
-        return
-    assert epsilon == math.inf
+def test_events_without_a_price_are_refused(event, accountant):
+    with pytest.raises(UnsupportedEventError, match=r"not known|one event|as noise_multiplier"):
+        ledger_epsilon([GaussianDpEvent(1.0), event], 1e-5, accountant=accountant)
 
 
-def test_an_infinite_multiplier_is_free():
-    ledger = [SlicedGaussianDpEvent(2.0, 4, 2), GaussianDpEvent(math.inf)]
-    assert ledger_epsilon(ledger, 1e-5) == ledger_epsilon(ledger[:1], 1e-5)
-    assert ledger_epsilon(ledger[1:], 1e-5) == 0.0
-
-
-def test_fixed_size_samples_need_replace_one():
-    with pytest.raises(UnsupportedEventError, match="replace_one"):
-        ledger_epsilon(steps(GaussianDpEvent(1.0), 0.1, sampling="fixed"), 1e-5)
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+@pytest.mark.parametrize(
+    "event", [NoOpDpEvent(), GaussianDpEvent(math.inf), PoissonSampledDpEvent(0, SLICED)]
+)
+def test_releases_without_information_cost_nothing(event, accountant):
+    for ledger in ([], [event]):
+        assert ledger_epsilon(ledger, 1e-5, accountant=accountant) == 0.0
+        assert ledger_delta(ledger, 0.0, accountant=accountant) == 0.0
+    both, alone = (
+        ledger_epsilon(e, 1e-5, accountant=accountant) for e in ([SLICED, event], [SLICED])
+    )
+    assert both == alone
 
 
 @pytest.mark.parametrize(
@@ -979,17 +843,13 @@ def test_fixed_size_samples_need_replace_one():
         (lambda: ledger_epsilon(None, 1e-5), "events must be a list of events"),
         (lambda: ledger_epsilon(GaussianDpEvent(2.0), 1e-5), "events must be a list of events"),
         (lambda: ledger_epsilon(["sum"], 1e-5), "events must be a list .* got str in it"),
+        (lambda: ledger_epsilon([SLICED], 1e-5, accountant="guess"), "accountant must be one of"),
+        (lambda: ledger_epsilon([SLICED], 1e-5, relation="guess"), "relation must be .* 'guess'"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
-
-
-@pytest.mark.parametrize("option", ["accountant", "relation"])
-def test_unknown_names_are_refused(option):
-    with pytest.raises(ValueError, match=f"{option} must be one of .*; got 'guess'"):
-        ledger_epsilon([GaussianDpEvent(1.0)], 1e-5, **{option: "guess"})
 
 
 @pytest.mark.parametrize("multiplier", 2.0 ** np.arange(-20, 60, 7))

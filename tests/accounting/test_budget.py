@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV
 
 from skdpgen import DPSWFlowSampler
@@ -77,15 +77,6 @@ def test_ctrl_c_while_rows_are_read_is_charged_and_says_so():
     assert "all of the fit is charged: ε = 1 at δ = 1e-05" in raised.value.__notes__[0]
 
 
-def test_fits_are_priced_together():
-    budget = PrivacyBudget(3.0, 1e-5)
-    assert budget.spent == 0
-    with budget:
-        fit(1.0)
-        fit(1.0)
-    assert budget.spent == pytest.approx(together(1.0, 1.0), rel=1e-6)
-
-
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_a_fit_costs_as_much_as_on_its_certificate(relation):
     plan = gaussian_plan({"a": 1.0}, 1.0, 1e-5, relation=relation)
@@ -120,14 +111,6 @@ def test_a_threshold_that_overruns_by_a_millionth_is_refused():
         fit(0.5e-6)
 
 
-def test_fits_outside_are_not_charged():
-    budget = PrivacyBudget(3.0, 1e-5)
-    with budget:
-        pass
-    fit(1.0)
-    assert budget.spent == 0
-
-
 def test_the_budget_stays_spent_when_it_is_opened_again():
     budget = PrivacyBudget(1.2, 1e-5)
     with budget:
@@ -135,13 +118,6 @@ def test_the_budget_stays_spent_when_it_is_opened_again():
     with budget, pytest.raises(BudgetExceededError):
         fit(1.0)
     assert budget.spent == pytest.approx(1.0, rel=1e-6)
-
-
-def test_an_exact_fit_is_allowed():
-    budget = PrivacyBudget(1.0, 1e-5)
-    with budget:
-        fit(1.0)
-    assert 0.999 < budget.spent <= 1.0
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 1e-3), (8.0, 1e-2), (1.0, 1.4e-3)])
@@ -184,11 +160,6 @@ def test_an_overrunning_fit_is_refused_before_rows_are_read():
         ):
             fit(1.0, X=read)
     assert budget.spent == pytest.approx(1.0, rel=1e-6)
-
-
-def test_no_noise_is_refused():
-    with PrivacyBudget(3.0, 1e-5), pytest.raises(BudgetExceededError):
-        fit(np.inf)
 
 
 @pytest.mark.parametrize(("released", "share"), [(0, 0.0), (1, 0.25), (2, 1.0)])
@@ -268,29 +239,11 @@ def test_a_budget_that_is_open_twice_is_charged_once():
     assert budget.spent == pytest.approx(1.0, rel=1e-6)
 
 
-def test_a_clone_is_charged():
-    budget = PrivacyBudget(1.2, 1e-5)
-    model = Model()
-    with budget:
-        model.fit(ROWS)
-        with pytest.raises(BudgetExceededError):
-            clone(model).fit(ROWS)
-
-
 def test_a_parallel_search_is_charged_for_every_fit():
     budget = PrivacyBudget(5.0, 1e-5)
     with budget:
         GridSearchCV(Model(0.5), {"strength": [1, 2]}, cv=2, n_jobs=2).fit(ROWS)
     assert budget.spent == pytest.approx(together(*[0.5] * 5), rel=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_parallel_search_cannot_overrun():
-    budget = PrivacyBudget(1.0, 1e-5)
-    search = GridSearchCV(Model(0.5), {"strength": range(20)}, cv=2, n_jobs=2)
-    with budget, pytest.raises((BudgetExceededError, ValueError)):
-        search.fit(ROWS)
-    assert 0.9 < budget.spent <= 1.0
 
 
 def test_threads_cannot_overrun():
@@ -330,16 +283,15 @@ def test_copies_and_pickles_are_refused(spread):
         ((np.nan, 1e-5), "epsilon must be"),
         ((1.0, 0), "delta must be"),
         ((1.0, 2), "delta must be"),
+        ((1.0, 1e-5, {"relation": "neighbours"}), "relation must be one of"),
+        ((1.0, 1e-5, {"threshold_delta": -1e-6}), "threshold_delta must be in"),
+        ((1.0, 1e-5, {"threshold_delta": 1e-5}), "threshold_delta must be in"),
     ],
 )
 def test_bad_budgets(arguments, message):
+    epsilon, delta, *options = arguments
     with pytest.raises(ValueError, match=message):
-        PrivacyBudget(*arguments)
-
-
-def test_an_unknown_relation_is_refused():
-    with pytest.raises(ValueError, match="relation must be one of"):
-        PrivacyBudget(1.0, 1e-5, relation="neighbours")
+        PrivacyBudget(epsilon, delta, **dict(*options))
 
 
 def test_reprs_say_what_is_spent_and_on_what():

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import pickle
 import resource
 import shutil
 import signal
@@ -87,14 +86,6 @@ def test_spending_is_kept(path):
     with pytest.raises(BudgetExceededError, match="over the budget of 2"), again:
         fit(1.9)
     assert PrivacyBudget.from_file(path).spent == again.spent
-
-
-def test_unreleased_shares_are_given_back(path):
-    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
-        fit(1.0, shares={"a": 0.5, "b": 0.5}, released=1)
-    half = gaussian_plan({"a": 0.5, "b": 0.5}, 1.0, 1e-5).events[:1]
-    assert PrivacyBudget.from_file(path).spent == budget.spent
-    assert budget.spent == pytest.approx(_budget.ledger_epsilon(half, 1e-5))
 
 
 def test_terms_are_those_of_the_file(path):
@@ -234,11 +225,6 @@ def test_ordinary_use_is_not_called_a_copy(path, tmp_path):
     assert open_silently(path).spent == pytest.approx(together(0.5))
 
 
-def test_a_budget_is_still_no_value_to_copy(path):
-    with pytest.raises(TypeError, match="copied or pickled"):
-        pickle.dumps(PrivacyBudget(2.0, 1e-5, path=path))
-
-
 def test_processes_cannot_both_take_the_rest(path):
     """As many fits as one after the other, however they meet."""
     PrivacyBudget(2.0, 1e-5, path=path)
@@ -271,12 +257,6 @@ def test_nobody_decides_on_what_another_is_deciding_on(path, tmp_path, monkeypat
     store.add(decide)
     assert not mark.exists()
     assert len(store.read()) == 1
-
-
-def test_forked_children_are_charged(path):
-    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
-        assert run(fit, 1.0) == 0
-    assert budget.spent == pytest.approx(together(1.0))
 
 
 def test_processes_that_are_started_inside_know_of_it(path):

@@ -49,19 +49,12 @@ def test_gaussian_is_within_the_budget_and_tight(epsilon, accountant):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "method", "orthogonal"),
-    [(0.3, "pld", True), (5.0, "pld", False), (0.3, "rdp", False), (5.0, "rdp", True)],
-)
-def test_sliced_is_within_the_budget_and_tight(epsilon, method, orthogonal):
-    options = SMALL | {"method": method, "orthogonal": orthogonal}
-    sigma = calibrate_sliced_gaussian(epsilon, 1e-5, **options)
-    spent, less = (sliced_gaussian_epsilon(s, 1e-5, **options) for s in (sigma, 0.999 * sigma))
-    assert spent <= epsilon < less
-
-
-@pytest.mark.parametrize(
     "options",
     [
+        {"epsilon": 0.3, "orthogonal": True},
+        {"epsilon": 5.0},
+        {"epsilon": 0.3, "method": "rdp"},
+        {"epsilon": 5.0, "method": "rdp", "orthogonal": True},
         pytest.param({"relation": "replace_one"}, marks=pytest.mark.slow),
         {"relation": "replace_one", "sampling": "fixed"},
         {"relation": "replace_one", "sampling": "fixed", "method": "rdp"},
@@ -77,11 +70,12 @@ def test_sliced_is_within_the_budget_and_tight(epsilon, method, orthogonal):
     ],
     ids=str,
 )
-def test_other_options_are_within_the_budget_and_tight(options):
+def test_sliced_is_within_the_budget_and_tight(options):
     options = SMALL | options
-    sigma = calibrate_sliced_gaussian(1.0, 1e-5, **options)
+    epsilon = options.pop("epsilon", 1.0)
+    sigma = calibrate_sliced_gaussian(epsilon, 1e-5, **options)
     spent, less = (sliced_gaussian_epsilon(s, 1e-5, **options) for s in (sigma, 0.999 * sigma))
-    assert spent <= 1.0 < less
+    assert spent <= epsilon < less
 
 
 def test_pld_needs_less_noise_than_rdp_and_orthogonal_less_than_iid():
@@ -132,16 +126,11 @@ def test_table_4(name, method, sigma):
     assert noise == pytest.approx(sigma, rel=0.03)
 
 
-def test_clt_warns():
-    with pytest.warns(UserWarning, match="proves nothing"):
-        sliced_gaussian_epsilon(1.0, 1e-5, method="clt", **SMALL)
-
-
 def test_clt_warns_once_and_not_at_each_sigma_that_is_tried():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         calibrate_sliced_gaussian(1.0, 1e-5, method="clt", **SMALL)
-    assert len(caught) == 1
+    assert ["proves nothing" in str(warning.message) for warning in caught] == [True]
 
 
 @pytest.mark.parametrize("check", [check_epsilon, check_delta])
@@ -188,15 +177,6 @@ def test_dimension_and_projections_enter_through_their_ratio_only_in_the_limit()
 def test_bad_arguments(change, message):
     with pytest.raises(ValueError, match=message):
         calibrate_sliced_gaussian(**({"epsilon": 1.0, "delta": 1e-5} | SMALL | change))
-
-
-@pytest.mark.slow
-def test_poisson_moments_under_replace_one_ask_for_more_noise():
-    pld, rdp = (
-        calibrate_sliced_gaussian(1.0, 1e-5, relation="replace_one", method=method, **SMALL)
-        for method in ("pld", "rdp")
-    )
-    assert pld < rdp < 3 * pld
 
 
 @pytest.mark.default("300.0")
@@ -256,11 +236,6 @@ def test_sampled_releases_are_planned_at_small_budgets(epsilon):
         except ValueError as error:
             refused.append(error)
     assert not refused
-
-
-def test_a_budget_that_fixed_releases_spend_is_refused():
-    with pytest.raises(ValueError, match="less than 1, or the rest is too small for 'step'"):
-        repeated_plan("step", GaussianDpEvent, 3, 1.0, 1e-5, shares={"sum": 1.0})
 
 
 def test_a_search_for_noise_starts_anywhere():

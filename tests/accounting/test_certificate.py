@@ -9,7 +9,6 @@ from dataclasses import FrozenInstanceError, replace
 from datetime import date
 from xml.etree import ElementTree
 
-import attrs
 import numpy as np
 import pytest
 from dp_accounting import (
@@ -156,103 +155,9 @@ def test_verify_warns_of_a_delta_that_could_cover_whole_records(
     assert all(f"is above {largest}: it allows" in message for message in told)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "nonsense",
-        "[]",
-        "3",
-        "null",
-        "{}",
-        '{"releases": []}',
-        '{"releases": [1], "epsilon": 1}',
-    ],
-)
-def test_verify_refuses_what_is_no_certificate(text):
-    with pytest.raises(ValueError, match="Not a certificate"):
-        verify(text)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"epsilon": math.nan},
-        {"epsilon": "nan"},
-        {"epsilon": None},
-        {"delta": 0.0},
-        {"delta": 1.0},
-        {"relation": "none"},
-        {"accountant": "trust me"},
-    ],
-    ids=str,
-)
-def test_verify_refuses_bad_statements(change):
-    text = certificate(EVENTS["Gaussian"]).to_json()
-    with pytest.raises(ValueError):  # noqa: PT011
-        verify(json.dumps(json.loads(text) | change))
-
-
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"event": "os.system"},
-        {"event": "LaplaceDpEvent"},
-        {"noise_multiplier": math.nan},
-        {"noise_multiplier": -50.0},
-        {"noise_multiplier": "50"},
-        {"noise_multiplier": None},
-        {"n_features": 0},
-        {"n_projections": -3},
-        {"secret": 1},
-    ],
-    ids=str,
-)
-def test_verify_refuses_bad_events(change, accountant):
-    data = json.loads(certificate(EVENTS["sliced"], accountant=accountant).to_json())
-    data["releases"][0] |= change
-    data["epsilon"] = 1e-3
-    with pytest.raises(ValueError):  # noqa: PT011
-        verify(json.dumps(data))
-
-
 def test_unknown_events_are_not_written_down():
     with pytest.raises(TypeError, match="ZCDpEvent"):
         event_to_dict(ZCDpEvent(1.0))
-
-
-def test_gaussians_compose_in_closed_form():
-    parts = [certificate(GaussianDpEvent(s)) for s in (3.0, 4.0)]
-    together = certificate(GaussianDpEvent((1 / 9 + 1 / 16) ** -0.5))
-    assert compose(*parts).epsilon == pytest.approx(together.epsilon, rel=1e-9)
-
-
-def test_compose_keeps_names_assumptions_and_the_largest_delta():
-    first = certificate(EVENTS["Gaussian"], delta=1e-6, assumptions=("a", "b"))
-    second = certificate(EVENTS["sliced"], delta=1e-4, assumptions=("b", "c"))
-    both = compose(first, second)
-    assert both.events == (*first.events, *second.events)
-    assert (both.releases, both.delta) == (("release", "release"), 1e-4)
-    assert both.assumptions == ("a", "b", "c")
-
-
-@pytest.mark.parametrize("seeded", [0, 1, 2])
-def test_compose_of_reproducible_fits(seeded):
-    both = compose(*(certificate(EVENTS["Gaussian"], reproducible=i < seeded) for i in range(2)))
-    assert both.reproducible == (seeded > 0)
-    assert any("share a seed" in text for text in both.assumptions) == (seeded == 2)
-
-
-@pytest.mark.parametrize("option", [{"relation": "replace_one"}, {"accountant": "rdp"}])
-def test_compose_refuses_different_terms(option):
-    with pytest.raises(ValueError, match=f"different {next(iter(option))} cannot be composed"):
-        compose(certificate(EVENTS["Gaussian"]), certificate(EVENTS["Gaussian"], **option))
-
-
-def test_compose_of_nothing():
-    with pytest.raises(ValueError, match="at least one"):
-        compose()
 
 
 def test_text():
@@ -262,12 +167,30 @@ def test_text():
     assert "zero_out" in lines[2]
     assert any("release: GaussianDpEvent(noise_multiplier=4.0)" in line for line in lines)
     assert lines[-1] == "Assumes: bounds are public"
+    seeded = str(certificate(EVENTS["none"], reproducible=True))
+    assert seeded.startswith("REPRODUCIBLE MODE, NOT A PRIVATE RELEASE")
 
 
-@pytest.mark.parametrize("name", ["Gaussian", "none"])
-def test_first_line_in_reproducible_mode(name):
-    first = str(certificate(EVENTS[name], reproducible=True)).splitlines()[0]
-    assert first.startswith("REPRODUCIBLE MODE, NOT A PRIVATE RELEASE")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: c.epsilon_at(0), "delta must be a number"),
+        (lambda c: c.epsilon_at(np.nan), "delta must be a number"),
+        (lambda c: c.epsilon_at("x"), "delta must be a number"),
+        (lambda c: c.delta_at(-1.0), "epsilon must be a positive number"),
+        (lambda c: c.delta_at("x"), "epsilon must be a positive number"),
+        (lambda c: replace(c, releases=()), "one name per event"),
+        (lambda c: replace(c, relation="add"), "relation must be one of"),
+        (lambda c: compose(), "at least one"),
+        (lambda c: compose([c, c]), "one by one"),
+        (lambda c: preview(DPSlicedWassersteinGenerator(), 0, 3), "whole number of at least 1"),
+        (lambda c: preview(DPSlicedWassersteinGenerator(), 10, "a"), "whole number of at least 1"),
+        (lambda c: preview(object(), 10, 3), "must be a generator"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(certificate(EVENTS["Gaussian"]))
 
 
 def test_no_noise_is_said():
@@ -287,41 +210,9 @@ def test_certificate_of_a_plan_is_its_budget():
     assert a / (a + b) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("event", [GaussianDpEvent(1.0), SLICED, EVENTS["Poisson"]])
-def test_events_are_immutable(event):
-    field = attrs.fields(type(event))[0].name
-    with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        setattr(event, field, 100.0)
-
-
 def test_certificates_are_immutable():
     with pytest.raises(FrozenInstanceError):
         certificate(EVENTS["Gaussian"]).delta = 0.5
-
-
-def test_construction_is_checked():
-    with pytest.raises(ValueError, match="one name per event"):
-        Certificate((GaussianDpEvent(1.0),), ())
-    with pytest.raises(ValueError, match="relation must be one of"):
-        certificate(GaussianDpEvent(1.0), relation="add")
-
-
-@pytest.mark.parametrize("delta", [0, 1, -0.1, np.nan, "x"])
-def test_epsilon_at_refuses_bad_delta(delta):
-    with pytest.raises(ValueError, match="delta must be a number"):
-        certificate(EVENTS["Gaussian"]).epsilon_at(delta)
-
-
-@pytest.mark.parametrize("epsilon", [-1.0, np.nan, "x"])
-def test_delta_at_refuses_bad_epsilon(epsilon):
-    with pytest.raises(ValueError, match="epsilon must be a positive number"):
-        certificate(EVENTS["Gaussian"]).delta_at(epsilon)
-
-
-def test_compose_takes_certificates_one_by_one():
-    one = certificate(EVENTS["Gaussian"])
-    with pytest.raises(TypeError, match="one by one"):
-        compose([one, one])
 
 
 def test_infinite_epsilon_has_delta_zero_unless_nothing_is_private():
@@ -329,16 +220,36 @@ def test_infinite_epsilon_has_delta_zero_unless_nothing_is_private():
     assert certificate(EVENTS["none"]).delta_at(math.inf) == 1
 
 
-@pytest.mark.parametrize("sizes", [(0, 3, None), (10, 0, None), (10, 3, -1), ("a", 3, None)])
-def test_preview_refuses_bad_sizes(sizes):
-    n_samples, n_features, n_classes = sizes
-    with pytest.raises(ValueError, match="whole number of at least 1"):
-        preview(DPSlicedWassersteinGenerator(), n_samples, n_features, n_classes=n_classes)
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda data: "", "is not valid JSON"),
+        (lambda data: None, "must be an object of JSON"),
+        (lambda data: {}, "lacks"),
+        (lambda data: {**data, "releases": [1]}, "a release must have a name"),
+        (lambda data: {**data, "epsilon": math.nan}, "NaN is no number"),
+        (lambda data: {**data, "epsilon": "nan"}, "as epsilon; got 'nan'"),
+        (lambda data: {**data, "delta": 0.0}, "as delta; got 0.0"),
+        (lambda data: {**data, "delta": 1.0}, "as delta; got 1.0"),
+        (lambda data: {**data, "relation": "none"}, "as relation; got 'none'"),
+        (lambda data: {**data, "accountant": "trust me"}, "as accountant; got 'trust me'"),
+        (lambda data: change_event(data, type="os.system"), "Unknown event 'os.system'"),
+        (lambda data: change_event(data, type="LaplaceDpEvent"), "has unknown members"),
+        (lambda data: change_event(data, noise_multiplier=-50.0), "as noise_multiplier"),
+        (lambda data: change_event(data, noise_multiplier="50"), "as noise_multiplier"),
+        (lambda data: change_event(data, n_features=0), "as n_features; got 0"),
+        (lambda data: change_event(data, secret=1), "unknown members"),
+    ],
+)
+def test_verify_refuses_malformed_certificates(edit, message):
+    edited = edit(json.loads(certificate(EVENTS["sliced"]).to_json()))
+    text = edited if isinstance(edited, str) else json.dumps(edited)
+    with pytest.raises(ValueError, match=f"^Not a certificate: .*{message}"):
+        verify(text)
 
 
-def test_preview_takes_generators():
-    with pytest.raises(TypeError, match="must be a generator"):
-        preview(object(), 10, 3)
+def change_event(data, **members):
+    return {**data, "releases": [data["releases"][0] | members]}
 
 
 @pytest.mark.parametrize(
@@ -354,9 +265,8 @@ def test_preview_takes_generators():
         SlicedGaussianDpEvent(1.0, 3, 3, "false"),
     ],
 )
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_verify_refuses_events_that_mean_nothing(event, accountant):
-    text = json.loads(certificate(EVENTS["Gaussian"], accountant=accountant).to_json())
+def test_verify_refuses_events_that_mean_nothing(event):
+    text = json.loads(certificate(EVENTS["Gaussian"]).to_json())
     text["releases"] = [{"name": "release", **event_to_dict(event)}]
     with pytest.raises(ValueError, match="Not a certificate"):
         verify(json.dumps(text))
@@ -456,14 +366,6 @@ def test_an_origin_is_written_down_and_does_not_grow():
     assert len(told["classes"]) == 120
     assert Certificate.from_json(made.to_json()).provenance == made.provenance
     assert "made_by" not in json.loads(certificate(EVENTS["Gaussian"]).to_json())
-
-
-def test_the_origin_of_several_fits():
-    one = certificate(EVENTS["Gaussian"]).made_by(_Estimator())
-    other = certificate(EVENTS["Gaussian"]).made_by(DPSlicedWassersteinGenerator())
-    together = compose(one, one, other).provenance
-    assert together.estimator == "_Estimator and DPSlicedWassersteinGenerator"
-    assert compose(one, certificate(EVENTS["Gaussian"])).provenance is None
 
 
 def test_a_certificate_says_no_more_than_what_applies():

@@ -210,7 +210,7 @@ _NO_OP = {"type": "NoOpDpEvent"}
             _without_noise_or_data(
                 {"type": "PoissonSampledDpEvent", "event": _GAUSSIAN, "sampling_probability": 0.0}
             ),
-            "as sampling_probability",
+            "releases nothing",
         ),
         (lambda data: {**data, "unit": "person"}, "for persons has unknown members: .'n_records'"),
         (lambda data: {**data, "unit": "record"}, "for persons has unknown members"),

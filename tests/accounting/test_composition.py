@@ -242,26 +242,6 @@ def test_a_composition_of_one_is_that_one(name):
     assert (alone.mu, alone.rho) == (one.mu, one.rho)
 
 
-@pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_no_part_is_for_free(first, second):
-    one, other = PARTS[first], PARTS[second]
-    both = compose(one, other)
-    for delta in (1e-6, 1e-4):
-        costs = [part.epsilon_at(delta) for part in (one, other)]
-        assert both.epsilon_at(delta) >= max(costs) - 1e-9
-    nothing = "nothing" in (first, second)
-    if "none" not in (first, second) and not nothing:
-        assert both.epsilon_at(1e-6) > max(part.epsilon_at(1e-6) for part in (one, other))
-
-
-def test_a_fit_without_a_digest_is_paid_for_each_time():
-    """Such as a planned one: who composes says that there are two."""
-    one = PARTS["Gaussian"]
-    assert compose(one, one).mu == pytest.approx(math.sqrt(2) / 4)
-    twice = make(SelfComposedDpEvent(GaussianDpEvent(8.0), 2))
-    assert compose(one, one).epsilon_at(1e-5) == twice.epsilon_at(1e-5)
-
-
 @pytest.mark.parametrize("max_rows", [(2, 3), (3, 2), (1, 1), (5, 1, 2)])
 def test_persons_of_different_numbers_of_rows(max_rows):
     """Each multiplier is relative to what a person moves with so many rows: it stays as it is."""

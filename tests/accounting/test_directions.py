@@ -1,5 +1,6 @@
 """The laws of H = ‖zᵀU‖²: simulation, quadrature, and the bounds of the DP-SWD paper."""
 
+import itertools
 import math
 
 import numpy as np
@@ -75,14 +76,6 @@ def test_library_directions_follow_the_law(d, k, orthogonal):
 
 
 @pytest.mark.parametrize(("d", "k", "orthogonal"), SHAPES)
-def test_mean_is_k_over_d(d, k, orthogonal):
-    law = sensitivity_law(d, k, orthogonal)
-    mean = law.values @ law.weights
-    assert k / d <= mean + 1e-12
-    assert mean <= 1.05 * k / d
-
-
-@pytest.mark.parametrize(("d", "k", "orthogonal"), SHAPES)
 def test_law_is_a_law(d, k, orthogonal):
     law = sensitivity_law(d, k, orthogonal)
     assert (law.weights >= 0).all()
@@ -91,26 +84,19 @@ def test_law_is_a_law(d, k, orthogonal):
     assert (np.diff(law.values) >= 0).all()
     assert law.values[0] > 0
     assert law.infinity < 1e-12
-
-
-@pytest.mark.parametrize(("d", "k"), [(6, 1), (50, 20), (784, 200), (4, 3)])
-def test_haar_law_dominates_the_exact_tail_far_out(d, k):
-    law = sensitivity_law(d, k, True)
-    exact = stats.beta(k / 2, (d - k) / 2)
-    points = exact.isf(10.0 ** -np.r_[1:30, 49, 99])
-    points = points[points < 1 - 1e-12]
-    assert (tail(law, points) >= exact.sf(points) * (1 - 1e-9)).all()
+    mean = law.values @ law.weights
+    assert k / d <= mean + 1e-12
+    assert mean <= 1.05 * k / d
 
 
 def test_every_quantile_is_found_or_rounded_up():
-    for d in range(2, 30):
-        for k in range(1, d):
-            law, exact = sensitivity_law(d, k, True), stats.beta(k / 2, (d - k) / 2)
-            assert ((law.values > 0) & (law.values <= 1)).all()
-            assert (np.diff(law.values) >= 0).all()
-            # Each value but the last has a tail of the weights after it.
-            after = np.cumsum(law.weights[:0:-1])[::-1]
-            assert (exact.sf(law.values[:-1]) <= after * (1 + 1e-9)).all()
+    for d, k in [*itertools.combinations(range(30, 0, -1), 2), (50, 20), (784, 200)]:
+        law, exact = sensitivity_law(d, k, True), stats.beta(k / 2, (d - k) / 2)
+        assert ((law.values > 0) & (law.values <= 1)).all()
+        assert (np.diff(law.values) >= 0).all()
+        # Each value but the last has a tail of the weights after it.
+        after = np.cumsum(law.weights[:0:-1])[::-1]
+        assert (exact.sf(law.values[:-1]) <= after * (1 + 1e-9)).all()
 
 
 def test_in_many_dimensions_the_end_of_the_support_has_next_to_no_mass():
@@ -177,15 +163,6 @@ def test_sum_of_two_dominates_the_exact_tail_far_out(d):
 def test_constant_h(d, k, orthogonal, h):
     law = sensitivity_law(d, k, orthogonal)
     assert (law.values.tolist(), law.weights.tolist(), law.infinity) == ([h], [1], 0)
-
-
-def test_orthogonal_directions_spread_less():
-    spread = []
-    for orthogonal in (False, True):
-        law = sensitivity_law(100, 60, orthogonal)
-        mean = law.values @ law.weights
-        spread.append((law.values - mean) ** 2 @ law.weights)
-    assert spread[1] < 0.6 * spread[0]
 
 
 # --- the paper's bounds ------------------------------------------------------------------------

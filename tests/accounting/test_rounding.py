@@ -1,6 +1,5 @@
 """Numbers as they are asked for, and as they are printed: exactly, or on the safe side."""
 
-import json
 import math
 import warnings
 from fractions import Fraction
@@ -132,25 +131,3 @@ def test_certificates_print_epsilon_and_delta_rounded_up():
 
 
 # Messages of `verify`.
-
-
-def test_verify_warns_of_a_large_delta():
-    def of(delta, n_records=None):
-        options = {"delta": delta, "n_records": n_records}
-        return Certificate((GaussianDpEvent(4.0),), ("release",), **options).to_json()
-
-    for text in (of(2e-3), of(2e-4, 10_000)):
-        with pytest.warns(UserWarning, match="publish some records outright"):
-            verify(text)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        verify(of(1e-3))
-        verify(of(1e-4, 10_000))
-    X = np.random.RandomState(0).normal(size=(60, 3))
-    fitted = DPSlicedWassersteinGenerator(n_steps=3).fit(X)
-    assert json.loads(fitted.privacy_.to_json())["n_records"] == 60
-
-
-def test_verify_refuses_an_empty_ledger():
-    with pytest.raises(ValueError, match="lists no release"):
-        verify(Certificate((), ()).to_json())

@@ -23,7 +23,7 @@ from skdpgen import (
 from skdpgen.adaptation import DPSWDDomainClassifier, Whole
 from skdpgen.learners import particles
 from skdpgen.learners.particles import fit_particles_to_sketch
-from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
+from skdpgen.privacy import PrivacyLeakWarning, verify
 from skdpgen.releases import SampledGradients, SlicedRows
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 20, "n_projections": 20, "random_state": 0}
@@ -137,16 +137,6 @@ def test_no_target_row_is_kept():
     assert np.float64(X_target[7, 0]).tobytes() not in pickle.dumps(model)
     copied = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copied.predict(X), model.predict(X))
-
-
-def test_fits_add_up_in_a_budget():
-    X, y, X_target, _ = make_domains()
-    adapter = DPSWDDomainAdapter(**QUICK | {"random_state": None})
-    with PrivacyBudget(6.0, 2e-4) as budget:
-        adapter.fit(X, y, X_target=X_target)
-        with pytest.raises(BudgetExceededError):
-            adapter.fit(X, y, X_target=X_target)
-    assert 0 < budget.spent <= 6.0
 
 
 def test_labels_of_the_target_do_not_widen_those_of_the_source():

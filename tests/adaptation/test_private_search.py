@@ -14,7 +14,6 @@ from scipy.stats import loguniform, uniform
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from skdpgen import (
@@ -32,7 +31,7 @@ from skdpgen.adaptation import (
     reverse_validation_score,
 )
 from skdpgen.encoders import PrivatePCA
-from skdpgen.generators import _sliced_flow
+from skdpgen.learners import particles
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, SpentError
 from skdpgen.releases import SlicedRows, from_release
@@ -47,7 +46,7 @@ def few_steps_of_particles(monkeypatch):
     def fit(*args, n_steps, **kwargs):
         return fit_particles_to_sketch(*args, n_steps=min(n_steps, 10), **kwargs)
 
-    monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", fit)
+    monkeypatch.setattr(particles, "fit_particles_to_sketch", fit)
 
 
 @pytest.fixture
@@ -126,17 +125,6 @@ def test_shares_may_be_searched(data):
     search(data, params, scoring, n_candidates=12, random_state=1)
     seen = [params["sampler__encoder"] for params, *_ in scoring.seen]
     assert {encoder and encoder.share for encoder in seen} == {None, 0.1, 0.5}
-
-
-def test_parameters_of_specifications_may_be_searched(data):
-    """A string is exchanged for its object; each share is covered by the same event."""
-    scoring = Scoring()
-    params = {"sampler__encoder__share": uniform(0.1, 0.5)}
-    sampler = DPSWFlowSampler(n_particles=20, encoder="dp-pca")
-    search(data, params, scoring, n_candidates=4, random_state=1, sampler=sampler)
-    shares = [params["sampler__encoder"].share for params, *_ in scoring.seen]
-    assert len(set(shares)) == len(shares)
-    assert all(0.1 <= share <= 0.6 for share in shares)
 
 
 def test_samplers_may_be_searched(data):
@@ -245,14 +233,6 @@ def test_a_budget_is_charged_for_the_search_only(data):
     assert scoring.seen == []
 
 
-def test_bad_rows_count_as_absent(data):
-    X, y, X_target = data
-    X_target[3, 0] = np.nan
-    with PrivacyBudget(5.0, 1e-4) as budget:
-        search((X, y, X_target), RADIUS)
-    assert budget.spent > 0
-
-
 @pytest.mark.parametrize("params", [{"learning_rate": [0.0]}, {"network": ["conv28"]}])
 def test_bad_candidates_cost_nothing(data, params):
     with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=r"rate|784 pixels"):
@@ -335,10 +315,6 @@ def test_an_error_of_a_candidate_that_costs_nothing_states_the_price_of_the_sear
     with budget, pytest.raises(SpentError, match=r"No score\. Until then") as raised:
         search(data, WEIGHT, fail_at_last)
     assert _prices(raised.value) == [show(budget.spent)]
-
-
-def test_no_noise_is_no_privacy(data):
-    assert search(data, RADIUS, epsilon=np.inf).epsilon_ == np.inf
 
 
 # One sketch for all candidates.
@@ -458,15 +434,6 @@ def test_a_search_before_it_is_fitted():
     transformer = PrivateSearch(DPSWDDomainAdapter(), WEIGHT)
     assert hasattr(transformer, "transform")
     assert not any(hasattr(transformer, name) for name in ("predict", "predict_proba", "score"))
-
-
-def test_a_search_in_a_pipeline(data):
-    X, y, X_target = data
-    searching = PrivateSearch(DPSWDDomainClassifier(**QUICK), WEIGHT, n_candidates=2)
-    pipe = make_pipeline(searching, LogisticRegression())
-    pipe.fit(X, y, privatesearch__X_target=X_target)
-    assert pipe.predict(X).shape == (100,)
-    assert 0 < pipe[0].epsilon_ <= 5.0
 
 
 # Refusals.

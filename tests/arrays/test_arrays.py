@@ -84,12 +84,6 @@ def test_local_rows_are_decoded_from_the_unit_ball(X, y, p, bounds):
     assert_allclose(numbers, y)
 
 
-def test_a_number_without_bounds_is_used_as_it_is(X, y):
-    format = BoxFormat(4, has_number=True)
-    assert_array_equal(format.encode(X, y)[:, -1], y)
-    assert_array_equal(format.decode(format.encode(X, y))[1], y)
-
-
 def test_a_number_beside_bounds_needs_its_own():
     with pytest.raises(ValueError, match="give y_bounds"):
         BallFormat(4, bounds=(0, 1), has_number=True)

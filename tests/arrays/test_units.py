@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,13 +11,11 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 
 from skdpgen import (
-    DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
     LDPEntropicGAN,
 )
 from skdpgen.adaptation import DPSWDDomainAdapter
-from skdpgen.arrays import units
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.units import _find_means, _sum_at, are_near, warn_of_moments, warn_of_norms
 from skdpgen.mechanisms.base import NoisySum
@@ -97,26 +94,6 @@ def test_means_have_the_stated_covariance():
     np.testing.assert_allclose(means.mean(axis=0), rows.mean(axis=0), atol=0.002)
 
 
-@pytest.mark.parametrize("batch_size", [50, 2000])
-def test_means_of_samples_have_the_error_of_sampling(batch_size, monkeypatch):
-    """The covariance is that of the noise and, of rows in [0, 1], at most 1 over their number."""
-    found = []
-    monkeypatch.setattr(units, "warn_of_means", lambda format, *given: found.append(given))
-    rows, rng, n_steps = draw(), np.random.default_rng(0), 20
-    mechanism = SimpleNamespace(n_features=3, n_columns=3, row_weight=1.0)
-    means = units.SlicedMeans(BOX, mechanism, None, batch_size, len(rows))
-    for i in range(n_steps):
-        directions = random_directions(3, 8, generator=torch.Generator().manual_seed(i))
-        sample = rng.permutation(rows)[:batch_size] * BOX.unit
-        values = (sample @ directions.double().numpy()).T[None]
-        means.add(SimpleNamespace(directions=directions.double(), values=values, std=1e-3))
-    means.warn()
-    ((estimate, covariance),) = found
-    np.testing.assert_allclose(estimate, rows.mean(axis=0), atol=0.05)
-    sampling = 1 / (batch_size * n_steps) if batch_size < len(rows) else 0.0
-    np.testing.assert_allclose(covariance.diagonal(), sampling, atol=1e-4)
-
-
 def test_moments_tell_bounds_by_squares():
     def warn(squares, clip_norm=1.0, std=0.1):
         format = BoxFormat(3, bounds=([0, 2, 0], 5), clip_norm=clip_norm)
@@ -166,13 +143,6 @@ def test_a_column_in_other_units_is_named(name):
     X[:, 1] += 1
     (message,) = said(fitted.fit, X)
     assert "in column 1 (1). Declare bounds" in message
-
-
-def test_all_columns_in_other_units_are_named_without_a_sketch():
-    generator = DPSinkhornGenerator(5.0, bounds=(0, 1), random_state=0)
-    generator.set_params(release__n_steps=2)
-    (message,) = said(generator.fit, 1 + 254 * draw())
-    assert "column 0 (1), column 1 (1), column 2 (1)" in message
 
 
 def test_a_number_beyond_its_bounds_is_named():
@@ -228,14 +198,3 @@ def test_rows_as_long_as_a_declared_radius_are_told_of():
     assert not said(pca.set_params(clip_norm=2.0).fit, draw())
     # An inferred radius is near norms that are all alike.
     assert not said(DPPCA(5.0, bounds=(0, 1), random_state=0).fit, np.tile(draw(), (1, 100)))
-
-
-def test_the_noise_of_all_classes_is_in_means_of_slices():
-    mechanism = SimpleNamespace(n_features=3, n_columns=3, row_weight=1.0)
-    variances = []
-    for n_classes in (1, 2):
-        means = units.SlicedMeans(BOX, mechanism, None, 50, 50)
-        directions, values = torch.eye(3).double(), np.zeros((n_classes, 3, 50))
-        means.add(SimpleNamespace(directions=directions, values=values, std=1.0))
-        variances.append(means.variance)
-    assert variances == pytest.approx([50 / 50**2, 100 / 50**2])

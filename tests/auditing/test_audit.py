@@ -361,14 +361,14 @@ def audit_threshold(monkeypatch, change, max_rows=None):
             clone(estimator).set_params(max_rows_per_person=max_rows),
             {"persons": True},
         )
-    present = CategoryCountsMechanism._present
+    present = CategoryCountsMechanism.postprocess
 
     def present_changed(self, noisy, measured):
         keys, thresholds = measured.context
         changed = [change(threshold) for threshold in thresholds]
         return present(self, noisy, replace(measured, context=(keys, changed)))
 
-    monkeypatch.setattr(CategoryCountsMechanism, "_present", present_changed)
+    monkeypatch.setattr(CategoryCountsMechanism, "postprocess", present_changed)
     return next(
         found for found in find(estimator, **given).releases if found.name == "category counts"
     )

@@ -9,8 +9,7 @@ from dp_accounting import GaussianDpEvent
 from scipy import stats
 
 from skdpgen.accounting.accountants import ledger_epsilon
-from skdpgen.accounting.trade_offs import TradeOff
-from skdpgen.auditing.refutation import find_bound, refute_by_fits, refute_by_guesses
+from skdpgen.auditing.refutation import TradeOff, find_bound, refute_by_fits, refute_by_guesses
 
 DELTA, ALPHA = 1e-5, 1e-3
 
@@ -37,6 +36,19 @@ def bound_by_guesses(certificate, n, n_guesses, n_right, alpha=ALPHA):
     return find_bound(
         certificate, lambda curve: refute_by_guesses(curve, n, n_guesses, n_right, alpha)
     )
+
+
+@pytest.mark.parametrize("mu", [0.3, 0.9, 2.0])
+def test_trade_off_of_a_gaussian_release(mu):
+    """Φ(Φ⁻¹(power) - μ), of which lines see a little less."""
+    curve = TradeOff([GaussianDpEvent(0.5 / mu)], "zero_out", scale=2.0)
+    assert curve.advantage == pytest.approx(2 * stats.norm.cdf(mu / 2) - 1, rel=1e-9)
+    powers = np.array([0.01, 0.2, 0.5, 0.9, 0.99])
+    least = stats.norm.cdf(stats.norm.ppf(powers) - mu)
+    found = np.array([*map(curve.min_false_positive_rate, powers)])
+    assert np.all(found <= least + 1e-12)
+    assert np.all(found >= 0.75 * least)
+    assert curve.epsilon(1e-5) == ledger_epsilon([GaussianDpEvent(1 / mu)], 1e-5)
 
 
 @pytest.mark.parametrize("n_canaries", [1, 5])

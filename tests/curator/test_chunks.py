@@ -56,7 +56,7 @@ def measure(fit):
 
     def watch(curator, mechanism, release):
         of = type(mechanism)
-        run = of._measure
+        run = of.query
 
         def measuring(self, source, event, relation, noise):
             measured = run(self, source, event, relation, noise)
@@ -65,7 +65,7 @@ def measure(fit):
             return measured
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(of, "_measure", measuring)
+            patch.setattr(of, "query", measuring)
             return release(mechanism)
 
     with intercept_releases(watch):

@@ -569,7 +569,7 @@ def test_a_record_alone_in_its_chunk_or_kind_changes_nothing(container, tmp_path
 def find_move(spy, other):
     """Return by how many claimed sensitivities the exact numbers of a release move."""
     moved = 0.0
-    for one, two in zip(spy._stages, other._stages, strict=True):
+    for one, two in zip(spy.recorded.measured, other.recorded.measured, strict=True):
         if isinstance(one.context, tuple) and isinstance(one.context[0], list):
             # Numbers of names that only one of the tables has.
             counts = [dict(zip(s.context[0], s.exact.tolist(), strict=True)) for s in (one, two)]

@@ -126,7 +126,7 @@ def measure(mechanism, curator, relation):
     event = GaussianDpEvent(MULTIPLIER * {"zero_out": 1, "replace_one": 2}[relation])
     if isinstance(mechanism, TablesMechanism | MultiWayMechanism):
         curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
-    return mechanism._measure(curator._source, event, relation, NoiseSource(0))
+    return mechanism.query(curator._source, event, relation, NoiseSource(0))
 
 
 def in_noise(measured):

@@ -18,8 +18,6 @@ from sklearn.exceptions import NotFittedError
 from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting.rounding import show
 from skdpgen.evaluation import (
-    MarginalsDisplay,
-    PairwiseDisplay,
     PrivacyProfileDisplay,
     SyntheticSamplesDisplay,
     UtilityCurveDisplay,
@@ -27,12 +25,7 @@ from skdpgen.evaluation import (
 from skdpgen.preprocessing import DPPCA
 from skdpgen.privacy import Certificate, compose
 
-DISPLAYS = [
-    MarginalsDisplay,
-    PairwiseDisplay,
-    PrivacyProfileDisplay,
-    SyntheticSamplesDisplay,
-]
+DISPLAYS = [PrivacyProfileDisplay, SyntheticSamplesDisplay]
 
 
 @pytest.fixture(autouse=True)
@@ -58,46 +51,12 @@ def sampler(rows):
 def test_conventions(cls, sampler):
     display = cls.from_estimator(sampler)
     assert isinstance(display, cls)
-    assert all(axes.figure is display.figure_ for axes in np.ravel(display.ax_))
+    assert display.ax_.figure is display.figure_
     assert display.plot() is display
+    _, ax = plt.subplots()
+    assert cls.from_estimator(sampler, ax=ax).ax_ is ax
     with pytest.raises((NotFittedError, TypeError), match="fit"):
         cls.from_estimator(DPSWFlowSampler())
-
-
-@pytest.mark.parametrize("cls", [PairwiseDisplay, PrivacyProfileDisplay, SyntheticSamplesDisplay])
-def test_given_axes_are_used(cls, sampler):
-    figure, ax = plt.subplots()
-    display = cls.from_estimator(sampler, ax=ax)
-    assert display.ax_ is ax
-    assert display.figure_ is figure
-
-
-def test_bars_are_shares(sampler, rows):
-    reference = rows.assign(y=0)
-    display = MarginalsDisplay.from_estimator(sampler, reference)
-    assert [ax.get_title() for ax in display.ax_] == [*"abcd", "y"]
-    for ax in display.ax_:
-        behind, before = ax.containers
-        assert_allclose(sum(bar.get_width() for bar in behind), 1)
-        assert_allclose(sum(bar.get_width() for bar in before), 1)
-    assert [bar.get_width() for bar in display.ax_[-1].containers[0]][:1] == [1.0]
-
-
-def test_marginals_of_a_table_take_axes_for_some_columns():
-    table = pd.DataFrame({"a": list("xxy"), "b": [1.0, 2.0, None], "c": 0})
-    _, axes = plt.subplots(1, 2)
-    display = MarginalsDisplay.from_samples(table, ax=axes)
-    assert len(display.ax_) == 2
-    assert [label.get_text() for label in axes[1].get_yticklabels()] == ["1", "2", "missing"]
-
-
-def test_pairs_are_of_synthetic_rows_above_and_of_the_reference_below():
-    a = np.repeat([0, 1], 50)
-    same, crossed = (pd.DataFrame({"a": a, "b": b}) for b in (a, np.tile([0, 1], 50)))
-    display = PairwiseDisplay.from_samples(same, crossed)
-    shown = display.im_.get_array().filled(np.nan)
-    assert_allclose([shown[0, 1], shown[1, 0]], [1, 0], atol=1e-12)
-    assert PairwiseDisplay.from_samples(same).im_.get_array()[1, 0] == pytest.approx(1)
 
 
 def test_images_are_as_they_were():

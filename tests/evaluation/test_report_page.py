@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 
 from skdpgen import Category, DPSWFlowSampler, Number, PrivacyBudget
 from skdpgen.evaluation import report
-from skdpgen.evaluation._drawings import draw_bars, draw_histogram, draw_matrix
-from skdpgen.evaluation._markup import STYLE
+from skdpgen.evaluation._charts import Shares, draw_bars, draw_histogram, draw_matrix
 from skdpgen.tables import Ordinal, Schema
 
 MARKERS = "marker-a", "marker-b", "987654"
@@ -195,9 +194,9 @@ def luminance(color):
     return np.dot([0.2126, 0.7152, 0.0722], linear)
 
 
-def test_text_has_enough_contrast():
+def test_text_has_enough_contrast(page):
     """WCAG 2.2, AA: at least 4.5."""
-    colors = set(re.findall(r"[ {;]color: (#[0-9a-f]{6})", STYLE))
+    colors = set(re.findall(r"[ {;]color: (#[0-9a-f]{6})", page.partition("</style>")[0]))
     assert len(colors) >= 6
     for color in colors:
         background = "#fdecea" if color == "#8c1d18" else "#ffffff"
@@ -219,13 +218,14 @@ def rects(svg):
 
 def test_areas_of_a_histogram_are_shares():
     bins, shares = [(0, 1), (1, 2), (2, 10)], [0.2, 0.5, 0.3]
-    drawn = rects(draw_histogram(bins, ["a", "b", "c"], shares, None, "x"))
+    drawn = rects(draw_histogram(Shares("x", ["a", "b", "c"], shares), bins))
     areas = np.array([width * height for _, _, width, height, _ in drawn])
     assert_allclose(areas / areas.sum(), shares, rtol=1e-2)
 
 
 def test_point_masses_are_lines_with_their_share():
-    svg = draw_histogram([(0, 0), (0, 10)], ["0", "over 0"], [0.9, 0.1], [0.8, 0.2], "x", 0.01)
+    shares = Shares("x", ["0", "over 0"], [0.9, 0.1], [0.8, 0.2], 0.01)
+    svg = draw_histogram(shares, [(0, 0), (0, 10)])
     lines = [drawn for drawn in rects(svg) if drawn[2] == 3]
     assert len(lines) == 2
     assert_allclose(lines[1][3] / lines[0][3], 0.9 / 0.8, rtol=1e-2)
@@ -236,7 +236,7 @@ def test_point_masses_are_lines_with_their_share():
 
 def test_error_bars_are_twice_the_margin_long():
     shares = [0.5, 0.3, 0.0]
-    svg = draw_bars(["a", "b", "c"], shares, None, "x", margin=0.1)
+    svg = draw_bars(Shares("x", ["a", "b", "c"], shares, margin=0.1))
     lines = [list(map(float, ends)) for ends in re.findall('x1="(.*?)" .*?x2="(.*?)"', svg)]
     scale = rects(svg)[0][2] / shares[0]
     assert len(lines) == 2  # none where no row was counted
@@ -258,7 +258,7 @@ def test_error_bars_are_twice_the_margin_long():
 )
 def test_dates_have_a_time_axis(first, last, ticks):
     low, high = (float(np.datetime64(date, "s").astype(float)) for date in (first, last))
-    svg = draw_histogram([(low, high)], ["all"], [1.0], None, "x", is_date=True)
+    svg = draw_histogram(Shares("x", ["all"], [1.0]), [(low, high)], is_date=True)
     found = re.findall(r">(\d{4}(?:-\d\d)*)</text>", svg)
     assert ticks is None or found == ticks
 

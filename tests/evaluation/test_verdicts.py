@@ -18,9 +18,8 @@ from skdpgen.evaluation._verdicts import (
     list_uses,
 )
 from skdpgen.privacy import Certificate
-from skdpgen.quality import GOOD, NOISE, ROUGH, judge
+from skdpgen.quality import GOOD, NOISE, ROUGH, VERDICTS, CountTable
 
-ORDER = [GOOD, ROUGH, NOISE]
 GOOD_ROW = {
     "interactions": None,
     "kind": "category",
@@ -44,13 +43,8 @@ def make_report(**columns):
 
 
 def test_verdicts_have_their_bounds():
-    assert [judge(100, noise) for noise in (0, 10, 10.1, 223, 224)] == [
-        GOOD,
-        GOOD,
-        ROUGH,
-        ROUGH,
-        NOISE,
-    ]
+    found = [CountTable(10, noise, 1000).verdict for noise in (0, 10, 10.1, 223, 224)]
+    assert found == [GOOD, GOOD, ROUGH, ROUGH, NOISE]
 
 
 @pytest.mark.parametrize("lowered", [{}, {"share_other": 0.3}, {**NUMBER, "share_upper": 0.5}])
@@ -60,7 +54,7 @@ def test_more_noise_is_never_better(lowered):
         report = make_report(a={**lowered, "noise": noise, "noise_pair": 2 * noise}, b={})
         counts = judge_counts(report, 1000)
         tables = [counts["columns"][0], *counts["pairs"]]
-        ranks.append([ORDER.index(table["verdict"]) for table in tables])
+        ranks.append([VERDICTS.index(table["verdict"]) for table in tables])
         errors.append([table["error"] for table in tables])
     for series in (ranks, errors):
         assert (np.diff(series, axis=0) >= 0).all()

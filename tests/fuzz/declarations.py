@@ -1,9 +1,7 @@
-"""Cases without private rows: kinds, schemas, budgets, prices and files, of odd arguments."""
+"""Cases without private rows: column types, schemas, budgets and prices, of odd arguments."""
 
-import tempfile
 from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,13 +27,6 @@ from .estimators import MAKERS, NESTED, ODD, evaluate
 from .fits import WORDS, fit_once
 from .oracle import Call, fault_if
 from .rows import NOBODY
-
-_FILES = {
-    "empty": b"",
-    "no archive": b"PK\3\4" + bytes(100),
-    "text": "{\ud800".encode("utf-8", "surrogatepass"),
-    "deep": b"[" * 100_000,
-}
 
 
 def _of_name(name):
@@ -94,7 +85,6 @@ class Declaration:
     called: str
     changed: tuple
     maker: str = "flow"
-    content: str = "empty"
 
     def call(self):
         function, arguments = _CALLS[self.called]
@@ -105,8 +95,6 @@ class Declaration:
             function = getattr(fit_once("flow", NOBODY).privacy_, self.called)
         if self.called == "compose":
             return self._of(lambda: compose(*arguments.values()), arguments)
-        if self.called == "load" and "path" not in dict(self.changed):
-            return self._of(self._load, arguments)
         return self._of(lambda: function(**arguments), arguments)
 
     def _of(self, run, arguments):
@@ -115,12 +103,6 @@ class Declaration:
         refusals += (KeyError,) if self.called == "select" else ()
         refusals += (OSError,) if self.called in ("load", "from JSON") else ()
         return Call(run, tuple(arguments.values()), frozenset(words), refusals, check=self._check)
-
-    def _load(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "file"
-            path.write_bytes(_FILES[self.content])
-            return skdpgen.load(path)
 
     def _check(self, made):
         """Raise a `Fault` unless what was declared is the same in JSON, and shows itself."""
@@ -141,5 +123,4 @@ def declarations(draw):
         called,
         tuple((name, draw(st.sampled_from(ODD))) for name in chosen),
         draw(st.sampled_from(tuple(MAKERS))),
-        draw(st.sampled_from(tuple(_FILES))),
     )

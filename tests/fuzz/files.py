@@ -30,20 +30,8 @@ _GOOD = [["31", "A", "2010-01-01"], ["52", "B", "2012-05-06"], ["17", "", "2001-
 # Cells of a CSV file as they are written.
 CELLS = (
     *(TEXT, f'"{TEXT}', f'"{TEXT}"', f'"a""{TEXT}"', f"{TEXT}\0", f'"{TEXT}\n{TEXT}"'),
-    *(
-        str(NUMBER),
-        str(WHOLE),
-        "1e999",
-        "-0",
-        "1,5",
-        '"1,5"',
-        "1_000",
-        "٣",
-        "0x10",
-        "NaN",
-        "NA",
-        "",
-    ),
+    *(str(NUMBER), str(WHOLE), "1e999", "-0", "1,5", '"1,5"', "1_000", "٣", "0x10", "NaN", "NA"),
+    "",
     *(" ", "\t", "TRUE", "yes", "=1+1", "1987-06-05", "1987-13-45", "06/05/1987", "9" * 400),
     *("é", "\ufeff", "\u2028", "😀", "x" * 200_000, f"{TEXT};{TEXT}", "$5", "1987-06-05T00:00:00Z"),
 )
@@ -65,12 +53,7 @@ OPTIONS = (
     *(("--encoding", "rot13"), ("--encoding", "idna"), ("--encoding", "base64"), ("--sep", ";")),
     *(("--sep", "\\t"), ("--sep", ""), ("--sep", "ab"), ("--sep", "é"), ("--sep", "\0")),
     *(("--header", "yes"), ("--drop", "ward"), ("--drop", "nobody"), ("--drop", "age,ward,day")),
-    *(
-        ("--types", "age=integer"),
-        ("--types", "age=none"),
-        ("--types", "none.json"),
-        ("--types", "="),
-    ),
+    *(("--types", "age=integer"), ("--types", "age=none"), ("--types", "none.json")),
     *(("--decimal", ","), ("--decimal", "x"), ("--thousands", ","), ("--thousands", ".")),
     *(("--date-format", "%d.%m.%Y"), ("--date-format", "%Q"), ("--date-format", "\ud800")),
     *(("--person-column", "ward"), ("--person-column", "nobody"), ("--max-rows-per-person", "2")),

@@ -76,27 +76,27 @@ def judge(call):
     before, state = world.look(), call.state()
     result, error, caught, spent = _try(call)
     changed = world.differences(before, world.look())
-    _fault_if(changed, f"Global state is changed: {changed}.")
+    fault_if(changed, f"Global state is changed: {changed}.")
     _check_warnings(caught)
     if error is None:
         call.check(result)
         return "sound"
     told = markers.find_in_error(error, call.given)
-    _fault_if(told, f"An error tells what is private: {told}.", error)
-    _fault_if(call.state() != state, "A failed call leaves something behind.", error)
+    fault_if(told, f"An error tells what is private: {told}.", error)
+    fault_if(call.state() != state, "A failed call leaves something behind.", error)
     is_said = any(found in str(error) for found in ("was spent, on: ", "fit is charged: ε = "))
-    _fault_if((call.releases or spent) and not is_said, "It is not said what was spent.", error)
+    fault_if((call.releases or spent) and not is_said, "It is not said what was spent.", error)
     if isinstance(error, SpentError):
-        _fault_if(not is_said, "It is not said what was spent.", error)
+        fault_if(not is_said, "It is not said what was spent.", error)
         # Values learnt from releases may be of no use, and are then refused in our words.
         check_refusal(error.__cause__, call.words | {"diverged"})
         return "spent"
-    _fault_if(call.releases, f"Spent and refused: {call.releases}.", error)
+    fault_if(call.releases, f"Spent and refused: {call.releases}.", error)
     check_refusal(error, call.words, call.refusals)
     if call.benign is not None and not call.may_refuse_cells:
         _, other, _, _ = _try(call.benign)
         same = type(other) is type(error) and _text_of(other) == _text_of(error)
-        _fault_if(not same, f"A refusal follows from private cells: else {other!r}.", error)
+        fault_if(not same, f"A refusal follows from private cells: else {other!r}.", error)
     return "refused"
 
 
@@ -105,12 +105,12 @@ def check_refusal(error, words, refusals=Call.refusals):
     if isinstance(error, OSError) and OSError in refusals:
         return  # which names a file
     wrong = not isinstance(error, refusals) or isinstance(error, UnicodeError)
-    _fault_if(wrong, "An error of a wrong type.", error)
+    fault_if(wrong, "An error of a wrong type.", error)
     *_, last = traceback.extract_tb(error.__traceback__)
     is_ours = not _OURS.isdisjoint(Path(last.filename).parents)
-    _fault_if(not is_ours, "An error in others' words.", error)
+    fault_if(not is_ours, "An error in others' words.", error)
     named = set(re.findall(r"\w+", str(error))) & words
-    _fault_if(not named or len(str(error)) < 20, "An error that names nothing.", error)
+    fault_if(not named or len(str(error)) < 20, "An error that names nothing.", error)
 
 
 def _text_of(error):
@@ -138,42 +138,43 @@ def _try(call):
         except Exception as raised:
             error = raised
     told = markers.find_in_text(printed.getvalue())
-    _fault_if(told, f"Something private is printed: {told}.")
+    fault_if(told, f"Something private is printed: {told}.")
     return result, error, caught, budget.spent if budget else 0
 
 
 def _check_warnings(caught):
     for warning in caught:
         told = markers.find_in_text(str(warning.message))
-        _fault_if(told, f"A warning tells what is private: {warning.message}")
+        fault_if(told, f"A warning tells what is private: {warning.message}")
         ours = issubclass(warning.category, _WARNINGS) or warning.category is UserWarning
         where = f"{warning.category.__name__} of {warning.filename}:{warning.lineno}"
-        _fault_if(not ours, f"A warning in others' words: {where}: {warning.message}")
+        fault_if(not ours, f"A warning in others' words: {where}: {warning.message}")
 
 
-def _fault_if(condition, what, error=None):
+def fault_if(condition, what, error=None):
+    """Raise a `Fault` if something is so."""
     if condition:
         said = "" if error is None else f" {type(error).__name__}: {str(error)[:500]}"
         raise Fault(what + said) from error
 
 
-def check_fitted(fitted, *, epsilon, is_noisy, n_columns=None):
+def check_fitted(fitted, *, epsilon, is_noisy):
     """Raise a `Fault` unless what was fitted costs what was asked for, and tells no more."""
     certificate = fitted.privacy_
     cost = fitted.epsilon_
     is_nan = math.isnan(cost) or math.isnan(certificate.epsilon)
-    _fault_if(is_nan or cost > epsilon or cost < 0, f"ε = {cost} where {epsilon} was asked for.")
+    fault_if(is_nan or cost > epsilon or cost < 0, f"ε = {cost} where {epsilon} was asked for.")
     if certificate.events:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _fault_if(verify(certificate.to_json()) != cost, "The certificate does not verify.")
+            fault_if(verify(certificate.to_json()) != cost, "The certificate does not verify.")
     if not is_noisy:
         return
     texts = [repr(fitted), str(certificate), certificate.to_json(), fitted._repr_html_()]
     if hasattr(fitted, "schema_report_"):
         texts += [fitted.schema_report_.to_string(), repr(fitted.schema_)]
     told = markers.find_in_text("\n".join(texts))
-    _fault_if(told, f"A fitted estimator shows what is private: {told}.")
+    fault_if(told, f"A fitted estimator shows what is private: {told}.")
 
 
 def check_stored(fitted, is_noisy, use):
@@ -185,20 +186,20 @@ def check_stored(fitted, is_noisy, use):
     with contextlib.suppress(pickle.PicklingError, AttributeError):  # of what the caller gave
         stored = pickle.dumps(fitted)
         told = is_noisy and markers.find_in_text(stored)
-        _fault_if(told, f"A pickle tells what is private: {told}.")
-        _fault_if(_differ(use(pickle.loads(stored)), expected), "A pickle changes an estimator.")
+        fault_if(told, f"A pickle tells what is private: {told}.")
+        fault_if(_differ(use(pickle.loads(stored)), expected), "A pickle changes an estimator.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "saved"
         try:
             fitted.save(path)
         except ValueError as error:
             check_refusal(error, set(fitted.get_params(deep=True)))
-            _fault_if(path.exists(), "A refused file is there.")
+            fault_if(path.exists(), "A refused file is there.")
             return
         with zipfile.ZipFile(path) as file:
             told = [markers.find_in_text(file.read(name)) for name in file.namelist()]
-        _fault_if(is_noisy and any(told), f"A file tells what is private: {told}.")
-        _fault_if(_differ(use(skdpgen.load(path)), expected), "A file changes an estimator.")
+        fault_if(is_noisy and any(told), f"A file tells what is private: {told}.")
+        fault_if(_differ(use(skdpgen.load(path)), expected), "A file changes an estimator.")
 
 
 def _differ(first, second):
@@ -209,8 +210,3 @@ def _differ(first, second):
     if isinstance(first, pd.Series):
         return not first.equals(second) or first.dtype != second.dtype
     return first.dtype != second.dtype or not np.array_equal(first, second)
-
-
-def fault_if(condition, what):
-    """Raise a `Fault` if something is so."""
-    _fault_if(condition, what)

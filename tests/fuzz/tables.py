@@ -1,4 +1,4 @@
-"""Cases of tables: a schema, cells of any kind, and what is asked of a fit."""
+"""Cases of tables: a schema, cells of any type, and calls of a fit."""
 
 from dataclasses import dataclass
 
@@ -273,27 +273,8 @@ def columns(draw, kinds=tuple(KINDS)):
 
 @st.composite
 def tables(draw):
-    makers = (
-        "sliced",
-        "flow",
-        "flow",
-        "sinkhorn",
-        "dpaf",
-        "sliced",
-        "flow",
-        "flow rows",
-        "sliced rows",
-    )
-    names = (
-        "schema",
-        "network",
-        "bounds",
-        "classes",
-        "encoder",
-        "clip_norm",
-        "y_bounds",
-        "release",
-    )
+    makers = ("sliced", "flow", "flow", "sinkhorn", "dpaf", "flow rows", "sliced rows")
+    names = "schema network bounds classes encoder clip_norm y_bounds release".split()
     estimator = draw(estimators(makers, most=2, kept=names))
     is_strict = draw(st.integers(0, 9)) == 0
     if is_strict and "strict" not in dict(estimator.changed):

@@ -179,12 +179,6 @@ def test_a_release_has_no_certificate_of_another_one():
         from_release(edited, DPSWFlowSampler(n_steps=2))
 
 
-def test_file_holds_what_the_ledger_lists():
-    published = fit_table(schema="auto").release_.published
-    names = [name for name, _ in published.plan.releases]
-    assert len(published.values) == len(names) == len(published.certificate.releases)
-
-
 def test_merged_tables_add_up(tmp_path):
     one, other = (fit_table(seed).release_ for seed in (0, 1))
     merged = merge(one, other)

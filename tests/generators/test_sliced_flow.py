@@ -1,9 +1,7 @@
 """Particles from a sketch and along sliced rows: what they learn, release and cost."""
 
 import contextlib
-import itertools
 import math
-import pickle
 from functools import partial
 
 import numpy as np
@@ -13,10 +11,8 @@ import torch
 from dp_accounting import PoissonSampledDpEvent
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPSWFlowSampler, PrivacyBudget
@@ -35,9 +31,7 @@ from skdpgen.privacy import (
     PrivacyLeakWarning,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
-    calibrate_sliced_gaussian,
     preview,
-    sensitivity_bound,
 )
 from skdpgen.releases import SlicedRows, SliceSketch
 from skdpgen.tables import Boolean, Category, Number, Schema
@@ -95,15 +89,6 @@ def test_classes_are_learnt_without_noise(release):
         assert_allclose(made[labels == label].mean(0), mean, atol=0.06)
 
 
-@pytest.mark.slow
-def test_digits_at_a_moderate_budget():
-    X, y = load_digits(n_class=5, return_X_y=True)
-    params = {"bounds": (0, 16), "clip_norm": 0.5, "classes": range(5), "n_steps": 200}
-    sampler = DPSWFlowSampler(epsilon=10.0, random_state=0, **params).fit(X[:600], y[:600])
-    model = LogisticRegression(max_iter=200).fit(*sampler.sample(1000))
-    assert model.score(X[600:], y[600:]) > 0.8  # chance is 0.2
-
-
 # Releases, and what they cost.
 
 
@@ -148,31 +133,6 @@ def test_the_event_of_presample(n_samples, sampled):
     # √8 is about 3, at least 4, and 8 times as many directions.
     assert base == SlicedGaussianDpEvent(base.noise_multiplier, 8, 32, orthogonal=True)
     assert 1.9 < certificate.epsilon <= 2.0
-
-
-def test_presample_needs_less_noise_than_the_bound_of_the_paper():
-    epsilon, delta, d, k = 5.0, 1e-5, 8, 1000
-    exact = calibrate_sliced_gaussian(epsilon, delta, n_features=d, n_projections=k)
-    # Lemma 1 at δ/2, and the classical Gaussian mechanism at the other half.
-    bound = math.sqrt(sensitivity_bound(d, k, delta / 2))
-    classical = bound * math.sqrt(2 * math.log(2 * 1.25 / delta)) / epsilon
-    assert exact < 0.85 * classical
-
-
-def test_each_step_has_noise_of_its_own(five_gaussians):
-    released = []
-    original = Curator.release
-
-    def spy(self, mechanism):
-        released.append(original(self, mechanism))
-        return released[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Curator, "release", spy)
-        make(epsilon=1.0, **steps_of("resample", 4)).fit(five_gaussians[:200])
-    for one, other in itertools.combinations(released, 2):
-        assert not np.allclose(one.directions, other.directions)
-        assert one.values.shape == other.values.shape
 
 
 class Halving:
@@ -258,15 +218,6 @@ def test_the_smoothed_bootstrap_keeps_means_and_variances(five_gaussians, n):
         assert_allclose(made.mean(0), particles.mean(0), atol=0.01)
         assert_allclose(made.std(0), particles.std(0), rtol=0.03)
         assert len(np.unique(made, axis=0)) == n
-
-
-def test_no_record_comes_out():
-    """Synthetic rows are not nearer to records than records are to each other."""
-    X = load_digits().data[:600]
-    params = {"bounds": (0, 16), "clip_norm": 0.5, "n_steps": 200, "random_state": 0}
-    made = DPSWFlowSampler(epsilon=5.0, **params).fit(X).sample(600)
-    between = cdist(X, X) + np.diag(np.full(600, np.inf))
-    assert np.quantile(cdist(made, X).min(1), 0.05) > np.quantile(between.min(1), 0.05)
 
 
 @pytest.mark.parametrize("diffusion", [0.0, 0.05])
@@ -369,12 +320,6 @@ def test_annealing_is_the_share_of_steps_in_which_they_shorten(monkeypatch):
     assert_allclose(taken[0], np.full(8, 0.4))
     assert_allclose(taken[1], np.r_[np.full(4, 0.4), falling])
     assert_allclose(taken[2], 0.05 * np.arange(8, 0, -1))
-
-
-def test_pickles_hold_no_rows_and_sample_alike(five_gaussians):
-    sampler = make(epsilon=1.0, n_steps=5).fit(five_gaussians[:100])
-    again = pickle.loads(pickle.dumps(sampler))
-    assert_allclose(again.sample(10), sampler.sample(10))
 
 
 # Tables.

@@ -15,7 +15,6 @@ from dp_accounting import (
 )
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.accounting.calibration import calibrate
@@ -59,29 +58,12 @@ def test_digits_without_noise(digits, encoder):
     assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=0.02)
 
 
-@pytest.mark.slow
-def test_digits_at_a_large_budget(digits):
-    X, X_test, y, y_test = digits
-    generator = make(**DIGITS, epsilon=100, release=SlicedRows(n_steps=300)).fit(X, y)
-    X_made, y_made = generator.sample(1000)
-    classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
-    assert classifier.score(X_test / 16, y_test) > 0.4  # chance is 0.1
-
-
 def test_moments_without_noise():
     X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))
     release = SlicedRows(n_steps=200, batch_size=200)
     made = make(epsilon=math.inf, release=release).fit(X).sample(20_000)
     assert_allclose(made.mean(0), X.mean(0), atol=0.04)
     assert_allclose(made.std(0), X.std(0), atol=0.04)
-
-
-def test_class_probabilities():
-    rng = np.random.RandomState(0)
-    X, y = rng.normal(size=(2000, 3)), rng.choice(3, size=2000, p=[0.7, 0.25, 0.05])
-    release = SlicedRows(n_steps=100, batch_size=100)
-    generator = make(epsilon=math.inf, release=release, classes=[0, 1, 2]).fit(X, y)
-    assert_allclose(generator.class_probabilities_, [0.7, 0.25, 0.05], atol=0.03)
 
 
 def test_noise_alone_moves_no_mean():
@@ -223,14 +205,6 @@ def test_budgets_hold_no_sampled_releases(iris):
     assert budget.spent == 0
 
 
-def test_search(iris):
-    X, y = iris
-    params = {"bounds": (0, 8), "classes": [0, 1, 2], "accountant": "rdp"}
-    generator = make(release=SlicedRows(n_steps=2), **params)
-    search = GridSearchCV(generator, {"release__n_projections": [2, 7]}, cv=2).fit(X, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
 @pytest.mark.parametrize("encoder", [None, "dp-pca"])
 def test_one_record_and_constant_columns(encoder):
     for X in (np.array([[0.3, 0.1]]), np.zeros((9, 2)), np.full((9, 2), 7.0)):
@@ -239,20 +213,3 @@ def test_one_record_and_constant_columns(encoder):
     single = make(release=SlicedRows(n_steps=2), classes=["a", "b"])
     single.fit(np.array([[0.3, 0.1]]), ["b"])
     assert np.isfinite(single.sample(20)[0]).all()
-
-
-def test_conv28():
-    images = np.random.RandomState(0).rand(30, 784)
-    release = SlicedRows(n_steps=2)
-    generator = make(epsilon=math.inf, bounds=(0, 1), network="conv28", release=release)
-    made = generator.fit(images).sample(3)
-    assert made.shape == (3, 784)
-    assert made.min() >= 0
-    assert made.max() <= 1
-
-
-def test_verbose(iris, capfd):
-    make(release=SlicedRows(n_steps=2), verbose=1).fit(iris[0])
-    assert "generator" in capfd.readouterr().err
-    make(release=SlicedRows(n_steps=2)).fit(iris[0])
-    assert capfd.readouterr() == ("", "")

@@ -14,7 +14,8 @@ from skdpgen.histories.mechanism import (
 )
 from skdpgen.mechanisms.two_way import own_and_later
 
-from ..mechanisms.test_tables import Blocks, release
+from ..mechanisms.common import Blocks
+from ..mechanisms.test_tables import release
 
 M = 3
 SIZES = HistorySizes((2, 3, M + 2), (3, 4), M)

@@ -1,12 +1,28 @@
-"""Rows in memory, and the test of a noise's variance, that several mechanisms share."""
+"""Rows in memory, given coins, and the test of a noise's variance, that mechanisms share."""
 
 import numpy as np
 import torch
 from scipy import stats
 
+from skdpgen.privacy import NoiseSource
+
 # A noise multiplier is relative to this, in sensitivities: a record that is replaced moves a sum by
 # twice its norm.
 UNIT = {"zero_out": 1.0, "replace_one": 0.5}
+
+
+class Drawn(NoiseSource):
+    """A source of noise whose coins are given, and the order of slots if asked for."""
+
+    def __init__(self, positions, seed=0, slots=None):
+        super().__init__(seed)
+        self._positions, self._slots = np.asarray(positions, dtype=int), slots
+
+    def poisson_sample(self, n_records, rate):
+        return self._positions
+
+    def fixed_sample(self, n_records, size):
+        return super().fixed_sample(n_records, size) if self._slots is None else self._slots[:size]
 
 
 class Rows:
@@ -20,6 +36,26 @@ class Rows:
 
     def take(self, positions):
         return self._rows[positions], self._membership[positions]
+
+
+class Blocks:
+    """A source of rows, or codes, that are given in blocks; all or none are present."""
+
+    max_rows, n_classes = None, 1
+
+    def __init__(self, *blocks, absent=False, n_records=None):
+        self._blocks, self._absent = blocks, absent
+        self.n_records = sum(map(len, blocks)) if n_records is None else n_records
+
+    def add_up(self, function):
+        return function(self)
+
+    def blocks(self, name, size=None):
+        for block in self._blocks:
+            membership = torch.full((len(block), 1), 1.0 - self._absent, dtype=torch.float64)
+            yield torch.as_tensor(block), membership
+
+    codes = blocks
 
 
 def assert_variance(values, std):

@@ -1,7 +1,6 @@
 """Clipped gradients of a sample: what bounds them, what tells who joined, and what a step costs."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -12,10 +11,8 @@ from dp_accounting import (
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
 )
-from scipy import stats
 
 from skdpgen.learners.gradients import CrossGradient
-from skdpgen.mechanisms import sampled as sampled_mechanisms
 from skdpgen.mechanisms.gradients import clip_whole
 from skdpgen.mechanisms.sampled import count_slots
 from skdpgen.privacy import (
@@ -29,27 +26,14 @@ from skdpgen.privacy import (
     PlanError,
     SlicedGaussianDpEvent,
     ledger_delta,
-    ledger_epsilon,
-    repeated_plan,
 )
 from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
-from .common import Rows
+from .common import Drawn, Rows, assert_variance
 
 P = 1e-4
 N_RECORDS, RATE, CLIP = 40, 0.2, 0.5
 N_SLOTS = count_slots(N_RECORDS, RATE)
-
-
-class Drawn(NoiseSource):
-    """A source of noise whose coins are given."""
-
-    def __init__(self, positions, seed=0):
-        super().__init__(seed)
-        self._positions = np.asarray(positions, dtype=int)
-
-    def poisson_sample(self, n_records, rate):
-        return self._positions
 
 
 def poisson(multiplier=0.0, rate=RATE):
@@ -66,13 +50,6 @@ def total(rows, membership):
 
 def records(n=N_RECORDS, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d)) / math.sqrt(d)
-
-
-def assert_variance(values, std):
-    values = np.ravel(values) / std
-    low, high = stats.chi2(values.size).ppf([P / 2, 1 - P / 2])
-    assert low < (values**2).sum() < high
-    assert high / low < 1.5  # else little could show
 
 
 # --- what bounds it ------------------------------------------------------------------------------
@@ -218,17 +195,6 @@ def test_clips_that_are_refused(clip):
         ClippedGradientMechanism(BatchFunction(total), (3,), clip)
 
 
-@pytest.mark.parametrize("clip", [1e-3, 1.0, 700.0])
-@pytest.mark.parametrize("multiplier", [0.0, 0.7])
-def test_releases_lie_on_the_grid(clip, multiplier):
-    mechanism = ClippedGradientMechanism(
-        BatchFunction(lambda rows, membership: clip * rows.sum(0)), (3,), clip
-    )
-    released = run(mechanism, Rows(records()), poisson(multiplier), Drawn([1, 2, 3]))
-    steps = released.value * 2.0 ** (18 - math.ceil(math.log2(clip)))
-    np.testing.assert_array_equal(steps, np.rint(steps))
-
-
 # --- noise, and what tells how many joined -------------------------------------------------------
 
 
@@ -298,44 +264,7 @@ def test_the_function_sees_who_joined_and_nobody_else():
     assert membership.sum(0).tolist() == [1, 1]
 
 
-def test_neighbours_overflow_together(monkeypatch):
-    monkeypatch.setattr(sampled_mechanisms, "count_slots", lambda n_records, rate: 2)
-    x, mechanism = (
-        np.eye(2)[[0, 1, 0, 1]],
-        ClippedGradientMechanism(BatchFunction(total), (2,), CLIP),
-    )
-    present, absent = Rows(x), Rows(x, [-1, 0, 0, 0])
-    for drawn, empty in (([0, 1, 2], True), ([1, 2, 3], True), ([0, 1], False), ([1, 2], False)):
-        for source in (present, absent):
-            released = run(mechanism, source, poisson(), Drawn(drawn)).value
-            assert released.any() != empty
-    # All that was drawn is null.
-    assert not run(mechanism, absent, poisson(), Drawn([0])).value.any()
-
-
 # --- what a function may tell --------------------------------------------------------------------
-
-
-def test_errors_and_warnings_of_the_function_are_withheld():
-    def warn(rows, membership):
-        warnings.warn(f"Smith {rows}", UserWarning, stacklevel=2)
-        return rows.sum(0)
-
-    def fail(rows, membership):
-        raise ValueError("Smith")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run(
-            ClippedGradientMechanism(BatchFunction(warn), (3,), CLIP),
-            Rows(records()),
-            poisson(),
-            Drawn([1]),
-        )
-    # Another gradient, as any function has: 0.
-    for function in (fail, lambda rows, membership: rows):
-        mechanism = ClippedGradientMechanism(BatchFunction(function), (3,), CLIP)
-        assert not run(mechanism, Rows(records()), poisson(), Drawn([1])).value.any()
 
 
 def test_events_that_say_something_else_are_refused():
@@ -423,17 +352,6 @@ def test_replacing_a_record_costs_what_is_certified():
         grid = np.linspace(-2, 3, 200)
         found = max((draws[0] > t).mean() - math.exp(epsilon) * (draws[1] > t).mean() for t in grid)
         assert found == pytest.approx(certified, abs=0.012)
-
-
-def test_plan_and_ledger_agree():
-    plan = repeated_plan("clipped gradient", lambda s: poisson(s), 7, 2.0, 1e-5)
-    curator = Curator(records(), plan=plan, noise=NoiseSource(0))
-    for _ in range(7):
-        curator.release(ClippedGradientMechanism(BatchFunction(total), (3,), CLIP))
-    with pytest.raises(PlanError, match="not the next planned"):
-        curator.release(ClippedGradientMechanism(BatchFunction(total), (3,), CLIP))
-    assert curator.certificate().epsilon == pytest.approx(2.0, rel=1e-3)
-    assert curator.certificate().epsilon == ledger_epsilon(plan.events, 1e-5)
 
 
 # --- classes -------------------------------------------------------------------------------------

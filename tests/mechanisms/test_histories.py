@@ -17,8 +17,8 @@ from skdpgen.histories.mechanism import (
 )
 from skdpgen.histories.release import count_tables
 
-from .common import assert_variance
-from .test_tables import Blocks, encoded, release
+from .common import Blocks, assert_variance
+from .test_tables import encoded, release
 
 M = 4
 # Two columns of a person and the number of rows; three columns of a row.

@@ -10,33 +10,16 @@ from dp_accounting import GaussianDpEvent
 
 from skdpgen.mechanisms.base import GRID_BITS
 from skdpgen.mechanisms.codes import HatBasis
-from skdpgen.mechanisms.level_counts import LevelCountsMechanism
-from skdpgen.mechanisms.sums import WeightSumMechanism
+from skdpgen.mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
+
+from .common import Blocks
 
 SIZES = (7, 2, 30)
 
 
-class Records:
-    """A source of records, as rows or as codes."""
-
-    max_rows, n_classes = None, 1
-
-    def __init__(self, rows):
-        self._rows, self.n_records = rows, len(rows)
-
-    def add_up(self, function):
-        return function(self)
-
-    def blocks(self, name, size=None):
-        for part in self._rows.split(100):
-            yield part, torch.ones(len(part), 1, dtype=torch.float64)
-
-    codes = blocks
-
-
 def measure(mechanism, rows):
     """Return the sum without noise, in units of the grid."""
-    return mechanism._measure(Records(rows), GaussianDpEvent(1.0), "zero_out", None).exact
+    return mechanism.query(Blocks(*rows.split(100)), GaussianDpEvent(1.0), "zero_out", None).exact
 
 
 def draw_codes(n_rows=350):

@@ -13,7 +13,8 @@ from skdpgen.mechanisms.codes import HatBasis, Refinement
 from skdpgen.mechanisms.multi_way import MultiWayTables
 from skdpgen.privacy import MultiWayMechanism, PlanError
 
-from .test_tables import Blocks, any_places, encoded, encoded_places, release
+from .common import Blocks
+from .test_tables import any_places, encoded, encoded_places, release
 
 SIZES = (3, 2, 4, 3)
 NONE = Refinement.none(SIZES)

@@ -36,6 +36,8 @@ from skdpgen.privacy import (
 )
 from skdpgen.transport import SliceBasis
 
+from .common import Blocks
+
 WIDTHS = [10_000, 100_003, 1_000_000]
 
 
@@ -45,21 +47,9 @@ def test_missing_numbers_are_0_on_the_grid(dtype):
     assert to_grid(vectors, 2.0).tolist() == [0.0, 0.0, 0.0, 2.0, -2.0]
 
 
-class OneRecord:
+def one_record(row, n_records=1):
     """A source of one record, of as many as are said."""
-
-    max_rows, n_classes = None, 1
-
-    def __init__(self, row, n_records=1):
-        self._row, self.n_records = torch.as_tensor(row)[None], n_records
-
-    def add_up(self, function):
-        return function(self)
-
-    def blocks(self, name, size=None):
-        yield self._row, torch.ones(1, 1, dtype=torch.float64)
-
-    codes = blocks
+    return Blocks(torch.as_tensor(row)[None], n_records=n_records)
 
 
 def find_growing(steps, counts, power=2):
@@ -91,12 +81,12 @@ def nearest(vectors, scale):
 
 
 def measure(mechanism, source, event):
-    return mechanism._measure(source, event, "zero_out", NoiseSource(0))
+    return mechanism.query(source, event, "zero_out", NoiseSource(0))
 
 
 def measure_batch(mechanism, base, row=(0.0,)):
     rows, membership = torch.tensor([row], dtype=torch.float64), torch.ones(1, 1).double()
-    return mechanism._measure_batch(rows, membership, base, "zero_out", NoiseSource(0))
+    return mechanism.query_batch(rows, membership, base, "zero_out", NoiseSource(0))
 
 
 # Each case measures one record, and returns whole numbers and how long they may be, in steps.
@@ -107,14 +97,14 @@ def of_sum(width, bits, radius=1.0):
     fine = bits - math.ceil(math.log2(radius))
     row = 2 * radius * make_row(width, radius * 2.0**fine)
     mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows), radius)
-    measured = measure(mechanism, OneRecord(row), GaussianDpEvent(noise_of(fine) / radius))
+    measured = measure(mechanism, one_record(row), GaussianDpEvent(noise_of(fine) / radius))
     assert measured.scale == 2.0**fine
     return measured.exact, radius * measured.scale
 
 
 def of_weights(width, bits):
     row = make_row(width, 2.0**bits).abs()
-    measured = measure(WeightSumMechanism("w"), OneRecord(row), GaussianDpEvent(noise_of(bits)))
+    measured = measure(WeightSumMechanism("w"), one_record(row), GaussianDpEvent(noise_of(bits)))
     assert measured.scale == 2.0**bits
     return measured.exact, measured.scale
 
@@ -125,7 +115,7 @@ def of_moments(width, bits):
     # So many records, with so much noise, that products have 2·bits - 8 bits.
     row, n_records = make_row(n_columns, half), 2 ** (62 - 2 * (bits - 4)) - 1
     mechanism = CovarianceMechanism()
-    measured = measure(mechanism, OneRecord(row, n_records), NonPrivateDpEvent())
+    measured = measure(mechanism, one_record(row, n_records), NonPrivateDpEvent())
     assert measured.scale == half**2
     return measured.exact, measured.scale
 
@@ -139,7 +129,7 @@ def of_tables(width, bits):
     sizes = [2] * units[find_growing(half, [*units])]
     mechanism = TablesMechanism(sizes)
     place = torch.arange(len(sizes), dtype=torch.float64) % 2
-    measured = measure(mechanism, OneRecord(place, n_records), NonPrivateDpEvent())
+    measured = measure(mechanism, one_record(place, n_records), NonPrivateDpEvent())
     assert measured.scale == half**2
     assert measured.exact.size == count_cells(sizes) + sum(sizes)
     return measured.exact, measured.scale / math.sqrt(2)
@@ -157,7 +147,7 @@ def of_multi_way(width, bits):
     mechanism = MultiWayMechanism("multi-way tables", Refinement.none([2] * m), products)
     place = torch.arange(m, dtype=torch.float64) % 2
     n_records = 2 ** (62 - 2 * (bits - 4)) - 1
-    measured = measure(mechanism, OneRecord(place, n_records), NonPrivateDpEvent())
+    measured = measure(mechanism, one_record(place, n_records), NonPrivateDpEvent())
     assert measured.scale == half**2
     return measured.exact, measured.scale
 
@@ -170,7 +160,7 @@ def of_steps(width, bits):
     codes = torch.arange(2 * n_columns, dtype=torch.float64) % 2
     codes = torch.cat([torch.tensor([2.0], dtype=torch.float64), codes])
     n_records = 2 ** (62 - 2 * (bits - 4)) - 1
-    measured = measure(mechanism, OneRecord(codes, n_records), NonPrivateDpEvent())
+    measured = measure(mechanism, one_record(codes, n_records), NonPrivateDpEvent())
     assert measured.scale == half**2
     return measured.exact, measured.scale
 
@@ -218,7 +208,7 @@ def of_local_rows(width, bits, p=2):
     row = 5 * make_row(width, 2.0**bits, p)
     event = LaplaceDpEvent if p == 1 else GaussianDpEvent
     event = event(noise_of(bits, _local.NOISE_BITS))
-    measured = LocalRowsMechanism(p)._measure(OneRecord(row), event, "replace_one", NoiseSource(0))
+    measured = LocalRowsMechanism(p).query(one_record(row), event, "replace_one", NoiseSource(0))
     return measured.exact, measured.scale, p
 
 
@@ -291,7 +281,7 @@ def test_sums_of_slices_are_no_longer_than_their_bound(width, bits):
     bound = mechanism.sensitivity("zero_out")
     event = GaussianDpEvent(noise_of(bits) / bound)
     for x in np.linspace(-0.9, 0.9, 3 if width == WIDTHS[-1] else 20):
-        measured = measure(mechanism, OneRecord([x]), event)
+        measured = measure(mechanism, one_record([x]), event)
         assert measured.scale == 2.0**bits
         assert -0.01 < excess(measured.exact, bound * measured.scale) <= 0
 

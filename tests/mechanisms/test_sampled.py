@@ -22,7 +22,6 @@ from skdpgen.mechanisms import sampled as sampled_mechanisms
 from skdpgen.mechanisms.sampled import count_slots
 from skdpgen.privacy import (
     Curator,
-    GaussianSumMechanism,
     NoiseSource,
     Plan,
     PlanError,
@@ -35,23 +34,9 @@ from skdpgen.privacy import (
     repeated_plan,
 )
 
-from .common import UNIT, Rows
+from .common import UNIT, Drawn, Rows, assert_variance
 
 P = 1e-4
-
-
-class Drawn(NoiseSource):
-    """A source of noise whose coins are given, and the order of slots if asked for."""
-
-    def __init__(self, positions, seed=0, slots=None):
-        super().__init__(seed)
-        self._positions, self._slots = np.asarray(positions, dtype=int), slots
-
-    def poisson_sample(self, n_records, rate):
-        return self._positions
-
-    def fixed_sample(self, n_records, size):
-        return super().fixed_sample(n_records, size) if self._slots is None else self._slots[:size]
 
 
 def sliced(multiplier=0.0, d=2, k=2, orthogonal=True, n_classes=1):
@@ -85,13 +70,6 @@ def draws(source, event, n_runs, seed=0):
 
 def assert_uniform(counts):
     assert stats.chisquare(counts).pvalue > P
-
-
-def assert_variance(values, std):
-    values = np.ravel(values) / std
-    low, high = stats.chi2(values.size).ppf([P / 2, 1 - P / 2])
-    assert low < (values**2).sum() < high
-    assert high / low < 1.5  # else little could show
 
 
 # --- who is drawn --------------------------------------------------------------------------------
@@ -287,14 +265,6 @@ def test_neighbours_differ_in_one_slot_and_overflow_together(n_classes, monkeypa
     assert 120 * 0.26 * 0.6 < changed < 120 * 0.26 * 1.4
 
 
-def test_chunks_cannot_be_sampled():
-    event = PoissonSampledDpEvent(0.5, sliced(3.0))
-    plan = Plan((("sliced rows", event),), 10.0, 1e-5)
-    curator = Curator(lambda: iter([np.ones((5, 2))]), plan=plan, noise=NoiseSource(0))
-    with pytest.raises(PlanError, match="chunks and partitions cannot be read"):
-        curator.release(SlicedRowsMechanism(2))
-
-
 # --- directions ----------------------------------------------------------------------------------
 
 
@@ -304,20 +274,6 @@ def directions(event, n_runs):
     mechanism.n_columns = event.n_features
     source._rows = torch.zeros(2, event.n_features, dtype=torch.float64)
     return torch.stack([run(mechanism, source, event, noise).directions for _ in range(n_runs)])
-
-
-def test_directions_are_orthonormal_blocks_if_asked_for():
-    drawn = directions(sliced(1.0, 3, 8), 5)
-    for block in drawn.split([3, 3, 2], dim=2):
-        torch.testing.assert_close(
-            block.mT @ block, torch.eye(block.shape[2]).double().expand(5, -1, -1)
-        )
-
-
-def test_directions_are_unit_and_not_orthogonal_otherwise():
-    drawn = directions(sliced(1.0, 3, 8, orthogonal=False), 5)
-    torch.testing.assert_close(drawn.norm(dim=1), torch.ones(5, 8).double())
-    assert (drawn[:, :, :2].prod(2).sum(1).abs() > 1e-6).all()
 
 
 @pytest.mark.parametrize("orthogonal", [True, False])
@@ -361,14 +317,6 @@ def test_an_exact_release_is_the_projected_row_in_its_slot_and_class():
     assert sorted(found) == [0, 1, 2, 4, 5]
 
 
-@pytest.mark.parametrize("multiplier", [0.0, 0.7])
-def test_releases_lie_on_the_grid(multiplier):
-    values = (
-        run(SlicedRowsMechanism(2), circle(9), sliced(multiplier), NoiseSource(0)).values * 2.0**20
-    )
-    assert (values == np.rint(values)).all()
-
-
 HUGE = [1e-320, 1e-12, 1.0, 3.0, 1e6, 1e160, 1e300, 1.7e308, math.inf, math.nan]
 
 
@@ -387,17 +335,6 @@ def test_no_encoder_moves_a_release_by_more_than_a_unit_row(n_classes, dtype):
     assert 0.999 < norms.max() <= 1
 
 
-def test_joined_rows_are_in_the_unit_ball():
-    rng = np.random.default_rng(0)
-    for n_classes in (1, 4):
-        for scale in (0.1, 1.0, 30.0, 1e200):
-            rows = torch.tensor(rng.normal(size=(50, 3)) * scale)
-            membership = torch.eye(n_classes).double()[np.arange(50) % n_classes]
-            norms = SlicedRowsMechanism(3, n_classes).join(rows, membership).norm(dim=1)
-            assert norms.max() <= 1 + 1e-12
-            assert scale != 30 or norms.min() > 0.99  # what overflows becomes 0
-
-
 def test_no_row_looks_at_another_when_joined():
     rows = torch.tensor([[0.3, 0.4], [30.0, 40.0], [0.0, 1.0]]).double()
     membership = torch.eye(2).double()[[0, 1, 0]]
@@ -407,14 +344,6 @@ def test_no_row_looks_at_another_when_joined():
         assert (mechanism.join(rows[i : i + 1], membership[i : i + 1])[0] == together[i]).all()
     alone = SlicedRowsMechanism(2).join(rows, torch.ones(3, 1).double())
     torch.testing.assert_close(alone[:2], torch.tensor([[0.3, 0.4], [0.6, 0.8]]).double())
-
-
-def test_labels_ride_along():
-    rows, membership = torch.tensor([[0.6, 0.8], [0.0, 0.0]]).double(), torch.eye(3)[[2, 0]]
-    joined = SlicedRowsMechanism(2, 3).join(rows, membership.double())
-    root = math.sqrt(0.91)
-    expected = [[0.6 * root, 0.8 * root, 0, 0, 0.3], [0, 0, 0.3, 0, 0]]
-    torch.testing.assert_close(joined, torch.tensor(expected).double())
 
 
 def test_encode_comes_before_the_clip():
@@ -608,9 +537,9 @@ def test_rows_without_padding_cost_more_than_is_certified():
     """The shape of an unpadded release tells who joined: amplification by sampling is lost."""
 
     class Unpadded(SlicedRowsMechanism):
-        def _present(self, noisy, measured):
+        def postprocess(self, noisy, measured):
             joined = measured.exact.any((0, 1))
-            return super()._present(noisy[:, :, joined], measured)
+            return super().postprocess(noisy[:, :, joined], measured)
 
     # On a basis H = 1: a Gaussian release of μ = 1, and its amplification at q = 0.1.
     event, epsilon = PoissonSampledDpEvent(0.1, sliced(1.0)), 0.5
@@ -689,60 +618,6 @@ def test_rows_of_another_number_of_classes_are_refused(classes):
     curator = Curator(np.ones((10, 2)), y, plan=plan, noise=NoiseSource(0), classes=classes)
     with pytest.raises(PlanError, match="is for 2 classes; the rows have"):
         curator.release(SlicedRowsMechanism(2, 2))
-
-
-def test_a_repeated_release_happens_as_often_as_planned():
-    step = PoissonSampledDpEvent(0.3, sliced(2.0))
-    plan = plan_of(SelfComposedDpEvent(step, 3), relation="zero_out")
-    curator = Curator(np.ones((10, 2)), plan=plan, noise=NoiseSource(0))
-    costs = [curator.certificate().epsilon]
-    for n_done in (1, 2, 3):
-        curator.release(SlicedRowsMechanism(2))
-        certificate = curator.certificate()
-        assert certificate.epsilon == pytest.approx(
-            ledger_epsilon([SelfComposedDpEvent(step, n_done)], 1e-5)
-        )
-        assert certificate.releases == ("sliced rows",)
-        costs.append(certificate.epsilon)
-    assert (np.diff(costs) > 0).all()
-    assert certificate.events == plan.events
-    with pytest.raises(PlanError, match="not the next planned release; left: \\[\\]"):
-        curator.release(SlicedRowsMechanism(2))
-    assert curator.certificate() == certificate
-
-
-def test_a_failed_step_counts():
-    class Failing(SlicedRowsMechanism):
-        def _measure_batch(self, *args):
-            raise RuntimeError
-
-    step = PoissonSampledDpEvent(0.3, sliced(2.0))
-    plan = plan_of(SelfComposedDpEvent(step, 2), relation="zero_out")
-    curator = Curator(np.ones((10, 2)), plan=plan, noise=NoiseSource(0))
-    with pytest.raises(RuntimeError):
-        curator.release(Failing(2))
-    assert curator.certificate().events == (step,)
-    curator.release(SlicedRowsMechanism(2))
-    with pytest.raises(PlanError):
-        curator.release(SlicedRowsMechanism(2))
-
-
-def test_repeated_releases_come_in_the_order_of_the_plan():
-    step, total = (
-        sliced(3.0),
-        GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name="sums"),
-    )
-    plan = plan_of(GaussianDpEvent(2.0), SelfComposedDpEvent(step, 2), relation="zero_out")
-    curator = Curator(np.ones((10, 2)), plan=plan, noise=NoiseSource(0))
-    with pytest.raises(PlanError, match="not the next"):
-        curator.release(SlicedRowsMechanism(2))
-    curator.release(total)
-    curator.release(SlicedRowsMechanism(2))
-    with pytest.raises(PlanError, match="not the next"):
-        curator.release(total)
-    assert curator.certificate().events == (GaussianDpEvent(2.0), step)
-    curator.release(SlicedRowsMechanism(2))
-    assert curator.certificate().events == plan.events
 
 
 STEPS = {

@@ -15,8 +15,8 @@ from skdpgen.mechanisms.streams import (
 )
 from skdpgen.privacy import NoiseSource, TablesMechanism
 
-from .common import UNIT, assert_variance
-from .test_tables import Blocks, any_places
+from .common import UNIT, Blocks, assert_variance
+from .test_tables import any_places
 
 HORIZON, SIZES = 5, [4, 5, 3]
 
@@ -131,5 +131,5 @@ def test_sums_of_many_records_do_not_overflow():
     mechanism = StreamedTablesMechanism([2, 3, 2], 1, 3)
     source = Blocks(np.zeros((1, 3)))
     source.n_records = 2**40
-    measured = mechanism._measure(source, gaussian_event(0.0), "zero_out", None)
+    measured = mechanism.query(source, gaussian_event(0.0), "zero_out", None)
     assert source.n_records * measured.scale <= 2.0**62

@@ -22,7 +22,7 @@ from skdpgen.privacy import (
     TablesMechanism,
 )
 
-from .common import UNIT, assert_variance
+from .common import UNIT, Blocks, assert_variance
 
 # Columns, and that by which records are told apart.
 TABLES = {
@@ -33,23 +33,6 @@ TABLES = {
     "by level, at the end": ([6, 5, 2], 2),
     "one column": ([7], None),
 }
-
-
-class Blocks:
-    """A source of places that are given in blocks; some are absent."""
-
-    def __init__(self, *blocks, absent=False):
-        self._blocks = blocks
-        self._absent = absent
-        self.n_records, self.max_rows = sum(map(len, blocks)), None
-
-    def add_up(self, function):
-        return function(self)
-
-    def codes(self, name, size):
-        for block in self._blocks:
-            membership = torch.full((len(block), 1), 1.0 - self._absent, dtype=torch.float64)
-            yield torch.as_tensor(block), membership
 
 
 def release(mechanism, source, multiplier=0.0, relation="zero_out", seed=0):

@@ -1,12 +1,8 @@
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -112,59 +108,11 @@ def test_bounds(X):
     assert ((lower <= made) & (made <= upper)).all()
 
 
-def test_seeds_and_global_generators(X):
-    numpy_before, torch_before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    fits = [Autoencoder(n_epochs=2, random_state=seed).fit(X) for seed in (0, 0, 1, None, None)]
-    codes = [fitted.transform(X) for fitted in fits]
-    assert_array_equal(codes[0], codes[1])
-    assert fits[0].loss_curve_ == fits[1].loss_curve_
-    for i, j in [(0, 2), (3, 4)]:
-        assert not np.allclose(codes[i], codes[j])
-    for before, after in zip(numpy_before, np.random.get_state(), strict=True):  # noqa: NPY002
-        assert_array_equal(before, after)
-    assert torch.equal(torch_before, torch.get_rng_state())
-
-
-def test_pickle_and_clone(X):
-    fitted = Autoencoder(n_epochs=2, random_state=0).fit(X)
-    loaded = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(loaded.transform(X), fitted.transform(X))
-    with pytest.raises(NotFittedError):
-        clone(fitted).transform(X)
-    with pytest.raises(NotFittedError):
-        Autoencoder().inverse_transform(X)
-
-
-def test_frames(X):
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    fitted = Autoencoder(n_components=2, n_epochs=1, random_state=0).fit(frame)
-    assert list(fitted.feature_names_in_) == list("abcdef")
-    assert list(fitted.get_feature_names_out()) == ["autoencoder0", "autoencoder1"]
-    made = fitted.set_output(transform="pandas").transform(frame)
-    assert list(made.columns) == ["autoencoder0", "autoencoder1"]
-
-
-def test_input_unchanged(X):
-    X.flags.writeable = False
-    kept = X.copy()
-    fitted = Autoencoder(bounds=(0.4, 0.6), n_epochs=1, random_state=0).fit(X)
-    codes = fitted.transform(X)
-    codes.flags.writeable = False
-    fitted.inverse_transform(codes)
-    assert_array_equal(X, kept)
-
-
 @pytest.mark.parametrize(
     ("n_samples", "n_epochs"), [(1, 50), (20, 50), (6000, 20), (30_000, 4), (1_000_000, 1)]
 )
 def test_default_epochs_follow_the_number_of_rows(n_samples, n_epochs):
     assert Autoencoder()._default_n_epochs(n_samples) == n_epochs
-
-
-def test_small_tables_take_few_steps(X):
-    fitted = Autoencoder().fit(X[:20])
-    assert len(X[:20]) <= fitted.batch_size
-    assert fitted.n_iter_ == 50
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -18,7 +16,6 @@ from skdpgen.accounting.accountants import ACCOUNTANTS, RELATIONS
 from skdpgen.curator.curator import intercept_releases
 from skdpgen.preprocessing import DPPCA
 from skdpgen.privacy import (
-    BudgetExceededError,
     NoiseSource,
     PrivacyLeakWarning,
     SpentError,
@@ -174,13 +171,6 @@ def test_certificate(X, relation, accountant):
     assert not hasattr(pca, "privacy_")
 
 
-def test_no_noise_is_certified_as_such(X):
-    fitted = of_ball(epsilon=math.inf).fit(X)
-    assert fitted.epsilon_ == math.inf
-    assert fitted.sigma_ == 0
-    assert "No differential privacy" in str(fitted.privacy_)
-
-
 def test_composition_with_a_generator(X):
     pca = of_ball(n_components=3, epsilon=1.0).fit(X)
     generator = DPSlicedWassersteinGenerator(
@@ -195,18 +185,6 @@ def test_composition_with_a_generator(X):
     assert made.shape == (20, 6)
     # Samples lie in the span of the components.
     assert_allclose(pca.inverse_transform(pca.transform(made)), made, atol=1e-6)
-
-
-def test_budget(X):
-    budget = PrivacyBudget(1.2, 1e-5)
-    with budget:
-        of_ball(epsilon=1.0).fit(X)
-        assert 0.99 < budget.spent <= 1.0
-        refused = of_ball(epsilon=1.0)
-        with pytest.raises(BudgetExceededError, match=r"over the budget of 1\.2"):
-            refused.fit(X)
-        assert not hasattr(refused, "components_")
-    assert budget.spent <= 1.0
 
 
 def test_no_row_is_kept(X):
@@ -235,27 +213,6 @@ def test_fitted_attributes_are_those_that_are_documented(X):
     }
 
 
-def test_seeds_and_global_generators(X):
-    numpy_before, torch_before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    fits = [of_ball(random_state=seed).fit(X) for seed in (0, 0, 1, None, None)]
-    assert_array_equal(fits[0].components_, fits[1].components_)
-    for i, j in [(0, 2), (3, 4)]:
-        assert (fits[i].explained_variance_ != fits[j].explained_variance_).all()
-    assert not fits[3].privacy_.reproducible
-    for before, after in zip(numpy_before, np.random.get_state(), strict=True):  # noqa: NPY002
-        assert_array_equal(before, after)
-    assert torch.equal(torch_before, torch.get_rng_state())
-
-
-def test_many_rows_beat_the_noise():
-    rng = np.random.RandomState(0)
-    axes = np.linalg.qr(rng.normal(size=(30, 30)))[0][:2]
-    X = rng.normal(scale=[0.4, 0.2], size=(20_000, 2)) @ axes
-    fitted = of_ball(n_components=2, epsilon=1.0, random_state=0).fit(X)
-    assert_same_axes(fitted.components_, axes, atol=0.05)
-    assert fitted.transform(X.astype(np.float32)).dtype == np.float32
-
-
 @pytest.mark.parametrize(("n_features", "kept"), [(1, 1), (20, 20), (70, 64)])
 def test_default_number_of_components(n_features, kept):
     X = np.random.RandomState(0).normal(size=(10, n_features))
@@ -264,37 +221,6 @@ def test_default_number_of_components(n_features, kept):
     assert fitted.transform(X).shape == (10, kept)
     assert fitted.explained_variance_.shape == (kept,)
     assert fitted.components_.shape == (kept, n_features)
-
-
-def test_pickle_and_clone(X):
-    fitted = of_ball(n_components=3, bounds=(-1, 1), random_state=0).fit(X)
-    loaded = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(loaded.transform(X), fitted.transform(X))
-    assert_array_equal(loaded.inverse_transform(X[:, :3]), fitted.inverse_transform(X[:, :3]))
-    assert loaded.privacy_ == fitted.privacy_
-    with pytest.raises(NotFittedError):
-        clone(fitted).transform(X)
-    with pytest.raises(NotFittedError):
-        of_ball().inverse_transform(X)
-
-
-def test_frames(X):
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    fitted = of_ball(n_components=2, random_state=0).fit(frame)
-    assert list(fitted.feature_names_in_) == list("abcdef")
-    assert list(fitted.get_feature_names_out()) == ["dppca0", "dppca1"]
-    made = fitted.set_output(transform="pandas").transform(frame)
-    assert list(made.columns) == ["dppca0", "dppca1"]
-    assert_array_equal(made, of_ball(n_components=2, random_state=0).fit(X).transform(X))
-
-
-def test_input_unchanged(X):
-    X[0] *= 1e6
-    X.flags.writeable = False
-    kept = X.copy()
-    fitted = of_ball(n_components=2).fit(X)
-    fitted.inverse_transform(fitted.transform(X))
-    assert_array_equal(X, kept)
 
 
 @pytest.mark.parametrize(

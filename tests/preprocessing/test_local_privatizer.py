@@ -6,7 +6,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.fft import dctn
@@ -216,15 +215,6 @@ def test_huge_numbers_stay_finite():
 
 
 # The interface.
-
-
-def test_dtypes_and_names(X):
-    frame = pd.DataFrame(X.astype(np.float32), columns=list("abcdef"))
-    privatizer = LocalPrivatizer().fit(frame)
-    assert privatizer.transform(frame).dtype == np.float32
-    assert list(privatizer.feature_names_in_) == list("abcdef")
-    assert len(privatizer.get_feature_names_out()) == 6
-    assert privatizer.set_output(transform="pandas").transform(frame).shape == (60, 6)
 
 
 @pytest.mark.parametrize(

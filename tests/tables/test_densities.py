@@ -69,16 +69,6 @@ def test_a_second_histogram_makes_quantiles_more_precise():
     assert errors[2] < 0.1 * 1.35 / 2
 
 
-def test_few_values_have_masses_of_their_own():
-    knots, counts = np.arange(12.0), np.zeros(12)
-    counts[[3, 4, 9]] = 900, 800, 400
-    noisy = counts + np.random.RandomState(0).normal(0, 30, 12)
-    points, masses = estimate_density([Histogram(knots, noisy, 30.0)], 0, 11, unit=1)
-    found = np.bincount(np.round((points[1:] + points[:-1]) / 2).astype(int), masses, 12)
-    assert_allclose(found[[3, 4, 9]], [900, 800, 400], atol=150)
-    assert found[[0, 1, 6, 11]].max() < 100
-
-
 def test_the_evidence_is_that_of_a_gaussian_model():
     """Compared with a proper prior that is nearly flat along parabolas."""
     rng, n = np.random.RandomState(0), 9
@@ -123,27 +113,3 @@ def test_densities_fall_in_tails_of_noise(sign):
     assert (np.diff(density[is_tail]) <= 1e-12).all()
     # As many values at the far end would have a mean of 70.
     assert abs(masses @ (points[1:] + points[:-1]) / 2) / masses.sum() < 15
-
-
-def test_counts_that_are_clear_together_are_no_tail():
-    """No single count is clear but the last one."""
-    points, masses = np.linspace(0, 1, 41), np.linspace(2, 1, 40)
-    histogram = Histogram(points, np.r_[np.full(40, 60.0), 400], 40.0)
-    assert densities.find_clear(40.0, 41) > 60
-    found = densities._order_tails(points, masses, [histogram])
-    # The first sixteen together are clear.
-    assert_allclose(found[15:], masses[15:])
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_far_noise_hides_no_tail(sign):
-    """All counts beyond the tenth are noise, and so is the sum of all from there."""
-    counts = np.r_[np.full(10, 300.0), np.random.default_rng(0).normal(scale=40, size=190)]
-    masses = np.where(np.arange(200) < 10, 300.0, np.where(np.arange(200) < 150, 0.0, 5.0))
-    points = np.arange(201.0)
-    found = densities._order_tails(
-        *(points, masses[::sign], [Histogram(points[:-1], counts[::sign], 40.0)])
-    )[::sign]
-    assert_allclose(found[:9], masses[:9])
-    assert (np.diff(found[9:]) <= 0).all()
-    assert found.sum() == pytest.approx(masses.sum())

@@ -151,17 +151,6 @@ def test_shares_of_steps_are_found(name, std):
     assert find(values, kind, 1500.0) is None
 
 
-def test_halves_hide_no_other_steps():
-    """A quarter of hours are multiples of 5; some are odd ones of 25."""
-    rng = np.random.default_rng(0)
-    hours = rng.integers(1, 99, 20_000)
-    hours[::4] = 5 * rng.choice([3, 5, 6, 8, 9, 13, 15], 5_000)
-    kind = Number(0, 99, 0, knots=list(range(0, 100, 11)))
-    found = [count(hours, 400.0, seed).with_heaps(kind, {}).heaps for seed in range(40)]
-    # 29 of 40 if they were looked for together.
-    assert sum(heaps is not None and heaps[0][0] == 5 for heaps in found) >= 33
-
-
 @pytest.mark.parametrize("std", [0.0, 40.0])
 def test_other_columns_have_no_heaps(std):
     smooth = [(pay.round(), WHOLE), (pay.round(2), Number(decimals=2)), (pay, Number())]

@@ -20,7 +20,6 @@ from skdpgen.mechanisms.codes import HatBasis
 from skdpgen.mechanisms.noise import NoiseSource
 from skdpgen.planning.fits import find_thresholds
 from skdpgen.tables.columns import Category, Date, Number, Ordinal, Unknown
-from skdpgen.tables.discovery.column import is_unresolved
 from skdpgen.tables.discovery.counts import WideHistogram
 from skdpgen.tables.discovery.densities import Histogram, estimate_density
 from skdpgen.tables.discovery.locations import (
@@ -136,19 +135,6 @@ def test_levels_are_joined_exactly():
     assert_allclose(near[is_wide], knot_weights(values, knots).sum(axis=0)[is_wide], atol=1e-9)
 
 
-@pytest.mark.parametrize("width", 10.0 ** np.linspace(-4, -3, 5))
-def test_noise_seldom_cuts_many_values_of_a_cluster(width):
-    """Its standard deviation is that of 15 columns of 3,000 values at ε = 1."""
-    rng = np.random.default_rng(0)
-    values = 0.4 + width * rng.lognormal(size=3000)
-    counts = count_locations(values, 0.0, 1.0)
-    cut = []
-    for noise in rng.normal(0, 150, (200, SIZE)):
-        knots, _ = read_locations(counts + noise, 150.0, 3000, 0.0, 1.0)
-        cut.append(np.mean((values < knots[0]) | (values > knots[-1])))
-    assert np.mean(np.array(cut) > 0.1) < 0.05
-
-
 def test_clusters_are_disjoint_cells_apart_from_others():
     rng = np.random.default_rng(0)
     knots = np.arange(40.0)
@@ -228,21 +214,6 @@ def test_a_cap_and_a_default_date_come_back_exactly():
     assert found["n"].atoms is None
 
 
-def test_nothing_is_beyond_a_cap():
-    values = np.minimum(np.random.default_rng(0).lognormal(0.6, 0.6, 3000), 5.00001)
-    found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=4.0)["x"]
-    assert found.atoms == (5.00001,)
-    assert 4.5 < found.upper <= 5.00001
-
-
-def test_few_values_are_not_said_to_be_close_to_each_other():
-    """A hundred even values among three knots, whose counts have noise of 20."""
-    for seed in range(200):
-        noise = np.random.default_rng(seed).normal(0, 20, 4)
-        counts = 100 * np.array([0.25, 0.5, 0.25]) + noise[:3]
-        assert not is_unresolved(np.arange(3.0), counts, 20.0, 100 + noise[3], None)
-
-
 def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():
     rng = np.random.default_rng(0)
     values = rng.lognormal(3, 1, 2000)
@@ -250,15 +221,6 @@ def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():
     values[:200] = 7777 + 1e-9 * rng.uniform(1, 2, 200)
     with pytest.warns(FitQualityWarning, match="'x'.*may have values beyond"):
         infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=4.0)
-
-
-def test_one_value_that_no_short_number_equals_stays_in_the_range():
-    rng = np.random.default_rng(0)
-    values = rng.lognormal(3, 1, 2000)
-    values[:200] = math.pi * 2500
-    with pytest.warns(FitQualityWarning, match="'x'.*values apart from the others"):
-        found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)["x"]
-    assert found.upper > math.pi * 2500
 
 
 def test_values_apart_that_are_not_located_are_named():
@@ -269,45 +231,6 @@ def test_values_apart_that_are_not_located_are_named():
         found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=3.0)["x"]
     assert found.lower < 8
     assert found.upper > 3000
-
-
-@pytest.mark.parametrize("values", [[20, 40], [0, 7, 19], [2021, 2022, 2023]])
-def test_few_whole_numbers_have_knots_or_are_point_masses(values):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.choice(values, 3000)})
-    found = infer(frame, Schema({"x": Number(decimals=0)}), epsilon=1.0)["x"]
-    assert {*found.positions, *(found.atoms or ())} >= set(values)
-
-
-def test_most_values_are_not_apart_from_a_few():
-    """Two codes are not told from each other at this ε, and all else is far from them."""
-    rng = np.random.default_rng(0)
-    codes, values = rng.choice([-8.0, -7.0], 2500), rng.normal(70, 15, 2500).round(1)
-    frame = pd.DataFrame({"x": np.where(rng.random(2500) < 0.2, codes, values)})
-    for name in ("a", "b", "c"):
-        frame[name] = rng.normal(size=2500)
-    for seed in range(4):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            infer(frame, Schema(dict.fromkeys(frame, Number())), epsilon=0.5, seed=seed)
-        assert not [w for w in caught if "near 144" in str(w.message)]
-
-
-def test_ranges_reach_the_tails_of_columns_far_from_zero():
-    """Finer cells do not show the tails above the noise of eight columns at ε = 1."""
-    rng = np.random.default_rng(0)
-    columns = [(21, 2), (48.2, 0.05), (1e6, 0.01), (-273.15, 0.5), (1e9, 1e3), (5.6, 1), (140, 4)]
-    frame = pd.DataFrame({f"x{i}": rng.normal(*c, 3000) for i, c in enumerate(columns)})
-    found = infer(frame, Schema(dict.fromkeys(frame, Number())), epsilon=0.5)
-    for name, column in frame.items():
-        assert found[name].lower < column.quantile(0.1), name
-        assert found[name].upper > column.quantile(0.9), name
-
-
-def test_a_column_of_two_values_keeps_both():
-    values = np.where(np.arange(2000) % 3 == 0, 7777.0, 31.0)
-    found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)["x"]
-    assert {*found.positions, *(found.atoms or ())} >= {31, 7777}
 
 
 @pytest.mark.parametrize("column", [np.r_[np.inf, -np.inf], np.r_[1e30, -1e25]])
@@ -336,42 +259,6 @@ def test_values_in_many_cells_are_left_to_the_wide_grid():
     values = np.random.default_rng(0).uniform(size=2000)
     counts = count_locations(values, 0.0, 1.0)
     assert read_locations(counts, 0.0, 2000, 0.0, 1.0) == (None, None)
-
-
-SCALES = [
-    *((0, 10.0**k) for k in (-12, -5, 0, 6, 12, 15)),
-    *((1e6, 0.01), (-1e9, 1.0), (-273.15, 0.5), (1e15, 1e9), (1e-6, 1e-9)),
-]
-
-
-@pytest.mark.default("1000000.0-0.01", "0-1000000000000000.0", "0-1e-12", "-273.15-0.5", "0-1.0")
-@pytest.mark.parametrize(("level", "scale"), SCALES)
-def test_numbers_are_found_at_any_level_and_scale(level, scale):
-    rng = np.random.default_rng(0)
-    frame = {"a": rng.normal(size=3000), "b": rng.lognormal(size=3000), "c": rng.random(3000)}
-    frame = level + scale * pd.DataFrame(frame)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FitQualityWarning)
-        found = infer(frame, Schema(dict.fromkeys(frame, Number())), epsilon=4.0)
-    for name, column in frame.items():
-        knots = found[name].positions
-        low, high = np.quantile(column, [0.25, 0.75])
-        assert knots[0] <= low
-        assert high <= knots[-1]
-        # Several knots are among the middle half.
-        assert np.sum((low - 0.5 * (high - low) < knots) & (knots < high + 0.5 * (high - low))) >= 3
-
-
-@pytest.mark.parametrize("unit", ["day", "second"])
-@pytest.mark.parametrize("spread", [1e2, 1e4])
-def test_dates_are_found_wherever_they_are(unit, spread):
-    rng = np.random.default_rng(0)
-    start = np.datetime64("1873-05-01") if unit == "day" else np.datetime64("2024-02-29T13:45:00")
-    dates = start + rng.integers(0, int(spread), 3000)
-    found = infer(pd.DataFrame({"t": dates}), Schema({"t": Date(unit=unit)}), epsilon=4.0)["t"]
-    values = dates.astype(f"M8[{unit[0] if unit == 'second' else 'D'}]").astype(float)
-    assert_allclose(found.positions[[0, -1]], values[[values.argmin(), values.argmax()]], rtol=0.01)
-    assert found.positions[-1] - found.positions[0] < 3 * spread
 
 
 @pytest.mark.parametrize("special", ["1970-01-01", "9999-12-31"])
@@ -416,34 +303,6 @@ def fit(column, declared=None):
     schema = schema if declared is None else Schema(schema)
     fitted = DPSWFlowSampler(20.0, 1e-6, schema=schema, random_state=0, n_steps=1).fit(frame)
     return fitted, fitted.sample(50)["x"]
-
-
-@pytest.mark.parametrize(
-    ("texts", "kind", "low", "high"),
-    [
-        ("{:.2f}%", Number, 0, 1100),
-        ("EUR {:.2f}", Number, 0, 1100),
-        ("₹{:.2f}", Number, 0, 1100),
-        ("({:.2f})", Number, -1100, 0),
-        ("{:,.2f}", Number, 0, 1100),
-        ("{:d}", Number, 0, 1100),
-    ],
-)
-def test_amounts_are_numbers_however_they_are_written(texts, kind, low, high):
-    values = np.random.default_rng(0).uniform(1, 999, 1500)
-    values = values.astype(int) if "d" in texts else values
-    with warnings.catch_warnings(record=True):
-        fitted, made = fit([texts.format(value) for value in values.tolist()])
-    assert isinstance(fitted.schema_["x"], kind)
-    assert made.dropna().between(low, high).all()
-
-
-def test_decimal_commas_are_told_from_groups():
-    rng = np.random.default_rng(0)
-    for write in (lambda v: f"{v:.2f}".replace(".", ","), lambda v: f"{1000 * v:,.0f}"):
-        with warnings.catch_warnings(record=True):
-            _, made = fit([write(value) for value in rng.uniform(1, 90, 1500)])
-        assert made.median() == pytest.approx(45 if made.max() < 1000 else 45_000, rel=0.3)
 
 
 @pytest.mark.default("False--*", "False-%-1", "True-$-1", "True-%-2")
@@ -566,19 +425,6 @@ def test_other_columns_lose_no_tail(name, std):
     unit = 1.0 if name == "geometric" else None
     (loss, *_), *_ = lose(values, float(values.max()), std, unit=unit)
     assert loss < CONSTANTS.least_loss
-
-
-def test_a_loss_that_may_be_next_to_nothing_is_not_told():
-    """Noise leaves all shapes possible for a few whole numbers, and the mean of these is large."""
-    values = np.random.default_rng(1).integers(0, 20, 800)
-    found = [lose(values, 40.0, 60.0, seed, unit=1.0) for seed in range(20)]
-    large = [part for part in found if part[0][0] >= CONSTANTS.least_loss]
-    told = [
-        describe_loss(Number(decimals=0), fine, wide, density, 0.0, 40.0)
-        for _, (wide, fine), density in large
-    ]
-    assert len(large) > 10
-    assert sum(map(bool, told)) < 5
 
 
 def test_numbers_of_both_signs_and_declared_bounds_lose_no_tail():

@@ -182,7 +182,7 @@ def test_samples_have_the_shape_that_was_counted(cls, sizes):
     schema = Schema({"x": Number(0, 200), "y": Boolean(), "z": Number(0, 200)})
     fitted = cls(3.0, schema=schema, random_state=0, **sizes).fit(frame, target="y")
     assert set(fitted._format.codes) == {"x", "z"}
-    assert fitted._format.counted is None
+    assert not fitted._format._histograms
     edges = [-1, *np.quantile(frame["x"], np.arange(1, 20) / 20), 201]
 
     def variation():

@@ -113,29 +113,6 @@ def count(kind, values, std=1.0, n_missing=0):
     return ValueCounts(kind, counts, std, len(values) + n_missing)
 
 
-def test_counts_of_two_releases_are_averaged():
-    """A candidate that is within the noise of each is not within that of both."""
-    rng = np.random.RandomState(0)
-    kind = with_candidates(Number(0, 1000, 0, knots=[0, 10, 500, 1000]), Number(decimals=0))
-    values = rng.randint(0, 1000, 20_000).astype(float)
-    at = len(kind.positions) + kind.atoms.index(-7777)
-    first, second = (count(kind, values, 50.0) for _ in range(2))
-    for part, n_there in ((first, 190.0), (second, 180.0)):
-        part._at_atoms[at - len(kind.positions)] = n_there
-        assert -7777 not in part.find_atoms(Number())
-    assert -7777 in second.find_atoms(Number(), first)
-    first._at_atoms[at - len(kind.positions)] = 0.0
-    assert -7777 not in second.find_atoms(Number(), first)
-
-
-def test_noise_of_candidates_is_no_value_of_a_range():
-    kind = with_candidates(Number(0, 1000, 0, knots=[0, 10, 500, 1000]), Number(decimals=0))
-    counted = ValueCounts(kind, np.full(len(kind.positions) + len(kind.atoms), 40.0), 20.0, 5000)
-    assert counted.without([], is_wide=True)[0].sum() == 40 * len(kind.positions)
-    n_inside = sum(0 <= atom <= 1000 for atom in kind.atoms)
-    assert counted.without([])[0].sum() == pytest.approx(40 * (len(kind.positions) + n_inside))
-
-
 def smooth(n=20_000):
     return np.random.RandomState(0).randint(0, 1000, n).astype(float)
 
@@ -179,17 +156,6 @@ def test_a_value_as_frequent_as_those_beside_it_is_none():
     assert count(kind, values).find_atoms(Number()) == [0]
 
 
-def test_candidates_that_are_all_values_are_no_atoms():
-    """All values of a column may be frequent: a density without them would be 0."""
-    values = np.tile(np.arange(20.0), 1000)
-    kind = Number(0, 32, 0, knots=[0, 1, 2, 4, 8, 16, 32], atoms=list(range(20)))
-    assert count(kind, values).find_atoms(Number()) == []
-    values[values == 11] = 13
-    values[values == 12] = 13
-    values[values == 14] = 13
-    assert count(kind, values).find_atoms(Number()) == [13]
-
-
 def test_frequent_values_are_read_in_units_of_the_column():
     counts = {"5": 9.0, "-3.25": 7.0, "1e300": 6.0, "x": 5.0, "5.0": 4.0, "101": 3.0}
     assert read_frequent(Number(), counts) == [5, -3.25, 101]
@@ -205,24 +171,6 @@ def test_frequent_values_are_read_in_units_of_the_column():
     assert read_frequent(Number(), {"7,5 €": 9.0, "8.5": 8.0}, style) == [7.5]
     many = {str(i): float(i) for i in range(40)}
     assert read_frequent(Number(), many) == list(range(39, 23, -1))
-
-
-def test_atoms_beyond_the_range_of_all_others_stay():
-    values = np.random.RandomState(0).randint(1, 9, 20_000)
-    values[:4000] = 0
-    kind = Number(1, 8, 0, atoms=[0])
-    assert (values == 1).mean() > (values == 0).mean() / 3
-    assert count(kind, values).find_atoms(Number()) == [0]
-    # Unless noise was taken for it.
-    assert count(kind, values, std=8000.0).find_atoms(Number()) == []
-
-
-@pytest.mark.parametrize(("n_ones", "atoms"), [(3500, [1]), (2500, [])])
-def test_the_first_value_is_as_wide_as_others(n_ones, atoms):
-    """It is compared with 1,000 zeros, which are all that there is beside it."""
-    values = np.repeat([0, 1, 2, 3, 4], [1000, n_ones, 800, 800, 800])
-    kind = Number(0, 4, 0, knots=[0, 1, 2, 3, 4], atoms=[1])
-    assert count(kind, values).find_atoms(Number()) == atoms
 
 
 def test_declared_atoms_are_taken_for_granted():
@@ -274,29 +222,6 @@ def test_a_value_that_holds_the_share_of_a_knot_is_an_atom_too():
     counts, n_values = counted.without([40])
     assert counts[39] == 0
     assert n_values == counts.sum() == (hours(4000) != 40).sum()
-
-
-def test_values_beside_it_are_not_taken_for_it():
-    # Where knots are further apart, who knows which value it is.
-    for kind in (
-        Number(1, 99, 0, knots=list(range(1, 100, 2))),
-        Number(1, 99, knots=list(range(1, 100))),
-        Number(1, 99, 1, knots=list(range(1, 100))),
-    ):
-        assert count(kind, hours(8000)).find_shared(16) == []
-    # Nor is it one if those beside it are nearly as frequent.
-    values = hours(8000)
-    values[:2500] = 41
-    assert count(HOURS, values).find_shared(16) == []
-
-
-def test_values_about_an_atom_that_is_a_knot_are_not_lost():
-    kind = Number(0, 2, knots=[0, 0.5, 1, 1.5, 2], atoms=[1])
-    values = np.r_[np.ones(300), np.linspace(0.75, 1.25, 1001)]
-    counts, n_values = count(kind, values).without([1])
-    assert_allclose(counts, [0, 125, 750, 125, 0], atol=2)
-    assert n_values == pytest.approx(len(values) - 301)
-    assert counts.sum() == pytest.approx(n_values)
 
 
 def test_columns_with_a_point_mass_at_a_bound_are_refined():

@@ -12,7 +12,6 @@ from skdpgen.histograms.ranges import (
     narrow_range,
     weigh_sizes,
 )
-from skdpgen.tables.discovery.counts import WideHistogram
 from skdpgen.tables.discovery.densities import _denoise, find_cuts, find_far, quantile_knots
 
 
@@ -78,15 +77,6 @@ def test_windows_show_what_no_knot_does():
     assert not find_range(KNOTS, counts / 4, 1.0)[2]
 
 
-def test_a_window_is_no_wider_than_what_it_holds():
-    """Windows of up to 64 knots are full for one knot alone: their other ends say nothing."""
-    counts = np.zeros(64)
-    counts[40] = 1000
-    assert find_range(KNOTS, counts, 1.0) == (40, 42, True)
-    counts[3] = 1000
-    assert find_range(KNOTS, counts, 1.0) == (3, 42, True)
-
-
 def test_mere_noise_is_seldom_taken_for_values():
     rng = np.random.RandomState(0)
     knots = wide_knots(0, 2)
@@ -107,26 +97,6 @@ def test_a_hidden_range_is_where_its_values_are_most_likely():
     assert np.mean((lower >= 0) & (lower < 2**12) & (upper >= 2**11) & (upper <= 2**16)) > 0.8
 
 
-@pytest.mark.parametrize("n_values", [0, 200])
-def test_noise_of_unusual_sizes_is_no_range(n_values):
-    knots = wide_knots(0, 1)
-    counts = 70.0 * np.isin(knots, [-(2.0**45), 2.0**12])
-    lower, upper, is_resolved = find_range(knots, counts, 20.0, n_values, 1, weigh_sizes(knots))
-    assert not is_resolved
-    assert lower == 0
-    assert 2**6 <= upper <= 2**20
-
-
-def test_a_hidden_range_without_usual_sizes_is_any():
-    lower, upper, is_resolved = find_range(KNOTS, np.zeros(64), 1.0, 0)
-    assert not is_resolved
-    assert (lower, upper) == pytest.approx((19, 46), abs=3)
-    counts = np.where((KNOTS >= 40) & (KNOTS < 44), 2.0, 0)
-    lower, upper, is_resolved = find_range(KNOTS, counts, 1.0, 8)
-    assert not is_resolved
-    assert (lower, upper) == pytest.approx((40, 43), abs=2)
-
-
 def test_a_range_seldom_grows_into_noise():
     rng = np.random.RandomState(0)
     knots, ends = wide_knots(None, 8), []
@@ -138,24 +108,6 @@ def test_a_range_seldom_grows_into_noise():
     assert np.quantile(lower, 0.95) < 22
     assert np.quantile(upper, 0.05) > 84
     assert np.mean((upper > 200) | (lower < 8)) < 0.02
-
-
-@pytest.mark.default("2")
-@pytest.mark.parametrize("n_near", [0, 2])
-def test_values_near_a_range_do_not_carry_noise_far_from_it(n_near):
-    """Octaves at a standard deviation of noise of one: five more are 32 times the range."""
-    rng, knots = np.random.RandomState(0), wide_knots(None, 1)
-    inner = int(np.flatnonzero(knots == 4)[0])
-    exact = np.where(knots == 4, 1000.0, 0.0)
-    exact[inner + 1 : inner + 1 + n_near] = 4.0
-    ends = [
-        find_range(knots, exact + noise, 1.0)[1]
-        for noise in rng.normal(size=(5000, len(knots))) * (knots >= 4)
-    ]
-    far = 4 * 2.0 ** (n_near + np.array([0, 1, 5]))
-    shares = np.mean(np.array(ends)[:, None] >= far, axis=0)
-    assert shares[0] > 0.99
-    assert shares[2] < 0.002
 
 
 def test_both_sides_are_treated_alike():
@@ -216,69 +168,11 @@ def test_a_range_stays_where_nothing_cannot_be_told_from_something():
     assert narrow_range(KNOTS, counts, 10.0, 1160)[0] <= 6
 
 
-@pytest.mark.parametrize(("n_there", "expected"), [(60, (15, 49)), (10, (20, 32))])
-def test_a_range_is_not_narrowed_past_what_both_grids_show(n_there, expected):
-    """Unless that may be noise."""
-    counts = np.zeros(64)
-    counts[20:31] = 100
-    knots = np.array([1, 2, 4, 8, 16, 24, 32, 48, 64])
-    wide = knots, np.array([0, 0, n_there, n_there, 300, 500, 300, n_there, n_there]), 10.0
-    assert narrow_range(KNOTS, counts, 3.0, 1100, wide=wide) == expected
-    # Without noise, the last bit of a sum is nothing.
-    wide = knots, np.array([0, 0, 1e-13, 0, 300, 500, 300, 0, 1e-13]), 0.0
-    assert narrow_range(KNOTS, counts, 0.1, 1100, wide=wide) == (20, 32)
-
-
 def test_quantiles():
     knots = np.linspace(0, 1, 101)
     values = np.linspace(0, 1, 20_001) ** 2
     found = quantile_knots(knots, count(knots, values), 1.0, 11)
     assert_allclose(found, np.linspace(0, 1, 11) ** 2, atol=0.02)
-
-
-def test_a_finer_grid_has_a_fifth_of_its_knots_wherever_values_are():
-    knots = np.linspace(0, 1, 11)
-    values = np.linspace(0, 0.2, 20_001)
-    found = quantile_knots(knots, count(knots, values), 1.0, 51, is_fine=True)
-    beyond = np.sum((found > 0.2) & (found < 1))
-    assert beyond == 8
-    assert np.sum(quantile_knots(knots, count(knots, values), 1.0, 51) > 0.2) < 4
-
-
-def test_half_of_a_finer_grid_is_for_values_that_few_share():
-    knots, counts = np.arange(0.0, 1001, 10), np.full(101, 40.0)
-    counts[50] = 6000
-    found = quantile_knots(knots, counts, 1.0, 64, unit=1.0, is_fine=True)
-    n_others = np.sum((found < 490) | (found > 510))
-    # A fifth of the knots is spread evenly. Half of the others follows the counts, of which two
-    # fifths are here, and half hardly sees the value that many share.
-    assert 42 < n_others < 55
-
-
-def test_a_grid_without_new_point_masses_has_nothing_around_them():
-    knots, counts = np.array([0.0, 10, 20, 40]), np.array([5.0, 6, 7, 8])
-    ranged = WideHistogram(knots, counts, 1.0, [10.0], 26.0)
-    for atoms, left in (([10.0], [5, 6, 7, 8]), ([25], [5, 6, 0, 0]), ([0, 99], [0, 6, 7, 8])):
-        assert_array_equal(ranged.without(atoms)[1], left)
-
-
-def test_a_finer_grid_is_fine_where_few_values_share_nearly_all():
-    knots = np.r_[0, 2.0 ** np.arange(1, 11)]
-    values = np.r_[np.full(30_000, 511.0), np.arange(500, 511).repeat(200), np.arange(0, 400)]
-    found = quantile_knots(knots, count(knots, values), 50.0, 64, unit=1, is_fine=True)
-    assert len(np.unique(found.round())) > 20
-    assert {510, 511, 512} <= set(found.round())
-    # One is enough among the knots of a column.
-    found = quantile_knots(knots, count(knots, values), 50.0, 16, unit=1)
-    assert len(found[(500 < found) & (found < 520)]) <= 3
-
-
-def test_a_knot_that_holds_a_quantile_alone_stays():
-    knots = np.linspace(0, 10, 21)
-    counts = np.full(21, 10.0)
-    counts[7] = 1000
-    assert 3.5 in quantile_knots(knots, counts, 1.0, 5)
-    assert 3.5 not in quantile_knots(knots, counts, 300.0, 5)
 
 
 def test_quantiles_of_nothing_are_even():
@@ -324,17 +218,6 @@ def test_noise_is_not_taken_for_a_tail():
     assert_allclose(_denoise(exact, 0.0), exact, atol=1e-9)
 
 
-def test_where_nothing_shows_beside_one_value_no_quantiles_are_made_up():
-    rng = np.random.RandomState(0)
-    knots, counts = np.linspace(0, 1000, 201), rng.normal(0, 5, 201)
-    assert len(quantile_knots(knots, counts, 5.0, 11)) >= 5
-    assert_array_equal(quantile_knots(knots, counts, 5.0, 11, is_rest=True), [0, 1000])
-    counts[1] += 400
-    found = quantile_knots(knots, counts, 5.0, 11)
-    assert_array_equal(found[:2], [0, 5])
-    assert_allclose(found[2:-1], [15, 45, 135, 405])
-
-
 def test_cuts_part_what_was_counted_in_equal_shares():
     knots = np.linspace(0, 1, 201)
     values = np.linspace(0, 1, 20_001) ** 3
@@ -350,15 +233,6 @@ def test_cuts_part_what_was_counted_in_equal_shares():
     few = np.array([0, 0.01, 0.02, 1])
     assert min(find_cuts(knots, counts, 0.0, few, unit=0.01)) > 0.02
     assert find_cuts(knots, 0 * counts, 1.0, positions) == []
-
-
-@pytest.mark.parametrize(("n_there", "n_cuts"), [(100, 7), (900, 0)])
-def test_cuts_do_not_part_the_values_of_a_knot_that_has_far_more(n_there, n_cuts):
-    """The values are 0 to 60, and one that is far from these, which is a knot."""
-    knots = np.r_[np.arange(61), 65, 100, 400, 777, 778]
-    counts = np.r_[np.full(60, 100.0), 60, 200, 0, 0, n_there, 0]
-    cuts = find_cuts(knots, counts, 1.0, np.array([0, 60, 777, 778]), unit=1)
-    assert sum(cut > 60 for cut in cuts) == n_cuts
 
 
 @pytest.mark.parametrize(

@@ -445,7 +445,7 @@ def test_a_schema_as_html_has_a_row_for_each_column_and_escapes_it():
     schema = Schema({"<b>": Number(0, 1), "c": Category(["<i>", "&"]), "u": Unknown()})
     page = schema._repr_html_()
     table = ElementTree.fromstring(page).find("table")
-    rows = [[cell.text for cell in row] for row in table.findall("tr")][1:]
+    rows = [[cell.text for cell in row] for row in table.iter("tr")][1:]
     assert rows == [
         ["<b>", "Number", "lower=0, upper=1"],
         ["c", "Category", "categories=('<i>', '&')"],

@@ -144,12 +144,6 @@ def test_zero_weights_have_no_mass_and_change_nothing(dtype):
     torch.testing.assert_close(plan[3:, 2:], without, rtol=1e-4, atol=1e-6)
 
 
-def test_large_regularisation_gives_the_product():
-    cost, a, b = pairwise_cost(normal(9, 2), normal(7, 2)), weights(9), weights(7)
-    plan = sinkhorn_plan(cost, 1e9 * cost.max().item(), a=a, b=b)
-    torch.testing.assert_close(plan, a[:, None] * b, rtol=1e-8, atol=0)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_small_regularisation_gives_the_assignment(dtype):
     cost = pairwise_cost(normal(12, 2, seed=1, dtype=dtype), normal(12, 2, seed=2, dtype=dtype))
@@ -264,32 +258,6 @@ def test_cost_gradients(kw):
 
 
 # --- losses --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reg", [0.05, 0.5, 4.0])
-def test_discretised_gaussians(reg):
-    # Janati et al. 2020: the plan between N(m, s²) and N(m', s'²) is Gaussian, with covariance c.
-    s, t, shift = 0.8, 1.3, 0.6
-    grid = torch.linspace(-9, 9, 300, dtype=torch.float64)
-    a, b = (-(grid**2) / (2 * s**2)).exp(), (-((grid - shift) ** 2) / (2 * t**2)).exp()
-    a, b = a / a.sum(), b / b.sum()
-    c = (math.sqrt(4 * s**2 * t**2 + reg**2 / 4) - reg / 2) / 2
-    transport = shift**2 + s**2 + t**2 - 2 * c
-    objective = transport - reg / 2 * math.log(1 - c**2 / (s * t) ** 2)
-    kw = {"reg": reg, "a": a, "b": b, "tol": 1e-9}
-    X = grid[:, None]
-    assert entropic_wasserstein(X, X, **kw).item() == pytest.approx(transport, rel=1e-6)
-    value = entropic_wasserstein(X, X, entropy=True, **kw)
-    assert value.item() == pytest.approx(objective, rel=1e-6)
-    plan = sinkhorn_plan(pairwise_cost(X, X), reg, a=a, b=b, tol=1e-9)
-    assert (plan * grid[:, None] * (grid - shift)).sum().item() == pytest.approx(c, rel=1e-6)
-
-    def self_objective(s):
-        c = (math.sqrt(4 * s**4 + reg**2 / 4) - reg / 2) / 2
-        return 2 * s**2 - 2 * c - reg / 2 * math.log(1 - c**2 / s**4)
-
-    divergence = objective - (self_objective(s) + self_objective(t)) / 2
-    assert sinkhorn_divergence(X, X, **kw).item() == pytest.approx(divergence, rel=1e-6)
 
 
 @pytest.mark.parametrize("kw", [{}, {"p": 1}, {"l1_weight": 0.7}])
@@ -456,11 +424,6 @@ def test_parameters_are_refused_by_name(name, value):
         return
     with pytest.raises(ValueError, match=rf"^{name} must be"):
         entropic_wasserstein(C9, C9, **{"reg": 1.0, name: value})
-
-
-def test_numbers_of_numpy_are_numbers():
-    cost = entropic_wasserstein(C9, C9, reg=np.float32(2), p=np.int64(2), n_iter=np.uint8(200))
-    assert cost == entropic_wasserstein(C9, C9, reg=2, n_iter=200)
 
 
 # --- CUDA ----------------------------------------------------------------------------------

@@ -226,36 +226,20 @@ class ColumnInference:
         n_affordable : int
             The most knots, unless their number is declared.
         """
-        number, unit, std = self.number, self.unit, counted.std
-        n_knots = number.n_knots or n_affordable
-        wide = None if self.is_hidden else self._wide
+        number, unit = self.number, self.unit
         if self.is_hidden:
             counted = counted.average(self._wide.counted)
-            std = counted.std
-        atoms = counted.find_atoms(number, wide and wide.counted)
+        knots, std, n_knots = counted.knots, counted.std, number.n_knots or n_affordable
+        atoms = counted.find_atoms(number, self._wide.counted if self._is_resolved else None)
         if number.atoms is None:
             atoms += counted.find_shared(max(n_knots, N_KNOTS))
         counts, n_values = counted.without(atoms)
-        knots = counted.knots
         if self.is_hidden:
             near = dict(zip(knots, counts, strict=True))
             knots = self._find_hidden(WideHistogram.of(counted, number).drop_ends(self.declared))
             counts = np.array([near.get(knot, 0.0) for knot in knots])
-        finest = Histogram(knots, counts, std)
-        if wide is not None:
-            outside = wide.without(atoms)
-            lower, upper = narrow_range(knots, counts, std, n_values, unit, outside)
-            within = (lower <= knots) & (knots <= upper)
-            knots, counts = knots[within], counts[within]
-            self._note_outside(lower, upper, atoms)
-        parts = [Histogram(knots, counts, std)]
-        # Around new point masses, the wide grid counts these as well.
-        new = {a for a in atoms if knots[0] <= a <= knots[-1]}
-        if wide is not None and new <= set(wide.atoms):
-            parts = wide.around(*knots[[0, -1]]) + parts
-        density = estimate_density(parts, *knots[[0, -1]], unit)
-        if wide is not None and self.declared.is_number:
-            self._note_shape(finest, Histogram(*outside), density, lower, upper, n_values, atoms)
+        parts, density = self._find_density(Histogram(knots, counts, std), n_values, atoms)
+        knots, counts = parts[-1].knots, parts[-1].counts
         if is_unresolved(knots, counts, std, n_values, unit):
             self.findings["values unresolved"] = ""
         chosen = knots
@@ -273,6 +257,39 @@ class ColumnInference:
         cuts = find_cuts(knots, counts, std, self._found.positions, unit, density)
         if cuts:
             self._found, self.histograms = replace(self._found, cuts=cuts), parts
+
+    @property
+    def _is_resolved(self):
+        """Whether the wide grid shows the range."""
+        return self._wide is not None and not self.is_hidden
+
+    def _find_density(self, fine, n_values, atoms):
+        """Return the histograms of a range that has nearly all values, and their density.
+
+        Parameters
+        ----------
+        fine : Histogram
+            Counts near the knots of the finer grid, without point masses.
+        n_values : float
+            Number of these values.
+        atoms : list of float
+            The point masses.
+        """
+        knots, counts, std = fine.knots, fine.counts, fine.std
+        if not self._is_resolved:
+            return [fine], estimate_density([fine], *knots[[0, -1]], self.unit)
+        wide, outside = self._wide, self._wide.without(atoms)
+        lower, upper = narrow_range(knots, counts, std, n_values, self.unit, outside)
+        within = (lower <= knots) & (knots <= upper)
+        parts = [Histogram(knots[within], counts[within], std)]
+        self._note_outside(lower, upper, atoms)
+        # Around new point masses, the wide grid counts these as well.
+        if {atom for atom in atoms if lower <= atom <= upper} <= set(wide.atoms):
+            parts = wide.around(lower, upper) + parts
+        density = estimate_density(parts, lower, upper, self.unit)
+        if self.declared.is_number:
+            self._note_shape(fine, Histogram(*outside), density, lower, upper, n_values, atoms)
+        return parts, density
 
     def _find_hidden(self, others):
         """Return the knots of the wide grid in a range that only the sum of its counts shows.

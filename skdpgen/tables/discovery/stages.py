@@ -12,12 +12,11 @@ import pandas as pd
 
 from ...data.names import name_cell
 from ...data.record_functions import RecordFunction
-from ...data.texts import is_writable
+from ...data.texts import TextStyle, is_writable
 from ...exceptions import TableError
 from ...histograms.ranges import choose_per_octave, count_affordable
-from ...mechanisms.frequent_values import FrequentValuesMechanism
-from ...mechanisms.level_counts import LevelCountsMechanism
-from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
+from ...mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
+from ...mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ...saving.registry import savable
@@ -98,6 +97,29 @@ class Histograms:
     schema: Schema
     counts: np.ndarray
     std: float
+
+
+@savable
+@dataclass(frozen=True)
+class Inferred:
+    """What is known of a column beside its type, once that was inferred.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        The parameters of the type that were inferred.
+    style : TextStyle, default=None
+        How its texts are written, if its type was inferred.
+    histograms : sequence of Histogram
+        Noisy counts of its values, if breakpoints were inferred, until codes are calibrated.
+    codes : ndarray of shape (n_knots + n_cuts,), default=None
+        Calibrated codes of knots and breakpoints, from `calibrate_marginals`.
+    """
+
+    parameters: tuple = ()
+    style: TextStyle | None = None
+    histograms: Sequence = ()
+    codes: np.ndarray | None = None
 
 
 class Stage(ABC):
@@ -343,10 +365,7 @@ class Counts(NumericStage):
         for column, counted in self._read_counts(inference, inference.columns, released):
             column.read_counts(counted, self.n_affordable)
         for name, column in inference.columns.items():
-            found = inference.resolved[name] = column.resolve()
-            # Breakpoints of dates that are knots after rounding are none.
-            if column.histograms and found.cuts:
-                inference.counted[name] = column.histograms
+            inference.resolved[name] = column.resolve()
 
 
 STAGES = Types, Steps, FrequentValues, Ranges, Locations, Categories, Counts
@@ -379,8 +398,6 @@ class SchemaInference:
         Types that were inferred.
     texts : dict of str to TextStyle
         After `run`, how the texts of unknown columns are written.
-    counted : dict of str to list of Histogram
-        After `run`, the noisy histograms of numbers with inferred breakpoints.
     histograms : Histograms or None
         After `run`, the counts in which knots were found.
     """
@@ -388,8 +405,9 @@ class SchemaInference:
     def __init__(self, schema, label=None, has_classes=True):
         self.label, self.has_classes = label, has_classes
         self.unknown = {n: kind for n, kind in schema.learned.items() if kind.is_unknown}
-        self.texts, self.counted, self.resolved = {}, {}, {}
+        self.texts, self.resolved = {}, {}
         self.histograms: Histograms | None = None
+        self._declared = schema
         self.set_schema(schema)
         self.stages = [stage() for stage in STAGES if stage.is_planned(self)]
         self.releases = tuple(stage.name for stage in self.stages)
@@ -455,6 +473,21 @@ class SchemaInference:
         self._warn()
         kinds = {**self.schema, **self.resolved}
         return self.schema.replace(reconcile_orders(self.schema, kinds))
+
+    def describe(self):
+        """Return what is `Inferred` of the columns, after `run`: a dict."""
+        # Breakpoints of dates that are knots after rounding are none.
+        histograms = {
+            name: tuple(column.histograms)
+            for name, column in self.columns.items()
+            if column.histograms and self.resolved[name].cuts
+        }
+        names = {name: kind.open_parameters for name, kind in self._declared.items()}
+        return {
+            name: Inferred(names.get(name, ()), self.texts.get(name), histograms.get(name, ()))
+            for name in (*names, *self.columns.keys() - names.keys())
+            if names.get(name) or name in self.texts or name in histograms
+        }
 
     def _warn(self):
         """Warn of the findings on columns, by cause."""

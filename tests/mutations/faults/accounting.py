@@ -33,8 +33,8 @@ from ..ids import (
 
 PRIVACY = {
     "a stated multiplier is priced as one over the sensitivity": Fault(
-        "accounting.accountants:_LedgerAccountant._maybe_compose",
-        "over_sensitivity(leaf, self.relation)",
+        "accounting.accountants:_Ledger.__init__",
+        "over_sensitivity(leaf, relation)",
         "leaf",
         dp_accounting("dp_accounting_recomputes_the_certificate_of[aggregates-replace_one-None]"),
     ),
@@ -63,7 +63,7 @@ PRIVACY = {
         dp_accounting("events_have_the_noise_over_the_norm_of_one_record[replace_one]"),
     ),
     "an audit claims what multipliers over the sensitivity would": Fault(
-        "auditing.base:MechanismAudit._report",
+        "auditing.mechanism_audit:MechanismAudit._report",
         "over_sensitivity(self._base, self._relation)",
         "self._base",
         audit("persons[slice sketch-replace_one]"),
@@ -87,15 +87,15 @@ PRIVACY = {
         compatibility("verify_passes_what_a_fit_can_make[rows-zero_out-False-dask-None]"),
     ),
     "samples are for persons": Fault(
-        "accounting.compatibility",
-        '_SAMPLE = Release("a release of samples or of single rows")',
-        '_SAMPLE = Release("a release of samples or of single rows", for_persons=True)',
+        "accounting.event_types",
+        '_SAMPLE = EventType("a release of samples or of single rows")',
+        '_SAMPLE = EventType("a release of samples or of single rows", for_persons=True)',
         compatibility("verify_passes_what_a_fit_can_make[sampled gradient-zero_out-False-None-5]"),
     ),
     "compositions hide what they compose": Fault(
-        "accounting.compatibility:_list_leaves",
-        "yield from _list_leaves(event.events)",
-        "continue",
+        "accounting.event_types:find_conflict",
+        "flatten(events)",
+        "events",
         compatibility("verify_passes_what_a_fit_can_make[fixed-zero_out-False-None-None]"),
     ),
     "shuffling counts the larger of two randomisers": Fault(
@@ -111,21 +111,21 @@ PRIVACY = {
         shuffling("all_releases_of_a_record_are_one_randomiser[twice-Laplace]"),
     ),
     "a threshold costs nothing": Fault(
-        "accounting.accountants:_LedgerAccountant._maybe_compose",
-        "times * count * leaf.delta",
+        "accounting.accountants:_Ledger.__init__",
+        "count * leaf.delta",
         "0.0",
         counts("price_is_that_of_the_gaussian_at_a_smaller_delta"),
     ),
     "pure releases are priced once": Fault(
-        "accounting.accountants:_LedgerAccountant._maybe_compose",
-        "self._pure_epsilon += times * count * pure",
-        "self._pure_epsilon = max(self._pure_epsilon, times * count * pure)",
+        "accounting.accountants:_Ledger.__init__",
+        "self.pure_epsilon += count * pure",
+        "self.pure_epsilon = max(self.pure_epsilon, count * pure)",
         composition("costs_of_a_composition_in_closed_form[Laplace-responses-1e-05]"),
     ),
     "pure releases cost nothing beside others": Fault(
-        "accounting.accountants:_LedgerAccountant.get_epsilon",
-        "{**self._leaves, **self._pure}",
-        "{**self._leaves}",
+        "accounting.accountants:_Ledger._find_least",
+        "{**self.leaves, **self._pure}",
+        "{**self.leaves}",
         composition("costs_of_a_composition_in_closed_form[Gaussian-Laplace-1e-05]"),
     ),
     "Laplace noise hides twice as much beside others": Fault(
@@ -375,7 +375,7 @@ PRIVACY = {
     ),
     "a release may touch no data": Fault(
         "accounting.certificate_form:read_event",
-        "not touches_data(event)",
+        "reveals_nothing(event)",
         "False",
         certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
@@ -706,9 +706,9 @@ PRIVACY = {
         certificate_edits("contradictory_or_empty_certificates_are_refused"),
     ),
     "true is a number of JSON": Fault(
-        "accounting.strict_json:number",
-        "type(given) in (int, float)",
-        "isinstance(given, (int, float))",
+        "accounting.strict_json:_is_a",
+        "isinstance(given, cls) and not isinstance(given, bool)",
+        "isinstance(given, cls)",
         strict_json("number"),
     ),
     "digits of a digest may be followed by others": Fault(
@@ -784,12 +784,9 @@ PRIVACY = {
         spending("a_run_of_a_search_notes_no_price_of_its_own"),
     ),
     "multipliers are halved twice where grids do not reach": Fault(
-        "accounting.accountants:PLDAccountant._moments",
-        "moments._leaves.update(self._leaves)",
-        """
-        for leaf, count in self._leaves.items():
-            moments.compose(leaf, count)
-        """,
+        "accounting.accountants:PLDAccountant.__init__",
+        "RDPAccountant(leaves, relation)",
+        "RDPAccountant({over_sensitivity(e, relation): n for e, n in leaves.items()}, relation)",
         accounting("where_grids_do_not_reach_the_price_is_that_of_moments[replace_one]"),
     ),
 }

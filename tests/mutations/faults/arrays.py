@@ -205,22 +205,10 @@ FUNCTION = {
         "False",
         "tests/arrays/test_arrays.py::test_classes_that_the_dtype_of_labels_lacks_widen_it_for_every_draw[int8-300-asarray]",
     ),
-    "means of samples are known as those of all rows": Fault(
-        "arrays.units:SlicedMeans.warn",
-        "noise + sampling * np.eye(n_columns)",
-        "noise",
-        "tests/arrays/test_units.py::test_means_of_samples_have_the_error_of_sampling[50]",
-    ),
     "bounds beyond a dtype pass": Fault(
         "arrays.kind:ArrayKind.check_bounds",
         "np.all(np.less_equal(*find_held_range(dtype, *ends)))",
         "True",
         "tests/arrays/test_arrays.py::test_bounds_beyond_the_dtype_are_refused_for_nothing",
-    ),
-    "means of slices have the noise of one class": Fault(
-        "arrays.units:SlicedMeans.add",
-        "n_classes * n_slots",
-        "n_slots",
-        "tests/arrays/test_units.py::test_the_noise_of_all_classes_is_in_means_of_slices",
     ),
 }

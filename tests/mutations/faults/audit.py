@@ -35,19 +35,19 @@ PRIVACY = {
         audit_reports("a_person_of_given_rows_takes_the_seat_with_all_of_them"),
     ),
     "more than is claimed is no violation": Fault(
-        "auditing.base:ReleaseAudit.reasons",
+        "auditing.mechanism_audit:ReleaseAudit.reasons",
         "self.bound > self.claim",
         "self.bound > 2 * self.claim",
         audit("noise_of_half_the_variance[tables]"),
     ),
     "an audit knows no thresholds": Fault(
-        "auditing.base:ReleaseAudit.reasons",
+        "auditing.mechanism_audit:ReleaseAudit.reasons",
         "self.threshold[0]",
         "1",
         audit("a_threshold_of_0[None]"),
     ),
     "an audit does not count who joins": Fault(
-        "auditing.base:ReleaseAudit.reasons",
+        "auditing.mechanism_audit:ReleaseAudit.reasons",
         "self.rate[0]",
         "1",
         audit("records_that_join_too_often"),

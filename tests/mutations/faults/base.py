@@ -241,10 +241,10 @@ FUNCTION = {
         "numbers",
         quality("mostly_noise[0.9-True]"),
     ),
-    "a column is named for all its causes": Fault(
-        "quality:Findings.list_lines",
-        "named |= {*new}",
-        "pass",
+    "a column is named for its least cause": Fault(
+        "quality:Findings.find_worst",
+        "_RANKS.get(f.code, -1)",
+        "-_RANKS.get(f.code, -1)",
         quality("a_column_is_named_for_its_worst_cause_alone"),
     ),
     "findings are forgotten where a fit fails": Fault(

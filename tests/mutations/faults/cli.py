@@ -11,8 +11,8 @@ PRIVACY = {
         "tests/cli/test_audits.py::test_a_violation",
     ),
     "too few rows do not stop": Fault(
-        "cli.synthesis:Task.list_doubts",
-        "forecast.min_samples > forecast.n_expected",
+        "cli.runs:list_doubts",
+        "needed > n_expected",
         "False",
         options("few_rows_stop_before_anything_is_spent[1]"),
     ),
@@ -37,8 +37,8 @@ PRIVACY = {
     ),
     "a delta of one record does not stop": Fault(
         "cli.runs:list_doubts",
-        "delta < 1 / n_units",
-        "True",
+        "delta >= 1 / read.n_units",
+        "False",
         options("a_delta_that_allows_to_publish_a_record_stops"),
     ),
     "delta is rounded up": Fault(
@@ -55,8 +55,8 @@ PRIVACY = {
     ),
     "a look in vain does not stop": Fault(
         "cli.synthesis:look",
-        "needed > n_units * (options.max_rows_per_person or 1)",
-        "False",
+        "read.n_units * (options.max_rows_per_person or 1)",
+        "needed",
         previews("a_look_in_vain_stops"),
     ),
     "a look is not counted with its synthesis": Fault(
@@ -72,9 +72,9 @@ PRIVACY = {
         previews("a_look_and_the_synthesis_after_it"),
     ),
     "a release is said to be kept before it is written": Fault(
-        "cli.runs:KeptRelease._write",
+        "cli.runs:Run._write_release",
         "path = Path(self._folder) / _RELEASE",
-        "self.path = path = Path(self._folder) / _RELEASE",
+        "self.release = path = Path(self._folder) / _RELEASE",
         outputs("a_release_that_no_disk_can_hold_is_not_said_to_be_kept"),
     ),
 }
@@ -99,19 +99,19 @@ FUNCTION = {
         outputs("a_full_disk_stops_a_command_before_anything_is_spent"),
     ),
     "keys are tried after a fit": Fault(
-        "cli.synthesis:Task.of",
-        "check_enough(table.schema.rules, table.schema, task.n_made, most_levels=most_levels)",
+        "cli.synthesis:Synthesis.__init__",
+        "check_enough(table.schema.rules, table.schema, self.n_made, most_levels=most_levels)",
         "None",
         outputs("a_key_of_too_few_values_stops_a_command_before_anything_is_spent"),
     ),
     "warnings of the command line give code": Fault(
         "cli.outputs:collected_warnings",
-        "translate(str(message))",
+        "write(message, COMMAND_LINE)",
         "str(message)",
-        options("warnings_and_errors_are_translated"),
+        options("warnings_are_in_words_of_the_command_line"),
     ),
     "rows after the first piece are forgotten": Fault(
-        "cli.synthesis:Task.write",
+        "cli.synthesis:Synthesis.write",
         "chain([first], pieces)",
         "[first]",
         command_line("long_tables_are_read_and_written_in_pieces"),
@@ -132,8 +132,8 @@ FUNCTION = {
         outputs("files_are_there_in_full_or_not_at_all"),
     ),
     "a release is not written before rows are": Fault(
-        "cli.runs:fit_and_write",
-        "saving_releases(kept.write)",
+        "cli.runs:Run.fit_and_write",
+        "saving_releases(self._keep)",
         "saving_releases(print)",
         outputs("signals_leave_the_release_and_say_what_was_spent[15]"),
     ),
@@ -186,16 +186,9 @@ FUNCTION = {
         forecasts("the_noise_is_that_of_the_fit[replace_one-None]"),
     ),
     "--relation is ignored": Fault(
-        "cli.parser:_add_relation",
-        """
-        command.add_argument(
-            "--relation",
-            choices=["zero_out", "replace_one"],
-            default="zero_out",
-            help="neighbouring tables differ in a record that is absent or replaced",
-        )
-        """,
-        'command.add_argument("--relation", type=lambda text: "zero_out", default="zero_out")',
+        "cli.runs:make_generator",
+        "options.relation",
+        "'zero_out'",
         command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
     ),
     "what was found is no schema": Fault(

@@ -17,15 +17,15 @@ FUNCTION = {
         report("classifiers_learn_from_the_one_table_and_are_tested_on_the_other"),
     ),
     "a page does not escape levels": Fault(
-        "evaluation._drawings:_text",
-        "escape(text)",
+        "evaluation._charts:_text",
         "text",
+        "Markup(text)",
         report("the_page_stands_by_itself_and_escapes_what_is_in_it"),
     ),
     "a report on private rows does not say so": Fault(
-        "evaluation._front:_list_alarms",
-        'results["reads_private_rows"]',
-        "False",
+        "evaluation._page:write_page",
+        "results | shown",
+        'results | shown | {"reads_private_rows": False}',
         report("private_rows_are_refused_unless_it_is_said_and_then_it_is_on_top"),
     ),
     "the best attack is that on half of the noise": Fault(
@@ -35,19 +35,9 @@ FUNCTION = {
         verdicts("the_best_attack_on_gaussian_noise_in_closed_form"),
     ),
     "values without a bar are left out of a report": Fault(
-        "evaluation._page:_write_marginals",
-        """
-        (
-            f"<figure><figcaption>{escape(column['column'])}<span>{note}</span></figcaption>"
-            f"{drawing}{_list_levels(column, others)}</figure>"
-        )
-        """,
-        """
-        (
-            f"<figure><figcaption>{escape(column['column'])}<span>{note}</span></figcaption>"
-            f"{drawing}</figure>"
-        )
-        """,
+        "evaluation._page:_draw_columns",
+        "sorted(ranked[n_shown:])",
+        "[]",
         report("long_lists_are_folded"),
     ),
     "levels are those of the last table alone": Fault(
@@ -76,26 +66,26 @@ FUNCTION = {
     ),
     "merged rare values leave a verdict good": Fault(
         "evaluation._verdicts:judge_column",
-        "(row['share_other'], CONSTANTS.merged, MOSTLY_OTHER)",
-        "(row['share_other'], 1, MOSTLY_OTHER)",
+        "row['share_other'] > CONSTANTS.merged",
+        "False",
         verdicts("losses_lower_a_verdict"),
     ),
     "a cut tail leaves a verdict good": Fault(
         "evaluation._verdicts:judge_column",
-        "row[f'share_{end}'] > 1 / n_levels and row[end] != 0",
+        "not are_few and row[f'share_{end}'] > 1 / n_levels and row[end] != 0",
         "False",
         verdicts("losses_lower_a_verdict"),
     ),
     "a rare level leaves a verdict good": Fault(
         "evaluation._verdicts:judge_column",
-        "table['margin'] > CONSTANTS.rare * rarest[1] * n_records",
+        "CONSTANTS.confident * counts.noise > CONSTANTS.rare * n_rows",
         "False",
         verdicts("a_rare_level_lowers_a_verdict"),
     ),
     "a pair is better than its columns": Fault(
         "evaluation._verdicts:judge_counts",
-        "max(table['verdict'], part['verdict'], key=_ORDER.index)",
-        "table['verdict']",
+        "[part['verdict'] for part in parts.values()]",
+        "[]",
         verdicts("a_pair_has_the_noise_of_the_target_and_the_worse_verdict_of_its_columns"),
     ),
     "a pair with the target has the noise of others": Fault(
@@ -105,15 +95,15 @@ FUNCTION = {
         verdicts("a_pair_has_the_noise_of_the_target_and_the_worse_verdict_of_its_columns"),
     ),
     "noise is said with one standard deviation": Fault(
-        "evaluation._verdicts:_judge_table",
-        "CONSTANTS.confident * noise",
-        "noise",
+        "evaluation._verdicts:_describe_table",
+        "CONSTANTS.confident * counts.noise",
+        "counts.noise",
         verdicts("the_error_is_the_share_of_rows_that_noise_moves"),
     ),
     "a table of much noise is good": Fault(
-        "quality:judge",
-        "noise <= GOOD_NOISE * average",
-        "noise >= GOOD_NOISE * average",
+        "quality:CountTable.verdict",
+        "self.noise <= GOOD_NOISE * average",
+        "self.noise >= GOOD_NOISE * average",
         verdicts("verdicts_have_their_bounds"),
     ),
     "strata add no noise to pairs": Fault(
@@ -123,13 +113,13 @@ FUNCTION = {
         schema_report("pairs_with_the_target_have_the_noise_of_columns_of_its_strata"),
     ),
     "error bars are half as long": Fault(
-        "evaluation._drawings:draw_bars",
-        "synthetic[i] + margin",
-        "synthetic[i]",
+        "evaluation._charts:draw_bars",
+        "_LABEL + (share + shares.margin) * scale",
+        "_LABEL + share * scale",
         report_page("error_bars_are_twice_the_margin_long"),
     ),
     "histograms show shares as heights": Fault(
-        "evaluation._drawings:draw_histogram",
+        "evaluation._charts:draw_histogram",
         "np.where(is_mass, part, part / widths)",
         "part",
         report_page("areas_of_a_histogram_are_shares"),

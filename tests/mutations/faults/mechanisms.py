@@ -35,13 +35,13 @@ PRIVACY = {
         histories("sensitivity[RowTablesMechanism]"),
     ),
     "rows of a person weigh 1": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "rows if shares is None else to_integers(basis, shares)",
         "rows",
         histories("sensitivity[RowTablesMechanism]"),
     ),
     "rows of a person with their person weigh 1": Fault(
-        "histories.mechanism:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_products",
         "to_grid(w * s, scale)",
         "to_grid(w, scale)",
         histories("sensitivity[PersonRowTablesMechanism]"),
@@ -65,13 +65,13 @@ PRIVACY = {
         histories("sensitivity[StepTablesMechanism]"),
     ),
     "absent persons are in links": Fault(
-        "histories.mechanism:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_products",
         "codes[membership.sum(1) > 0]",
         "codes",
         histories("releases_without_noise[StepTablesMechanism]"),
     ),
     "links are rounded to nearest": Fault(
-        "histories.mechanism:LinkTablesMechanism._add_up",
+        "histories.mechanism:LinkTablesMechanism._add_products",
         """
         left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
         right = HatBasis(right, self.right).to_dense(lambda w: to_grid(w, scale))
@@ -84,7 +84,7 @@ PRIVACY = {
         rounding("step tables-10000-20"),
     ),
     "links have the noise of one": Fault(
-        "histories.mechanism:LinkTablesMechanism._present",
+        "histories.mechanism:LinkTablesMechanism.postprocess",
         "LinkTables(noisy * self.records, measured.context * self.records)",
         "LinkTables(noisy * self.records, measured.context)",
         histories(
@@ -122,25 +122,25 @@ PRIVACY = {
         samplers("coins_have_just_their_probability"),
     ),
     "layers after the aggregate are trained without noise": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "self._read(noisy, std)",
         "self._read(sums.cpu().numpy() / scale, std)",
         aggregates("cotangents_are_taken_at_the_noisy_sums"),
     ),
     "cotangents are taken at sums without noise": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "self.cotangent(aggregate)",
         "self.cotangent(self._read(sums.cpu().numpy() / scale, std))",
         aggregates("cotangents_are_taken_at_the_noisy_sums"),
     ),
     "products cost nothing": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "math.sqrt(1 - self.share)",
         "1.0",
         aggregates("a_record_adds_one_vector_of_norm_one_to_both_sums"),
     ),
     "features are rounded to nearest": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
         "to_grid(self._join(features), scale)",
         "(self._join(features) * ((1 - 1e-5) * scale)).round().double()",
         rounding("features in float32-100003-20"),
@@ -222,13 +222,13 @@ PRIVACY = {
         gradients("noise_is_the_multiplier_times_twice_the_clip"),
     ),
     "a generated batch of the sample's size": Fault(
-        "mechanisms.gradients:ClippedGradientMechanism._measure_batch",
+        "mechanisms.gradients:ClippedGradientMechanism.query_batch",
         "Measurement(exact, scale, std)",
         "Measurement(exact[: int(joined.sum())], scale, std)",
         gradients("shape_and_noise_do_not_tell_how_many_joined"),
     ),
     "gradients are rounded to nearest": Fault(
-        "mechanisms.gradients:ClippedGradientMechanism._measure_batch",
+        "mechanisms.gradients:ClippedGradientMechanism.query_batch",
         "to_grid(clip_whole(gradient, self.grad_clip), scale)",
         "(clip_whole(gradient, self.grad_clip) * ((1 - 1e-5) * scale)).round()",
         rounding("clipped gradient-100003-20"),
@@ -258,7 +258,7 @@ PRIVACY = {
         ldp_entropic_gan("rows_without_noise_are_refused[params1-laplace-whole]"),
     ),
     "local rows are rounded to nearest": Fault(
-        "mechanisms.local:LocalRowsMechanism._measure",
+        "mechanisms.local:LocalRowsMechanism.query",
         "to_grid(rows, scale)",
         "(rows * ((1 - 1e-5) * scale)).round()",
         rounding("local rows, L1-10000-20"),
@@ -279,7 +279,7 @@ PRIVACY = {
         local("randomised_response_has_the_stated_ratio"),
     ),
     "the shape follows the size of a Poisson sample": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         """
         n_slots = count_slots(n_records, rate)
         positions = noise.poisson_sample(n_records, rate)
@@ -291,19 +291,19 @@ PRIVACY = {
         sampled("shape_and_noise_do_not_tell_how_many_joined"),
     ),
     "fixed samples for Poisson samples": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         "noise.poisson_sample(n_records, rate)",
         "noise.fixed_sample(n_records, round(rate * n_records))",
         sampled("poisson_samples_are_independent_coins"),
     ),
     "samples that are too large are cut": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         "positions[:0]",
         "positions[:n_slots]",
         sampled("more_records_than_slots_leave_noise_only"),
     ),
     "null records take no slot": Fault(
-        "mechanisms.sampled:SampledMechanism._measure",
+        "mechanisms.sampled:SampledMechanism.query",
         "positions = noise.poisson_sample(n_records, rate)",
         """
         positions = noise.poisson_sample(n_records, rate)
@@ -324,25 +324,25 @@ PRIVACY = {
         sampled("no_row_looks_at_another_when_joined"),
     ),
     "slots without a record have no noise": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "Measurement(exact, scale, std, context=directions)",
         "Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
         sampled("an_empty_sample_releases_noise_and_is_charged"),
     ),
     "public maps see the size of a sample": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "self.encode.on(rows, width=self.n_columns)",
         "self.encode._function(rows[membership.any(1)]).new_zeros(rows.shape)",
         sampled("public_maps_see_as_many_rows_however_many_joined"),
     ),
     "directions are used again": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "noise.public_generator()",
         "np.random.default_rng(0)",
         sampled("directions_are_fresh_at_each_step"),
     ),
     "slices are rounded to nearest": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "mechanisms.sampled:SlicedRowsMechanism.query_batch",
         "to_grid(directions.T.to(joined.device) @ joined.T, scale)",
         "(directions.T @ joined.T * ((1 - 1e-5) * scale)).round()",
         mechanisms_rounding("projections_are_no_longer_than_before[10000-2]"),
@@ -378,25 +378,25 @@ PRIVACY = {
         rounding("sum of weights-100003-20"),
     ),
     "counts of levels are not shared by the columns": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "mechanisms.sums:LevelCountsMechanism._add_up",
         "weights / math.sqrt(len(self.sizes))",
         "weights",
         level_counts("sums_are_those_of_encoded_rows"),
     ),
     "columns share counts of levels": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism.__init__",
+        "mechanisms.sums:LevelCountsMechanism.__init__",
         "sum(map(len, counted)) > len(set().union(*counted))",
         "False",
         level_counts("columns_share_no_counts"),
     ),
     "levels that are not counted are": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "mechanisms.sums:LevelCountsMechanism._add_up",
         "self.places[levels.flatten().cpu()] % len(total)",
         "self.places[levels.flatten().cpu()].clamp(min=0)",
         level_counts("levels_share_counts_within_a_column"),
     ),
     "counts of levels are rounded to nearest": Fault(
-        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "mechanisms.sums:LevelCountsMechanism._add_up",
         "to_grid(weights / math.sqrt(len(self.sizes)), scale).long()",
         "(weights / math.sqrt(len(self.sizes)) * scale).round().long()",
         level_counts("no_record_adds_more_than_its_bound"),
@@ -414,7 +414,7 @@ PRIVACY = {
         rounding("second moments-1000000-20"),
     ),
     "numbers without noise": Fault(
-        "mechanisms.sums:CovarianceMechanism._present",
+        "mechanisms.sums:CovarianceMechanism.postprocess",
         "np.triu(noisy) + np.triu(noisy, 1).T",
         "noisy",
         common("check_noise"),
@@ -450,19 +450,19 @@ PRIVACY = {
         sums("truncation_does_not_move_two_rows_further_apart"),
     ),
     "a threshold is a little lower": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * weights + 1 + math.ceil(std * quantile * (1 + 1e-6))",
         "0 * weights + math.ceil(std * quantile * (1 + 1e-6))",
         counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
     ),
     "the threshold is for one column": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "event.delta / (most * len(self.columns))",
         "event.delta * 8",
         counts("categories_of_one_record_pass_as_rarely_as_stated"),
     ),
     "the threshold is that of one row": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * weights + 1",
         "weights + 1",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
@@ -474,31 +474,31 @@ PRIVACY = {
         counts("a_record_adds_one_to_one_count_of_a_column"),
     ),
     "frequent values pass without a threshold": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._present",
+        "mechanisms.categories:CategoryCountsMechanism.postprocess",
         "count > threshold",
         "count > threshold or key == '-1'",
         counts("frequent_values_pass_a_threshold_of_their_own"),
     ),
     "weights of counts are free": Fault(
-        "mechanisms.sums:CategoryCountsMechanism.sensitivity",
+        "mechanisms.categories:CategoryCountsMechanism.sensitivity",
         "sum(weight**2 for weight in self.weights.values())",
         "len(self.weights)",
         counts("weights_share_the_noise"),
     ),
     "a weighted count of one record is below the threshold of others": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * weights + 1",
         "0 * weights + most + 1",
         counts("a_heavy_category_of_one_record_passes_as_rarely_as_stated"),
     ),
     "a person holds one category of a column": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "mechanisms.categories:CategoryCountsMechanism.query",
         "most * len(self.columns)",
         "len(self.columns)",
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns1-zero_out]"),
     ),
     "categories that one record holds are shown": Fault(
-        "mechanisms.sums:CategoryCountsMechanism._present",
+        "mechanisms.categories:CategoryCountsMechanism.postprocess",
         "count > threshold",
         "count > 0",
         counts("categories_of_one_record_pass_as_rarely_as_stated"),
@@ -528,25 +528,25 @@ PRIVACY = {
         two_way("noise"),
     ),
     "absent records are in tables": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "codes[membership.sum(1) > 0]",
         "codes",
         two_way("an_absent_record_adds_nothing"),
     ),
     "tables have the scale of single rows": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "half / math.sqrt(self.records)",
         "half",
         two_way("sensitivity"),
     ),
     "every level has the records of all": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "to_integers(basis, share[has, None])",
         "to_integers(basis)",
         two_way("sensitivity_by_level"),
     ),
     "two-way tables are rounded to nearest": Fault(
-        "mechanisms.two_way:TablesMechanism._add_up",
+        "mechanisms.two_way:TablesMechanism._add_products",
         "to_grid(weights * share, scale)",
         "(weights * share * ((1 - 1e-5) * scale)).round()",
         rounding("two-way tables-1000000-20"),
@@ -558,7 +558,7 @@ PRIVACY = {
         two_way("sensitivity"),
     ),
     "levels share their noise": Fault(
-        "mechanisms.two_way:TablesMechanism._present",
+        "mechanisms.two_way:TablesMechanism.postprocess",
         "noisy *= self.records",
         """
         noisy = noisy[:1].repeat(len(noisy), axis=0)
@@ -585,19 +585,19 @@ PRIVACY = {
         multi_way("sensitivity[signs first-levels]"),
     ),
     "multi-way tables are as many as one": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "mechanisms.multi_way:MultiWayMechanism._add_products",
         "divisor = math.sqrt(len(self.products))",
         "divisor = len(self.products) ** 0.25",
         multi_way("sensitivity[levels-levels]"),
     ),
     "absent records are in multi-way tables": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "mechanisms.multi_way:MultiWayMechanism._add_products",
         "self.refinement.refine(codes[membership.sum(1) > 0])",
         "self.refinement.refine(codes)",
         multi_way("releases_without_noise[levels]"),
     ),
     "multi-way tables are rounded to nearest": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "mechanisms.multi_way:MultiWayMechanism._add_products",
         "to_grid(multiply(first) / divisor, half)",
         "(multiply(first) / divisor * ((1 - 1e-5) * half)).round()",
         rounding("multi-way tables-10000-20"),
@@ -669,7 +669,7 @@ PRIVACY = {
         two_way("sensitivity"),
     ),
     "one product of a subset has no bound": Fault(
-        "mechanisms.multi_way:MultiWayMechanism._present",
+        "mechanisms.multi_way:MultiWayMechanism.postprocess",
         "std * records",
         "std",
         multi_way("noise_is_that_of_all_tables_together"),

@@ -84,13 +84,13 @@ PRIVACY = {
     ),
     "slices that are not taken are believed to tell": Fault(
         "releases.sketches:SliceSketch.min_samples",
-        "ratio *= math.sqrt(enough / self._fewest(terms.n_columns))",
+        "ratio *= math.sqrt(enough / self._fewest(n_columns))",
         "pass",
         few_rows("rows_of_more_columns_than_slices_tell_about_take_more_of_them"),
     ),
     "more slices are taken for more noise": Fault(
         "releases.sketches:SliceSketch.noise_ratio",
-        "plan.sigma * math.sqrt(self._fewest(n_columns) / k)",
+        "(plan.sigma or 0.0) * math.sqrt(self._fewest(n_columns) / k)",
         "plan.sigma",
         sizes("more_slices_are_not_taken_for_more_noise"),
     ),
@@ -171,7 +171,7 @@ FUNCTION = {
     ),
     "levels of a target take no rows of their own": Fault(
         "releases.two_way_tables:TwoWayTables.min_samples",
-        "DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata",
+        "DEFAULTS.min_samples * (plan.sigma or 0.0) * len(format.schema) * n_strata",
         "DEFAULTS.min_samples * plan.sigma * len(format.schema)",
         few_rows("each_level_of_a_target_takes_as_many_rows[ab-2]"),
     ),

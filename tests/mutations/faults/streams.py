@@ -22,16 +22,16 @@ PRIVACY = {
         "weights[0]",
         stream_sums("sensitivity_of_all_releases_together"),
     ),
-    "a stream draws noise of one period's grid": Fault(
-        "mechanisms.streams:StreamedTablesMechanism._measure",
-        "Measurement(total, half**2 * 2**WEIGHT_BITS, std, context=std)",
-        "Measurement(total, half**2 * 2**WEIGHT_BITS, std / 2, context=std)",
-        stream_sums("noise_is_as_stated[zero_out]"),
+    "periods are added up on a grid of their own": Fault(
+        "mechanisms.streams:StreamedTablesMechanism._add_up",
+        "scale / 2**WEIGHT_BITS",
+        "scale",
+        stream_sums("estimates_are_the_tables_of_all_rows_so_far"),
     ),
     "sums of a stream overflow": Fault(
-        "mechanisms.streams:StreamedTablesMechanism._measure",
-        "source.n_records << WEIGHT_BITS",
-        "source.n_records",
+        "mechanisms.streams:StreamedTablesMechanism._find_scale",
+        "n_records << WEIGHT_BITS",
+        "n_records",
         stream_sums("sums_of_many_records_do_not_overflow"),
     ),
     "a stream pays for another one of the same terms": Fault(

@@ -371,35 +371,11 @@ FUNCTION = {
         "at_atoms",
         point_masses("a_value_as_frequent_as_those_beside_it_is_none"),
     ),
-    "what was found beyond a range is lost": Fault(
-        "tables.discovery.counts:ValueCounts.find_atoms",
-        "np.maximum(density[rows, before], density[rows, after + 1]) * unit * ~is_beyond",
-        "np.maximum(density[rows, before], density[rows, after + 1]) * unit",
-        point_masses("atoms_beyond_the_range_of_all_others_stay"),
-    ),
-    "the first value is half as wide as others": Fault(
-        "tables.discovery.counts:ValueCounts.find_atoms",
-        "unit / 2",
-        "0",
-        point_masses("the_first_value_is_as_wide_as_others[3500-atoms0]"),
-    ),
     "noise is taken for atoms": Fault(
         "tables.discovery.counts:ValueCounts.find_atoms",
         "find_clear(std, len(beside))",
         "find_clear(0 * std, len(beside))",
         point_masses("a_value_with_more_than_its_surroundings_is_an_atom[0-0]"),
-    ),
-    "what is beside a value that many share is one, too": Fault(
-        "tables.discovery.counts:ValueCounts.find_shared",
-        "np.isclose(np.diff(self.knots), 10.0**-self.grid.decimals)",
-        "np.diff(self.knots) > 0",
-        point_masses("values_beside_it_are_not_taken_for_it"),
-    ),
-    "values about an atom are lost": Fault(
-        "tables.discovery.counts:ValueCounts.without",
-        "is_free |= self.grid.decimals is None",
-        "pass",
-        point_masses("values_about_an_atom_that_is_a_knot_are_not_lost"),
     ),
     "what is no atom is lost": Fault(
         "tables.discovery.counts:ValueCounts.without",
@@ -557,29 +533,11 @@ FUNCTION = {
         "1.0",
         densities("densities_follow_location_and_scale[1000000.0-0.01]"),
     ),
-    "a loss that may be nothing is told": Fault(
-        "tables.discovery.tails:describe_loss",
-        "is_clear and loss >= CONSTANTS.least_loss and not is_declared",
-        "loss >= CONSTANTS.least_loss and not is_declared",
-        location("a_loss_that_may_be_next_to_nothing_is_not_told"),
-    ),
-    "most values are apart from the others": Fault(
-        "tables.discovery.column:ColumnInference._is_apart",
-        "wide.count_within(*cells) > wide.n_values / 2",
-        "False",
-        location("most_values_are_not_apart_from_a_few"),
-    ),
     "a range reaches infinities": Fault(
         "tables.discovery.column:ColumnInference.read_range",
         "self._wide = wide.drop_ends(self.declared)",
         "self._wide = replace(wide.drop_ends(self.declared), counts=wide.counts)",
         location("infinities_are_named_and_the_range_is_that_of_all_others"),
-    ),
-    "values before a cap reach beyond it": Fault(
-        "tables.discovery.column:ColumnInference.refine",
-        "np.r_[knots[:1], within.atoms, knots[1:]]",
-        "knots",
-        location("nothing_is_beyond_a_cap"),
     ),
     "steps within noise are heaps": Fault(
         "tables.columns.heaps:find_heaps",
@@ -611,12 +569,6 @@ FUNCTION = {
         "is_left",
         heaps("no_heap_is_a_point_mass"),
     ),
-    "candidates have no part in a density": Fault(
-        "tables.discovery.counts:ValueCounts.find_atoms",
-        "self._near + own.sum(axis=0) - own",
-        "self._near + 0 * own",
-        point_masses("candidates_that_are_all_values_are_no_atoms"),
-    ),
     "frequent values are not sought": Fault(
         "tables.discovery.stages:FrequentValues.read",
         "name in inference.columns",
@@ -628,18 +580,6 @@ FUNCTION = {
         "round(value, number.decimals or None)",
         "value",
         point_masses("frequent_values_are_read_in_units_of_the_column"),
-    ),
-    "candidates are judged by one release": Fault(
-        "tables.discovery.counts:ValueCounts.find_atoms",
-        "share * at_atoms + (1 - share) * before",
-        "at_atoms",
-        point_masses("counts_of_two_releases_are_averaged"),
-    ),
-    "noise of candidates widens ranges": Fault(
-        "tables.discovery.counts:ValueCounts.without",
-        "is_left &= self._at_atoms > find_clear(self.std, len(self._atoms))",
-        "pass",
-        point_masses("noise_of_candidates_is_no_value_of_a_range"),
     ),
     "densities of rows all rise": Fault(
         "tables.marginal_calibration:_CodeDistribution.add",
@@ -761,12 +701,6 @@ FUNCTION = {
         "pass",
         inference("ranges_that_do_not_show_are_told"),
     ),
-    "a value is an atom only with the share of few knots": Fault(
-        "tables.discovery.column:ColumnInference.read_counts",
-        "max(n_knots, N_KNOTS)",
-        "n_knots",
-        inference("a_value_with_an_eighth_of_all_is_an_atom_with_few_knots"),
-    ),
     "as many knots, whatever the noise of tables": Fault(
         "tables.discovery.stages:count_knots",
         "round(math.sqrt(n_rows / ((1 + is_stratified) * CONSTANTS.cell * noise)))",
@@ -845,12 +779,6 @@ FUNCTION = {
         "is_far",
         ranges("some_knots_are_not_far_out[4]"),
     ),
-    "few values are close to each other by chance": Fault(
-        "tables.discovery.column:is_unresolved",
-        "find_clear(math.sqrt(2) * std, len(pairs))",
-        "math.sqrt(2) * std",
-        location("few_values_are_not_said_to_be_close_to_each_other"),
-    ),
     "few knots resolve everything": Fault(
         "tables.discovery.column:is_unresolved",
         "len(knots) > 2",
@@ -862,12 +790,6 @@ FUNCTION = {
         "is_odd & _is_multiple(numbers, half, DECIMALS_OF[position])",
         "False",
         heaps("shares_of_steps_are_found[quarters-0.0]"),
-    ),
-    "halves take the multiples of other steps": Fault(
-        "tables.columns.heaps:find_heaps",
-        "find(~is_half)[1]",
-        "find(is_half | ~is_half)[1]",
-        heaps("halves_hide_no_other_steps"),
     ),
     "multiples of coarser steps are none of their halves": Fault(
         "tables.columns.heaps:expect_numbers",
@@ -881,35 +803,11 @@ FUNCTION = {
         "(values < near[0] - reach) & (values > near[-1] + reach)",
         strata("columns_far_out"),
     ),
-    "tails begin where all counts beyond are clear": Fault(
-        "tables.discovery.densities:_find_clear",
-        "2 ** np.arange(n.bit_length())",
-        "np.array([n])",
-        densities("far_noise_hides_no_tail[1]"),
-    ),
-    "an atom is taken for a tail": Fault(
-        "tables.discovery.counts:WideHistogram.without",
-        "np.where(is_near, 0.0, self.counts)",
-        "self.counts",
-        ranges("a_grid_without_new_point_masses_has_nothing_around_them"),
-    ),
-    "a range is as wide as the windows that show it": Fault(
-        "histograms.ranges:find_range",
-        "sorted((ends.min(), starts.max()))",
-        "(starts.min(), ends.max())",
-        ranges("a_window_is_no_wider_than_what_it_holds"),
-    ),
     "noise of any size is as likely a range": Fault(
         "histograms.ranges:_guess_range",
         "_sum_windows(np.log(weights), starts, ends) / widths",
         "np.zeros(len(starts))",
         ranges("a_hidden_range_is_where_its_values_are_most_likely"),
-    ),
-    "counts say nothing of a hidden range": Fault(
-        "histograms.ranges:_guess_range",
-        "std > 0",
-        "False",
-        ranges("a_hidden_range_without_usual_sizes_is_any"),
     ),
     "the second look at a wide grid is taken for all": Fault(
         "tables.discovery.counts:ValueCounts.average",
@@ -917,41 +815,11 @@ FUNCTION = {
         "self.counts",
         point_masses("counts_of_two_releases_are_averaged_by_precision"),
     ),
-    "noise beside one value is taken for amounts": Fault(
-        "tables.discovery.column:ColumnInference._find_hidden",
-        "signal * noise if n_atoms == 1 else find_clear(noise, 1)",
-        "0",
-        inference("a_constant_column_seldom_has_a_range_of_amounts[0-10-10]"),
-    ),
-    "beside zeros of a target there mostly are amounts": Fault(
-        "tables.discovery.column:ColumnInference._find_hidden",
-        "others.atoms == [0] and not self.is_target",
-        "others.atoms == [0]",
-        inference("a_rare_class_is_seldom_taken_for_amounts"),
-    ),
-    "beside any value there mostly are others": Fault(
-        "tables.discovery.column:ColumnInference._find_hidden",
-        "CONSTANTS.signal_of_zero if is_zero else CONSTANTS.signal",
-        "CONSTANTS.signal_of_zero",
-        inference("a_constant_column_seldom_has_a_range_of_amounts[5-3-100]"),
-    ),
     "amounts that noise hides are cut": Fault(
         "tables.discovery.column:ColumnInference._find_hidden",
         "signal * noise if n_atoms == 1 else find_clear(noise, 1)",
         "math.inf",
         inference("few_amounts_beside_zeros_have_a_range"),
-    ),
-    "nothing tells values that many share on the finer grid": Fault(
-        "tables.discovery.densities:quantile_knots",
-        "(whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2",
-        "whole",
-        ranges("half_of_a_finer_grid_is_for_values_that_few_share"),
-    ),
-    "values that many share coarsen the finer grid": Fault(
-        "tables.discovery.densities:quantile_knots",
-        "masses = (whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2",
-        "pass",
-        ranges("a_finer_grid_is_fine_where_few_values_share_nearly_all"),
     ),
     "tails have no knots": Fault(
         "tables.discovery.densities:quantile_knots",
@@ -959,41 +827,17 @@ FUNCTION = {
         "found",
         ranges("long_tails_get_knots_that_grow_apart"),
     ),
-    "values of a knot are drawn by cuts beside it": Fault(
-        "tables.discovery.densities:find_cuts",
-        "at_ends > KNOTS.far_more * np.ptp(inner)",
-        "at_ends < 0",
-        ranges("cuts_do_not_part_the_values_of_a_knot_that_has_far_more[900-0]"),
-    ),
     "noise far out makes a tail": Fault(
         "tables.discovery.densities:_denoise",
         "RANGE.within * std",
         "0",
         ranges("noise_is_not_taken_for_a_tail"),
     ),
-    "a tail that the wide grid shows is cut": Fault(
-        "histograms.ranges:_count_empty",
-        "share * sums + (1 - share) * others",
-        "sums",
-        ranges("a_range_is_not_narrowed_past_what_both_grids_show[60-expected0]"),
-    ),
-    "cells that noise may have chosen cut tails": Fault(
-        "tables.discovery.locations:read_locations",
-        "(before[:-1] + before[1:]).max() < n_values",
-        "(before[:-1] + before[1:]).max() < 0.5 * n_values",
-        location("noise_seldom_cuts_many_values_of_a_cluster"),
-    ),
     "values within finer cells are counted twice": Fault(
         "tables.discovery.locations:_join_levels",
         "counts[0] = near[first] - weights @ counts[1:FACTOR]",
         "counts[0] = near[first]",
         location("levels_are_joined_exactly"),
-    ),
-    "values near a range carry noise": Fault(
-        "histograms.ranges:_end_range",
-        "is_more = sums > noise[: len(sums)]",
-        "is_more = sums > np.diff(noise, prepend=0.0)[: len(sums)]",
-        ranges("values_near_a_range_do_not_carry_noise_far_from_it[2]"),
     ),
     "noise is taken for a range": Fault(
         "histograms.ranges:_find_windows",

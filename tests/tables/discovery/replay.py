@@ -237,10 +237,10 @@ def _read_plan(kept):
 
 
 def _describe_table(resolved):
-    texts = {name: dataclasses.asdict(style) for name, style in (resolved.texts or {}).items()}
+    texts = {name: dataclasses.asdict(style) for name, style in resolved.texts.items()}
     counted = {
         name: [number for part in parts for number in _sum_up(part)]
-        for name, parts in (resolved.counted or {}).items()
+        for name, parts in resolved._histograms.items()
     }
     return {
         "columns": {name: kind.to_dict() for name, kind in resolved.schema.items()},

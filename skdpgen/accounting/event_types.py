@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Types of events: the ranges of their parameters, and what goes with what in one fit.
+
+Accountants refuse what has no price, plans and certificates what no fit makes, and files all other
+types.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import attrs
+from dp_accounting import (
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
+
+from .directions import MAX_SIZE
+from .events import (
+    MAX_COUNT,
+    DiameterGaussianDpEvent,
+    SlicedGaussianDpEvent,
+    ThresholdDpEvent,
+    flatten,
+    pure_epsilon,
+    split_sampling,
+)
+from .strict_json import ANY, FLAG, Member, number, whole
+
+
+@dataclass(frozen=True)
+class EventType:
+    """Terms that releases of one type of event can be made under.
+
+    Attributes
+    ----------
+    what : str
+        The release, in a message.
+    needs_replace_one : bool
+        Whether ``relation="zero_out"`` is excluded.
+    for_persons : bool
+        Whether the unit can be a person, with several rows: a sum of M rows changes by at most M
+        times as much as one of 1 row, while M rows are in a sample, or chosen, more often than one.
+    by_engine : bool
+        Whether the workers of an engine can add it up, where rows are stored.
+    local : bool
+        Whether it can be local: the noise of each record on its own.
+    """
+
+    what: str
+    needs_replace_one: bool = False
+    for_persons: bool = False
+    by_engine: bool = False
+    local: bool = False
+
+
+_SUM = EventType("a sum", for_persons=True, by_engine=True, local=True)
+_SAMPLE = EventType("a release of samples or of single rows")
+_RANDOMISED = EventType("a randomised record", needs_replace_one=True, local=True)
+RELEASES = {
+    GaussianDpEvent: _SUM,
+    NonPrivateDpEvent: _SUM,
+    ThresholdDpEvent: EventType("a threshold", for_persons=True, by_engine=True),
+    DiameterGaussianDpEvent: _SAMPLE,
+    SlicedGaussianDpEvent: _SAMPLE,
+    PoissonSampledDpEvent: _SAMPLE,
+    SampledWithoutReplacementDpEvent: EventType("a sample of fixed size", needs_replace_one=True),
+    LaplaceDpEvent: _RANDOMISED,
+    RandomizedResponseDpEvent: _RANDOMISED,
+    RepeatAndSelectDpEvent: EventType("a private search"),
+}
+# All that a file can hold: it must not choose which class is constructed.
+KNOWN = {
+    cls.__name__: cls for cls in (*RELEASES, ComposedDpEvent, NoOpDpEvent, SelfComposedDpEvent)
+}
+_SAMPLED = GaussianDpEvent, DiameterGaussianDpEvent, SlicedGaussianDpEvent
+
+# Largest mean number of runs of a search, and largest shape of its distribution: probabilities are
+# floats up to here.
+_MAX_RUNS, _MAX_SHAPE = 1e6, 10
+_PROBABILITY = number("a number in [0, 1]", lambda given: 0 <= given <= 1)
+_SIZE = whole(most=MAX_SIZE)
+# Multipliers closer to no noise, or to no information, would leave the range of a float.
+_FINITE_NOISE = number("", lambda given: given == 0 or 1e-9 <= given <= 1e100)
+# Ranges of the parameters of events, by name.
+PARAMETERS = {
+    "noise_multiplier": Member(
+        "0, infinity, or a number from 1e-9 to 1e100",
+        lambda given: given == math.inf or _FINITE_NOISE.allows(given),
+    ),
+    "noise_parameter": _PROBABILITY,
+    "num_buckets": whole(),
+    "sampling_probability": _PROBABILITY,
+    "source_dataset_size": whole(),
+    "sample_size": whole(0),
+    "count": whole(most=MAX_COUNT),
+    "n_features": _SIZE,
+    "n_projections": _SIZE,
+    "orthogonal": FLAG,
+    "n_classes": whole(),
+    "beside": number("a number of at least 0", lambda given: given >= 0),
+    "delta": number("a number in [0, 1)", lambda given: 0 <= given < 1),
+    "mean": number(f"a number from 1 to {_MAX_RUNS:g}", lambda given: 1 <= given <= _MAX_RUNS),
+    "shape": number(f"a number from 0 to {_MAX_SHAPE}", lambda given: 0 <= given <= _MAX_SHAPE),
+    "event": ANY,
+    "events": Member("a list", lambda given: isinstance(given, list | tuple)),
+}
+
+
+def list_parameters(cls: type[DpEvent]) -> list[str]:
+    """Return the names of the parameters of a type of event."""
+    return [field.name for field in attrs.fields(cls)]
+
+
+def find_unsupported(leaf: DpEvent, relation: str, supports_selection: bool) -> str | None:
+    """Return why a leaf event has no price, or None if it has one.
+
+    Parameters
+    ----------
+    leaf : dp_accounting.DpEvent
+        Event from `flatten`.
+    relation : {"zero_out", "replace_one"}
+    supports_selection : bool
+        Whether the accountant supports private selection.
+
+    Returns
+    -------
+    str or None
+    """
+    cls = type(leaf)
+    inner = getattr(leaf, "event", None)
+    is_sample = isinstance(leaf, PoissonSampledDpEvent | SampledWithoutReplacementDpEvent)
+    if cls not in RELEASES or (is_sample and type(inner) not in _SAMPLED):
+        return f"events of type {(type(inner) if is_sample else cls).__name__} are not known here"
+    for event in [leaf, inner] if is_sample else [leaf]:
+        for name in list_parameters(type(event)):
+            value, member = getattr(event, name), PARAMETERS[name]
+            if not member.allows(value):
+                return f"{type(event).__name__} must have {member.what} as {name}; got {value!r}"
+    # Noise on one vector costs the same under both relations, though fits add it locally only.
+    is_free = isinstance(leaf, LaplaceDpEvent) or relation == "replace_one"
+    if RELEASES[cls].needs_replace_one and not is_free:
+        return f"{RELEASES[cls].what} needs relation='replace_one'"
+    base = split_sampling(leaf)[0]
+    if isinstance(base, SlicedGaussianDpEvent) and base.beside > 0 and base.n_classes > 1:
+        return "a release beside sliced rows is supported for one class only"
+    if isinstance(leaf, RepeatAndSelectDpEvent):
+        return _check_selection(leaf, relation, supports_selection)
+    return None
+
+
+def _check_selection(leaf: DpEvent, relation: str, supports_selection: bool) -> str | None:
+    if not supports_selection:
+        return "private selection is supported by accountant='rdp' only"
+    for part in flatten([leaf.event]):
+        # A run is priced by the moments of its Gaussian releases.
+        unknown = RepeatAndSelectDpEvent, ThresholdDpEvent
+        if isinstance(part, unknown) or pure_epsilon(part) is not None:
+            return f"private selection over runs of {type(part).__name__} is not known"
+        if reason := find_unsupported(part, relation, supports_selection):
+            return reason
+    return None
+
+
+def find_conflict(
+    events: Iterable[DpEvent],
+    relation: str,
+    local: bool,
+    max_rows: int | None,
+    engine: str | None,
+) -> str | None:
+    """Return why releases cannot be those of one fit, or of several composed ones, or None.
+
+    Parameters
+    ----------
+    events : iterable of DpEvent
+    relation : {"zero_out", "replace_one"}
+    local : bool
+        Whether each record was noised on its own.
+    max_rows : int or None
+        Largest number of rows of a person. None: the unit is a record.
+    engine : str or None
+        Engine that summed the rows of one of the fits.
+
+    Returns
+    -------
+    str or None
+    """
+    # Events of other types have no price.
+    releases = [RELEASES[type(leaf)] for leaf in flatten(events) if type(leaf) in RELEASES]
+
+    def wrong(name: str, expected: bool = True) -> list[str]:
+        return [one.what for one in releases if getattr(one, name) != expected]
+
+    if local and relation != "replace_one":
+        return "Local releases need relation='replace_one'."
+    if local and max_rows is not None:
+        return "Local releases are of records; set max_rows=None."
+    if local and engine is not None:
+        return "Local releases noise each record before anybody sums it; set engine=None."
+    if local and (others := wrong("local")):
+        return f"Local releases noise each record; {others[0]} does not."
+    if relation != "replace_one" and (others := wrong("needs_replace_one", False)):
+        return f"{others[0].capitalize()} needs relation='replace_one'."
+    if max_rows is not None and (others := wrong("for_persons")):
+        return f"{others[0].capitalize()} is for records, not for persons with their rows."
+    # Other fits of a composition may have held their rows in memory.
+    if engine is not None and releases and len(wrong("by_engine")) == len(releases):
+        return f"An engine adds up rows, and cannot make {releases[0].what}."
+    return None
