@@ -43,7 +43,7 @@ def obey_orders(values, movable, rules, kinds):
     movable : list of str
         Columns that may be moved; others obey the rules among them.
     rules : list of Ordered
-    kinds : dict of str to Column
+    kinds : dict of str to ColumnType
 
     Returns
     -------

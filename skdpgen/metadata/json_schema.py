@@ -128,8 +128,8 @@ def _flatten(spec, document):
         elif all("const" in part for part in left):
             spec = {**rest, "enum": [part["const"] for part in left]}
         else:
-            kinds = [text for part in left for text in as_list(part.get("type"))]
-            spec = {**rest, "type": list(dict.fromkeys(kinds)), f"{keyword} of several": len(left)}
+            types = [text for part in left for text in as_list(part.get("type"))]
+            spec = {**rest, "type": list(dict.fromkeys(types)), f"{keyword} of several": len(left)}
     return spec, may_be_null
 
 

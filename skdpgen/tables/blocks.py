@@ -21,7 +21,7 @@ class Block:
     Parameters
     ----------
     name : str
-    kind : Column
+    kind : ColumnType
         The column type, from the schema.
     start : int
         First column of the block in encoded rows.

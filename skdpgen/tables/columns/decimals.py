@@ -114,26 +114,26 @@ class LevelCounts:
         is_round = STEP_OF % 10 == 0
         return bool(self.counts[: len(STEP_OF)][is_round].sum() > self.counts.sum() / 2)
 
-    def with_heaps(self, kind, masses):
+    def with_heaps(self, column, masses):
         """Return a column with heaps, from the counts of all values but point masses.
 
         Parameters
         ----------
-        kind : Number or Date
+        column : Number or Date
             With bounds and knots.
         masses : dict of float to float
             Noisy counts of the point masses; of dates, in units since 1970.
         """
-        if kind.heaps is not None:
-            return kind
+        if column.heaps is not None:
+            return column
         counts, values = self.counts.copy(), np.array(list(masses), dtype=np.float64)
-        if kind.is_date:
+        if column.is_date:
             # The finest unit stands for finer times.
-            finest = len(kind.level_decimals) - 2
+            finest = len(column.level_decimals) - 2
             counts[finest] += counts[finest + 1]
-        np.subtract.at(counts, kind.find_levels(values), np.array(list(masses.values())))
-        found = find_heaps(kind, counts, self.std, find_clear(1.0, len(counts)))
-        return replace(kind, heaps=found) if found else kind
+        np.subtract.at(counts, column.find_levels(values), np.array(list(masses.values())))
+        found = find_heaps(column, counts, self.std, find_clear(1.0, len(counts)))
+        return replace(column, heaps=found) if found else column
 
 
 def _choose_decimals(counts, decimals_of, std):

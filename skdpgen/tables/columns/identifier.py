@@ -126,8 +126,8 @@ class Identifier(ColumnType):
 
 def go_on(frame, schema, n_before):
     """Let the numbers of a piece of a sample follow those of the pieces before it."""
-    for name, kind in schema.items():
-        if kind.is_generated and not kind.random:
-            made = pd.Series(kind.make(len(frame), n_before=n_before), index=frame.index)
+    for name, column in schema.items():
+        if column.is_generated and not column.random:
+            made = pd.Series(column.make(len(frame), n_before=n_before), index=frame.index)
             frame = frame.assign(**{name: made.astype(frame[name].dtype)})
     return frame

@@ -232,8 +232,8 @@ class Number(KnotColumn):
     def infer(cls, cells, counts, std):
         # Groups of thousands may be followed by decimals, as in 1,234.50, which the next release
         # finds.
-        fractions = sum(counts[kind] for kind in ("number", "decimal comma", "grouped"))
-        total = sum(counts[kind] for kind in cls.evidence["number"][0])
+        fractions = sum(counts[name] for name in ("number", "decimal comma", "grouped"))
+        total = sum(counts[name] for name in cls.evidence["number"][0])
         is_whole = fractions <= (1 - FITTING_SHARE) * total + 2 * std
         return cls(decimals=0 if cells == "integer" or is_whole else None, missing=True)
 

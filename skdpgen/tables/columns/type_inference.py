@@ -73,7 +73,7 @@ def find_types(unknown, noisy, n_rows):
 
     Returns
     -------
-    types : dict of str to Column
+    types : dict of str to ColumnType
     styles : dict of str to TextStyle
     """
     # A row adds one cell to each column: its vector of counts was divided by the root of their

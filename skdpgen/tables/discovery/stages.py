@@ -394,7 +394,7 @@ class SchemaInference:
         Those of which a bound is open.
     categories : list of str
         Columns whose categories are inferred.
-    resolved : dict of str to Column
+    resolved : dict of str to ColumnType
         Types that were inferred.
     texts : dict of str to TextStyle
         After `run`, how the texts of unknown columns are written.

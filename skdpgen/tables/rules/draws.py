@@ -134,7 +134,7 @@ def check_enough(rules, types, n_rows, used=MappingProxyType({}), most_levels=ma
     Parameters
     ----------
     rules : sequence of Rule
-    types : dict of str to Column
+    types : dict of str to ColumnType
     n_rows : int
     used : dict, default={}
         For each `Unique`, the keys of earlier rows.
@@ -167,7 +167,7 @@ class GivenBlock:
     Parameters
     ----------
     name : str
-    declared : Column
+    declared : ColumnType
     cells : array of shape (n_rows,)
     position : int
         Column of the numbers of rows among the weights.
