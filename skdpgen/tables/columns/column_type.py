@@ -69,8 +69,8 @@ class ColumnType(Declaration):
     # Types of cells that an inferred column accepts, others becoming missing; None: all are names
     # of categories.
     cell_types: tuple[str, ...] | None = None
-    # By what nearly all cells have to be, for the type to be inferred: the types of cells that fit,
-    # and those of which half are enough. See `infer`.
+    # Types of cells by which the type is inferred, by names: those that nearly all cells have to be
+    # of, and those of which half of the cells are enough. See `infer`.
     evidence: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     # Forms of fields of metadata that declare the type; see `of_field`.
     forms: tuple[str | None, ...] = ()

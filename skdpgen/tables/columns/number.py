@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -45,6 +46,15 @@ FITTING_SHARE = 0.95
 _REPEATED = [digit * (10**k - 1) // 9 for digit in (7, 8, 9) for k in range(2, 8)]
 _CANDIDATES = (0, 1, 100, -1, 9, *_REPEATED, -9, *(-number for number in _REPEATED))
 _WITH_DECIMALS = (*(round(10**k - 0.1, 1) for k in (2, 3, 4)), 999.99, 9999.99)
+
+
+# Checks of parameters that are not None.
+_CHECKS = {
+    **dict.fromkeys(("lower", "upper"), check_number),
+    **dict.fromkeys(("knots", "atoms", "cuts"), check_numbers),
+    "decimals": partial(check_whole, lowest=0, highest=15),
+    "n_knots": partial(check_whole, lowest=2),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,48 +141,24 @@ class Number(KnotColumn):
     level_decimals = (*DECIMALS_OF, MOST_DECIMALS + 1, 0, 0)
 
     def __post_init__(self):
-        decimals = self.decimals
-        if decimals is not None:
-            decimals = check_whole("decimals", decimals, 0, 15)
-        n_knots = self.n_knots
-        if n_knots is not None:
-            n_knots = check_whole("n_knots", n_knots, 2)
+        given = {name: getattr(self, name) for name in _CHECKS}
+        self._set(**{n: _CHECKS[n](n, value) for n, value in given.items() if value is not None})
         if not is_one_of(self.scale, (None, "linear", "log", "symlog")):
             raise ValueError(f"scale must be 'linear', 'log' or 'symlog'; got {self.scale!r}.")
         check_flag(self.missing)
-        lower, upper = (
-            None if bound is None else check_number(name, bound)
-            for name, bound in (("lower", self.lower), ("upper", self.upper))
-        )
-        knots = self.knots
-        if knots is not None:
-            knots = check_numbers("knots", knots)
-            if (n_knots, self.scale) != (None, None):
+        self._set(heaps=check_heaps(self.heaps, 2))
+        if self.knots is not None:
+            if (self.n_knots, self.scale) != (None, None):
                 raise ValueError("give either knots, or n_knots and scale.")
-            if knots[:1] + knots[-1:] != (lower, upper):
+            if self.knots[:1] + self.knots[-1:] != (self.lower, self.upper):
                 raise ValueError("knots must begin with lower and end with upper.")
-            _check_increasing("knots", knots)
-        atoms = self.atoms
-        if atoms is not None:
-            atoms = check_numbers("atoms", atoms)
-            if find_repeated(atoms):
-                raise ValueError(f"atoms must be different; got {find_repeated(atoms)} again.")
-        cuts = self.cuts
-        if cuts is not None:
-            cuts = check_numbers("cuts", cuts)
-            _check_increasing("cuts", cuts)
-        self._set(
-            lower=lower,
-            upper=upper,
-            decimals=decimals,
-            n_knots=n_knots,
-            knots=knots,
-            atoms=atoms,
-            cuts=cuts,
-            heaps=check_heaps(self.heaps, 2),
-        )
-        if decimals is not None:
-            self._check_decimals((*(knots or (lower, upper)), *(atoms or ())))
+        for name in ("knots", "cuts"):
+            if not all(a < b for a, b in pairwise(getattr(self, name) or ())):
+                raise ValueError(f"{name} must increase.")
+        if repeated := find_repeated(self.atoms or ()):
+            raise ValueError(f"atoms must be different; got {repeated} again.")
+        if self.decimals is not None:
+            self._check_decimals((*(self.knots or (self.lower, self.upper)), *(self.atoms or ())))
         if not self.is_open:
             self._check_bounds()
         elif self.cuts:
@@ -380,11 +366,6 @@ class Number(KnotColumn):
             whole = numbers.astype(np.int64)
             return mask(whole, missing) if self.missing else whole
         return np.where(missing, np.nan, numbers)
-
-
-def _check_increasing(name, numbers):
-    if not all(a < b for a, b in pairwise(numbers)):
-        raise ValueError(f"{name} must increase.")
 
 
 def find_extremes(values):
