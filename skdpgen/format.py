@@ -45,10 +45,10 @@ class Format(ABC):
     """
 
     n_columns: Any
-    classes = None
+    classes: np.ndarray | None = None
     are_images = could_be_images = False
-    encoder = None
-    components = None
+    encoder: Any = None
+    components: Any = None
     is_open = False
     has_blocks = False
     clip_norm = 1.0

@@ -66,6 +66,13 @@ def balle_wang(mu, delta):
     return optimize.brentq(lambda e: gaussian_delta(e, mu) - delta, 0, 200, xtol=1e-12)
 
 
+def make_plane(limit, n):
+    """Return a grid of the plane, and the masses of a standard Gaussian on it."""
+    grid = np.linspace(-limit, limit, n)
+    x, y = np.meshgrid(grid, grid)
+    return x, y, stats.norm.pdf(x) * stats.norm.pdf(y) * (grid[1] - grid[0]) ** 2
+
+
 def log_hyp1f1(a, b, t):
     """Reference by the series in 40 digits; all of its terms are positive."""
     with mpmath.workdps(40):
@@ -220,9 +227,7 @@ def test_no_moment_of_two_records_exceeds_that_of_opposite_ones():
     q, r, alpha = 0.3, 0.8, 4  # noise 1
     event = PoissonSampledDpEvent(q, GaussianDpEvent(1 / (2 * r)))
     bound = math.exp(rdp_of(event, "replace_one", np.array([float(alpha)]))[0] * (alpha - 1))
-    grid = np.linspace(-12, 12, 401)
-    x, y = np.meshgrid(grid, grid)
-    density = stats.norm.pdf(x) * stats.norm.pdf(y) * (grid[1] - grid[0]) ** 2
+    x, y, density = make_plane(12, 401)
 
     def ratio(angle, length):
         a, b = length * math.cos(angle), length * math.sin(angle)
@@ -262,9 +267,7 @@ def test_moments_of_any_two_of_three_releases(q, mu, alpha):
     assert exact * (1 - 1e-6) <= bound <= 1.001 * exact + 1e-9
     # Corners of a triangle: without the record, with it, and with another.
     if alpha * mu < 5:
-        grid = np.linspace(-12, 12, 401)
-        x, y = np.meshgrid(grid, grid)
-        density = stats.norm.pdf(x) * stats.norm.pdf(y) * (grid[1] - grid[0]) ** 2
+        x, y, density = make_plane(12, 401)
         one = 1 - q + q * np.exp(mu * x - mu * mu / 2)
         other = 1 - q + q * np.exp(mu * (x + math.sqrt(3) * y) / 2 - mu * mu / 2)
         assert math.log((density * one**alpha * other ** (1 - alpha)).sum()) <= exact * (1 + 1e-6)
@@ -419,9 +422,7 @@ def test_no_pair_of_rows_beats_opposite_ends_of_the_diameter(epsilon):
     q, radius = 0.3, 1.2  # noise 1
     certified = ledger_delta(steps(GaussianDpEvent(1 / radius), q), epsilon, relation="replace_one")
     rng = np.random.default_rng(0)
-    grid = np.linspace(-8, 8, 321)
-    x, y = np.meshgrid(grid, grid)
-    density = stats.norm.pdf(x) * stats.norm.pdf(y) * (grid[1] - grid[0]) ** 2
+    x, y, density = make_plane(8, 321)
 
     def mixture(row):
         ratio = np.exp(row[0] * x + row[1] * y - row @ row / 2)

@@ -3,7 +3,6 @@
 import base64
 import hmac
 import json
-import math
 import warnings
 from pathlib import Path
 
@@ -16,10 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dp_accounting import (
     GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
     PoissonSampledDpEvent,
-    SelfComposedDpEvent,
 )
 
 from skdpgen import DPSWFlowSampler
@@ -141,24 +137,6 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert not Path("other.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("events", "mu", "rho"),
-    [
-        ([GaussianDpEvent(2.0), SelfComposedDpEvent(GaussianDpEvent(4.0), 4)], 0.5**0.5, 0.25),
-        ([LaplaceDpEvent(4.0)], None, 0.125),
-        ([LaplaceDpEvent(4.0), GaussianDpEvent(4.0)], None, 0.25),
-        ([PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))], None, None),
-        ([NonPrivateDpEvent()], math.inf, math.inf),
-        ([GaussianDpEvent(0.0)], math.inf, math.inf),
-    ],
-)
-def test_readings(events, mu, rho):
-    relation = "replace_one" if any(isinstance(e, LaplaceDpEvent) for e in events) else "zero_out"
-    certificate = Certificate(tuple(events), ("a",) * len(events), relation)
-    for found, value in ((certificate.mu, mu), (certificate.rho, rho)):
-        assert found == value if value is None else found == pytest.approx(value)
-
-
 def test_a_member_that_occurs_twice_is_refused():
     """Readers that take the first and the last of two members would see different texts."""
     private, public = make_keys()
@@ -204,17 +182,3 @@ def test_written_signatures_are_of_the_published_form():
 
 def _check_form(text):
     jsonschema.validate(json.loads(text), json.loads(PUBLISHED.read_text(encoding="utf-8")))
-
-
-def test_a_digest_tells_releases_apart():
-    X = np.random.RandomState(0).normal(size=(30, 2))
-
-    def find_digest(random_state, rows):
-        sampler = DPSWFlowSampler(
-            1.0, 1e-3, n_steps=2, bounds=(-3, 3), random_state=random_state
-        ).fit(rows)
-        return Certificate.from_json(sampler.privacy_.to_json()).digest
-
-    assert find_digest(0, X) == find_digest(0, X)
-    digests = {find_digest(0, X), find_digest(1, X), find_digest(0, -X), find_digest(None, X)}
-    assert len(digests) == 4

@@ -27,7 +27,7 @@ from skdpgen.mechanisms import sums
 from skdpgen.mechanisms.base import Mechanism
 from skdpgen.mechanisms.local import LocalRowsMechanism
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
-from skdpgen.privacy import CategoryCountsMechanism, CovarianceMechanism, NoiseSource, SumMechanism
+from skdpgen.privacy import CategoryCountsMechanism, NoiseSource, SumMechanism
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows, SliceSketch
 from skdpgen.tables.discovery.stages import LOCATIONS
 
@@ -398,11 +398,6 @@ def test_a_threshold_that_is_too_low(max_rows, monkeypatch):
     found = audit_threshold(monkeypatch, lambda threshold: 0.6 * threshold, max_rows)
     assert found.reasons == (ALONE,)
     assert found.threshold[1] < 1 / 400
-
-
-def test_a_sensitivity_that_is_too_small(monkeypatch):
-    monkeypatch.setattr(CovarianceMechanism, "sensitivity", lambda self, relation: 0.7)
-    assert MORE in find_violations(DPPCA(clip_norm=1.0))["second moments"]
 
 
 def test_a_sketch_that_counts_for_more(monkeypatch):

@@ -149,17 +149,6 @@ def test_containers_and_y():
     assert estimate(sampler, compute).lower.notna().all()
 
 
-@pytest.mark.slow
-def test_intervals_cover():
-    truth = pd.Series(compute(draw(1_000_000, 4)))
-    covered = []
-    for seed in range(60):
-        found = estimate(fit(draw(1500, seed + 10)), compute)
-        covered.append((found.lower <= truth) & (truth <= found.upper))
-    # 300 intervals: five standard deviations of independent ones.
-    assert np.mean(covered) == pytest.approx(0.95, abs=0.063)
-
-
 def test_estimates_of_streams():
     rows = draw(1500, 5).assign(period=np.arange(1500) % 2)
     stream = ReleaseStream(20.0, [0, 1], SCHEMA).update(rows[rows.period == 0]).update(rows)

@@ -17,7 +17,6 @@ from skdpgen.mechanisms.gradients import clip_whole
 from skdpgen.mechanisms.sampled import count_slots
 from skdpgen.privacy import (
     BatchFunction,
-    ClassCountsMechanism,
     ClippedGradientMechanism,
     Curator,
     DiameterGaussianDpEvent,
@@ -355,28 +354,3 @@ def test_replacing_a_record_costs_what_is_certified():
 
 
 # --- classes -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("relation", "bound"), [("zero_out", 1.0), ("replace_one", math.sqrt(2))])
-def test_class_counts(relation, bound):
-    y = np.arange(30) % 3
-    plan = Plan((("class counts", GaussianDpEvent(2.0)),), 5.0, 1e-5, relation)
-
-    def counts(y, null=None, noise=None):
-        plan_ = plan if noise else Plan((("class counts", NonPrivateDpEvent()),), math.inf, 1e-5)
-        curator = Curator(
-            np.ones((30, 2)), y, classes=[0, 1, 2], plan=plan_, noise=NoiseSource(0), null=null
-        )
-        return curator.release(ClassCountsMechanism()).value
-
-    np.testing.assert_array_equal(counts(y), [10, 10, 10])
-    np.testing.assert_array_equal(counts(y, np.arange(30) == 1), [10, 9, 10])
-    other = y.copy()
-    other[0] = 1
-    moved = max(
-        np.linalg.norm(counts(y) - counts(y, np.arange(30) == 0)),
-        np.linalg.norm(counts(y) - counts(other)) if relation == "replace_one" else 0,
-    )
-    assert moved == pytest.approx(bound) == ClassCountsMechanism().sensitivity(relation)
-    noisy = np.stack([counts(y, noise=True) for _ in range(2)])
-    assert (noisy != 10).all()

@@ -140,13 +140,6 @@ def test_each_entry_has_its_own_scale():
     assert values.std(0) == pytest.approx(scales, rel=0.15)
 
 
-def test_entries_are_uncorrelated():
-    source = NoiseSource(1)
-    values = np.array([draw(source, 8) for _ in range(4000)])
-    correlation = np.corrcoef(values.T) - np.eye(8)
-    assert np.abs(correlation).max() < 5 / np.sqrt(4000)
-
-
 @pytest.mark.parametrize("scale", [2.0**58, np.inf, np.nan, -1.0])
 def test_noise_beyond_the_grid_is_refused(scale):
     with pytest.raises(ValueError, match="does not fit the grid"):

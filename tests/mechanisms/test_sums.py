@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from skdpgen.accounting.events import gaussian_event
-from skdpgen.mechanisms.base import clip_rows, sum_rows
+from skdpgen.data.rows import clip_rows, sum_rows
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.networks.components import PrincipalComponents
 from skdpgen.privacy import (
+    ClassCountsMechanism,
     CovarianceMechanism,
     GaussianSumMechanism,
     NoiseSource,
@@ -39,6 +40,7 @@ MECHANISMS = {
     "sketch of one harmonic": lambda: SliceSketchMechanism(basis(1, 1), 3),
     "sum": lambda: GaussianSumMechanism(RecordFunction(lambda rows: 3 * rows), 2.0),
     "sum of weights": lambda: WeightSumMechanism("weights"),
+    "class counts": lambda: ClassCountsMechanism(),
     "float32 sum": lambda: GaussianSumMechanism(
         RecordFunction(lambda rows: rows.float() * 100), 0.7
     ),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ...data.cells import read_column
+from ...data.cells import read_cells
 from ...data.names import encode_levels
 from ...data.record_functions import call_quietly
 from ...data.texts import MISSING_TEXTS
@@ -176,12 +176,12 @@ class ColumnType(Declaration):
         return column
 
     def parse(self, cells, style):
-        """Return cells, of which texts are stripped, in their canonical form; see `read_column`.
+        """Return cells, of which texts are stripped, in their canonical form; see `read_cells`.
 
         A text that is no value stays, so that it counts as invalid rather than as missing.
         """
         style = replace(style, expected=self.expected_text or style.expected)
-        found = read_column(cells.to_numpy(dtype=object), style, MISSING_TEXTS)
+        found = read_cells(cells.to_numpy(dtype=object), style, MISSING_TEXTS)
         return pd.Series(found, index=cells.index, dtype=object)
 
     def __str__(self):
@@ -209,9 +209,8 @@ class LevelColumn(ColumnType):
 
     def encode(self, column):
         """Return which cells are present, and the codes of these, NaN for undeclared levels."""
-        labels = column.to_numpy(dtype=object)
-        present = find_present(labels)
-        codes = encode_levels(labels[present], self.levels)
+        present, codes = find_present(column), encode_levels(column, self.levels)
+        codes = codes[present]
         if self.other is not None:
             codes = np.where(codes < 0, self.levels.index(self.other), codes)
         return present, np.where(codes < 0, np.nan, codes)

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns
@@ -44,8 +45,10 @@ def encode_decimals(table, schema):
     counted = table[list(names)].copy()
     for name in names:
         present, levels = schema[name].encode_levels(table[name])
-        counted[name] = _COUNTED[-1]
-        counted.loc[present, name] = np.array(_COUNTED, dtype=object)[levels]
+        codes = np.full(len(present), -1)
+        codes[present] = levels
+        codes[codes < 0] = len(_COUNTED) - 1
+        counted[name] = pd.Categorical.from_codes(codes, _COUNTED)
     return encode_levels(counted, _COUNTED)
 
 

@@ -16,7 +16,7 @@ from ...quality import warn_of_columns, warn_of_fit
 from . import TYPES, Category
 from .decimals import encode_levels
 from .number import FITTING_SHARE
-from .texts import read_cell
+from .texts import find_types_of_dtype, read_cell
 
 # Name of the release.
 KINDS = "column kinds"
@@ -43,12 +43,15 @@ def encode_types(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
+    found = {name: _find_types(table[name], style) for name, style in styles.items()}
+    return encode_levels(pd.DataFrame(found), COUNTED)
 
-    def read(column):
-        find = partial(_find_type, style=styles[column.name])
-        return pd.Series(map_cells(find, column.tolist()), dtype=object)
 
-    return encode_levels(table.apply(read), COUNTED)
+def _find_types(column, style):
+    found = find_types_of_dtype(column)
+    if found is None:
+        found = map_cells(partial(_find_type, style=style), column)
+    return pd.Categorical(found, COUNTED)
 
 
 def _find_type(cell, style):

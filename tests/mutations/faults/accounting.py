@@ -96,7 +96,7 @@ PRIVACY = {
         "accounting.event_types:find_conflict",
         "flatten(events)",
         "events",
-        compatibility("verify_passes_what_a_fit_can_make[fixed-zero_out-False-None-None]"),
+        compatibility("verify_passes_what_a_fit_can_make[steps-replace_one-False-None-5]"),
     ),
     "shuffling counts the larger of two randomisers": Fault(
         "accounting.certificate:Certificate.shuffled",
