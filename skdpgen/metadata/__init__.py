@@ -14,8 +14,8 @@ from types import ModuleType
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
 from ..messages import Message
-from ..tables.rules.rules import Ordered, Unique, split_document
-from ..tables.schema import Schema
+from ..tables.rules.feasibility import check_together
+from ..tables.rules.rules import Ordered, Unique, parse_rules, split_document
 from . import frictionless, json_schema, sdv, sql
 
 # Formats by their names, in the order in which they are tried.
@@ -44,8 +44,8 @@ def load(path_or_document: str | PathLike | Mapping) -> object:
     return text if sql.recognizes(text) else parse_json(text.removeprefix("\ufeff"), "The metadata")
 
 
-def read_metadata(document: object, declared: Mapping, rules, table: str | None):
-    """Return the schema that a document declares, and warn of what is lost.
+def read_metadata(document: object, declared: Mapping, table: str | None) -> tuple[dict, list]:
+    """Return the columns and rules that a document declares, and warn of what is lost.
 
     Parameters
     ----------
@@ -53,8 +53,6 @@ def read_metadata(document: object, declared: Mapping, rules, table: str | None)
         As `load` returns it.
     declared : dict of str to column
         Columns to describe in this way instead.
-    rules : sequence of Rule
-        Rules of all rows besides those of the document.
     table : str or None
         The table to read, of several.
     """
@@ -66,8 +64,8 @@ def read_metadata(document: object, declared: Mapping, rules, table: str | None)
             raise ValueError(
                 f"The metadata is of no known format; it must be one of: {known}, skdpgen schema."
             )
-        schema = Schema(own)
-        return Schema({**schema, **declared}, [*schema.rules, *rules])
+        columns, rules = split_document(own)
+        return {**columns, **declared}, rules
     try:
         description = found.read(document, table)
     except (AttributeError, KeyError, TypeError) as error:
@@ -86,7 +84,7 @@ def read_metadata(document: object, declared: Mapping, rules, table: str | None)
     left = [field for field in description.fields if field.name not in declared]
     made = {field.name: _make_column(found.NAME, field) for field in left}
     columns = {**dict.fromkeys(names), **made, **declared}
-    schema = Schema(columns, [*rules, *_find_rules(description, Schema(columns))])
+    rules = _find_rules(description, columns)
     lost = [f"{f.name!r}: {', '.join(dict.fromkeys(f.dropped))}" for f in left if f.dropped]
     lost += [f"the table: {text}" for text in description.dropped]
     if lost:
@@ -95,7 +93,7 @@ def read_metadata(document: object, declared: Mapping, rules, table: str | None)
             f"{'; '.join(lost)}. Declare what matters by Schema.replace(...) or by rules.",
             stacklevel=3,
         )
-    return schema
+    return columns, rules
 
 
 def recognizes(document: object) -> bool:
@@ -123,10 +121,7 @@ def _find_own(document):
 
 def _make_column(format_name, field):
     try:
-        column = field.make_column()
-        # Alone, so that an error is of this column.
-        Schema({field.name: column})
-        return column
+        return field.make_column()
     except ValueError as error:
         reason = str(error)
     raise ValueError(
@@ -138,13 +133,13 @@ def _make_column(format_name, field):
     )
 
 
-def _find_rules(description, schema):
+def _find_rules(description, columns):
     """Return the rules of a document that hold of these columns; note the others."""
     single = [(f.name,) for f in description.fields if f.is_unique]
     rules = []
     for names in dict.fromkeys([*single, *description.unique]):
         # Identifiers are different anyway.
-        if not any(name in schema and schema[name].is_generated for name in names):
+        if not any(name in columns and columns[name].is_generated for name in names):
             rules.append((Unique(list(names)), names, "unique"))
     for lower, upper, strict in dict.fromkeys(description.ordered):
         sign = "<" if strict else "<="
@@ -153,7 +148,7 @@ def _find_rules(description, schema):
     for rule, names, keyword in rules:
         try:
             # Rules of a document may contradict its columns, or each other.
-            Schema(dict(schema), [*known, rule])
+            check_together(parse_rules([*known, rule], columns), columns)
         except ValueError:
             description.drop_of(names[:1], f"{keyword} ({', '.join(names)})")
         else:
@@ -176,7 +171,7 @@ def write_metadata(schema, format: str) -> dict:
     # Reading the document again finds all that is lost on the way; one warning names it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        again = read_metadata(document, {}, (), None)
+        again, rules = read_metadata(document, {}, None)
     lost = []
     for name, column in schema.items():
         values, known = vars(column), vars(again[name])
@@ -185,7 +180,7 @@ def write_metadata(schema, format: str) -> dict:
             lost.append(f"{name!r}: that it is {column!r}")
         elif differ:
             lost.append(f"{name!r}: {', '.join(differ)}")
-    lost += [f"the rule {rule!r}" for rule in schema.rules if rule not in again.rules]
+    lost += [f"the rule {rule!r}" for rule in schema.rules if rule not in rules]
     if lost:
         warnings.warn(
             f"{module.NAME} cannot express all of this schema, and this is lost: "

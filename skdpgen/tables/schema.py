@@ -205,7 +205,9 @@ class Schema(Mapping):
         from ..metadata import load, read_metadata
 
         declared, rules = _split_declared(declared)
-        return read_metadata(load(path_or_document), declared, rules, table)
+        declared = {name: _parse_column(name, column) for name, column in declared.items()}
+        columns, found = read_metadata(load(path_or_document), declared, table)
+        return cls(columns, [*found, *rules])
 
     @classmethod
     def from_public(
