@@ -504,7 +504,7 @@ def test_digits_after_a_zero_are_codes(code, number):
 @pytest.mark.parametrize(("n_fractions", "stops"), [(0, False), (20, False), (2000, True)])
 def test_numbers_with_fractions_are_no_integers(n_fractions, stops):
     frame = pd.DataFrame({"a": ["7", "31.0"] * 1000 + ["0.5"] * n_fractions})
-    said = "was said to be of kind 'integer'"
+    said = "was said to be of type 'integer'"
     with pytest.raises(ValueError, match=said) if stops else contextlib.nullcontext():
         found = infer(frame, Schema({"a": Unknown(expected="integer")}))["a"]
         assert found.decimals == 0
@@ -538,7 +538,7 @@ def test_a_column_is_what_it_was_said_to_be_or_the_fit_stops(epsilon, expected, 
     frame = pd.DataFrame({"a": ["7"] * (4000 - n_other) + ["Smith"] * n_other})
     schema = Schema({"a": Unknown(expected=expected)})
     if stops:
-        with pytest.raises(ValueError, match=f"said to be of kind '{expected}'") as caught:
+        with pytest.raises(ValueError, match=f"said to be of type '{expected}'") as caught:
             infer(frame, schema, epsilon)
         assert "Smith" not in str(caught.value)
     else:
