@@ -9,12 +9,12 @@ class Rule(Declaration):
 
     Rules are evaluated on a dict of float columns: codes of levels, numbers, or dates in their
     units since 1970, and NaN for missing values. See `LevelColumn.to_values`.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The columns that the rule constrains.
     """
+
+    @property
+    def names(self):
+        """The columns that the rule constrains, a tuple."""
+        raise NotImplementedError
 
     def _show(self, value, is_json):
         return super()._show(list(value) if isinstance(value, tuple) else value, is_json)
