@@ -25,7 +25,7 @@ from .releases.published import PublishedRelease
 from .releases.two_way_tables import TwoWayTables
 from .saving.serialization import Saves
 from .tables import Category, Schema
-from .tables.columns.base import check_labels
+from .tables.declaration import check_labels
 from .tables.format import TableFormat
 from .tables.kind import TableKind
 

@@ -222,7 +222,7 @@ def test_a_fit_loads_what_it_needs(data):
 
 
 # Methods that users call by name, and the leaves that they import.
-LATE = {("tables/conversions.py", "metadata")}
+LATE = {("tables/schema.py", "metadata")}
 
 
 def test_no_module_of_the_core_imports_a_leaf():

@@ -12,29 +12,10 @@ from ..checks import is_one_of
 from ..encoders import split_encoder
 from ..mechanisms.noise import NoiseSource
 from ..saving.serialization import Certified
-from ..tables.columns.category import Category
-from ..tables.columns.date import Date
-from ..tables.columns.number import Number
-from ..tables.columns.unknown import Unknown
 from ..tables.format import TableFormat
 from ..tables.kind import TableKind
 from ..tables.schema import Schema
 
-# Column types of the synthetic records where a schema leaves a type open.
-_CLOSED = {
-    Unknown: Category(["a", "1", "2"]),
-    # Frequent values have few digits.
-    Number: Number(0, 100, decimals=1),
-    Category: Category(["a", "b", "c"]),
-    Date: Date("2020-01-01", "2024-12-31"),
-}
-# The same for columns of strings with a declared content.
-_SAID = {
-    "number": Category(["1", "2.5", "3"]),
-    "integer": Category(["1", "2", "3"]),
-    "date": Category(["2020-02-29", "2021-06-30"]),
-    "boolean": Category(["true", "false"]),
-}
 # Norms of extreme rows, in units of the radius. A large row next to a small one reverses gradients.
 _SIZES = (1.0, 1e6, 0.1)
 # Greatest norm of the rows that are not extreme: extreme ones lie far outside of a radius that is
@@ -159,7 +140,7 @@ def _make_histories(estimator, n_persons, generator):
     key = "person"
     while key in {*own, *of_rows}:
         key += "_"
-    ordered = [n for n, kind in of_rows.items() if isinstance(kind, Number | Date)]
+    ordered = [n for n, kind in of_rows.items() if kind.has_knots]
     tables = {
         name: persons.assign(**{key: np.arange(n_persons)}),
         rows_name: rows.assign(**{key: owner}),
@@ -173,11 +154,7 @@ def _make_table(parameter, schema, n_rows, generator):
             f"{parameter}={schema!r} declares no columns to make records of: give audit a table."
         )
     closed = schema.replace(
-        {
-            name: _SAID.get(getattr(kind, "expected", None), _CLOSED[type(kind)])
-            for name, kind in schema.items()
-            if name in schema.undeclared
-        }
+        {name: column.example() for name, column in schema.items() if name in schema.undeclared}
     )
     kind = TableKind(tuple(closed), {})
     format = TableFormat(closed, kind)

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from ..data.texts import PLAIN, TextStyle
-from ..tables.rules.predicates import find_bounds
 from ..tables.schema import Schema
 
 # First characters of what spreadsheets run as a formula.
@@ -81,7 +80,7 @@ class Form:
             )
         # Before the fit, since an error in writing would come after the budget is spent.
         cells = {
-            name: _make_extremes(column)
+            name: column.make_extremes()
             for name, column in schema.items()
             if not (column.is_open or column.is_generated)
         }
@@ -138,13 +137,6 @@ class Form:
         if kind == "M" and style.date_format is not None:
             return column.dt.strftime(style.date_format)
         return column
-
-
-def _make_extremes(column):
-    """Return cells with all levels of a declared column, or with its bounds."""
-    if hasattr(column, "levels"):
-        return column.make_cells(np.arange(len(column.levels)))
-    return column.make_cells(np.array(find_bounds(column)), np.zeros(2, dtype=bool))
 
 
 def _write_parquet(pieces, path):

@@ -18,8 +18,8 @@ from ..checks import read_file
 from ..curator.chunks import adapt_table
 from ..data.texts import PLAIN, TextStyle
 from ..engines.files import TableFile, list_files
-from ..metadata import find_format, load
-from ..tables.columns import TYPES, Number, Unknown
+from ..metadata import load, recognizes
+from ..tables.columns import TYPES, Unknown
 from ..tables.columns.texts import parse_cells
 from ..tables.encoder import check_columns, check_dtypes
 from ..tables.schema import Schema
@@ -152,7 +152,7 @@ class TableOptions:
         declared = [
             name
             for name, column in self.schema.items()
-            if isinstance(column, Number) and column.decimals != 0 and name not in self._styles
+            if column.is_number and column.decimals != 0 and name not in self._styles
         ]
         # Separated by semicolons, files of half of Europe have decimal commas, and both readings
         # parse.
@@ -363,7 +363,7 @@ def read_schema(path: str) -> Schema:
     """Return the schema in a file of any format of `Schema.from_metadata`."""
     with collected_warnings() as caught:
         document = load(Path(path))
-        if find_format(document) is None:
+        if not recognizes(document):
             return Schema.from_json(Path(path))
         schema = Schema.from_metadata(document)
     for message in caught:

@@ -12,7 +12,7 @@ from ..registry import savable
 from ..tables.encoder import TableEncoder
 from ..tables.format import TableFormat
 from ..tables.kind import TableKind
-from ..tables.rules.base import Rule
+from ..tables.rules.rule import Rule
 from ..tables.schema import Schema
 from .joining import join_names, join_schemas, open_tables
 from .mechanism import HistorySizes

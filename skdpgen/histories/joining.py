@@ -10,11 +10,11 @@ from ..checks import list_names
 from ..curator.chunks import adapt_table
 from ..curator.dataset import Dataset
 from ..exceptions import FitQualityWarning, TableError, warn_caller
-from ..tables.columns import Date, Number
+from ..tables.columns import Number
 from ..tables.format import TableFormat, declare
 from ..tables.kind import TableKind
-from ..tables.rules.base import Rule
 from ..tables.rules.ordered import Ordered
+from ..tables.rules.rule import Rule
 from ..tables.schema import Schema
 from .schema import Elapsed, JoinedSchema
 
@@ -184,7 +184,7 @@ def join_schemas(
 
 def _warn_of_zones(order, columns):
     """Warn of dates whose time since the order is not learned, as one of them has no time zone."""
-    dates = {name: column.zone for name, column in columns.items() if isinstance(column, Date)}
+    dates = {name: column.zone for name, column in columns.items() if column.is_date}
     zone = dates.get(order)
     if others := [n for n, other in dates.items() if order in dates and other != zone]:
         warn_caller(
@@ -199,12 +199,12 @@ def _may_follow(column, order):
 
     So the time from an admission to the discharge is kept, whatever the admission is.
     """
-    if isinstance(column, Date) and isinstance(order, Date):
+    if column.is_date and order.is_date:
         return column.zone == order.zone
     # If an order of texts turns out to be no date, declared bounds of others are of use.
-    if order.is_unknown and isinstance(column, Date):
+    if order.is_unknown and column.is_date:
         return column.is_open
-    return column.is_unknown and (order.is_unknown or isinstance(order, Date))
+    return column.is_unknown and (order.is_unknown or order.is_date)
 
 
 def _find_days(columns, order, name, difference):
@@ -255,7 +255,7 @@ def _find_gap(order):
     if order.is_unknown or order.is_open:
         return Number(missing=True)
     number, unit = order.to_number(), getattr(order, "units_per_day", 1)
-    is_whole = not isinstance(order, Date) or unit == 1
+    is_whole = not order.is_date or unit == 1
     upper = (number.upper - number.lower) / unit
     return Number(0, upper, decimals=number.decimals if is_whole else None, missing=True)
 

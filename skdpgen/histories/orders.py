@@ -5,7 +5,6 @@ import numpy as np
 
 from ..tables.columns.values import Values
 from ..tables.rules.ordered import list_ordered
-from ..tables.rules.predicates import find_bounds
 
 
 def add_gaps(first, gaps, person, kind):
@@ -44,7 +43,7 @@ def obey_orders(values, movable, rules, kinds):
     movable : list of str
         Columns that may be moved; others obey the rules among them.
     rules : list of Ordered
-    kinds : dict of str to Column
+    kinds : dict of str to ColumnType
 
     Returns
     -------
@@ -63,11 +62,9 @@ def obey_orders(values, movable, rules, kinds):
             if rule.lower == name and rule.upper in most
         ]
         # NaN is no limit.
-        most[name] = np.fmin.reduce(
-            [np.full(len(values[name]), find_bounds(kinds[name])[1]), *limits]
-        )
+        most[name] = np.fmin.reduce([np.full(len(values[name]), kinds[name].bounds[1]), *limits])
     for name in ordered:
-        column = np.maximum(values[name], find_bounds(kinds[name])[0])
+        column = np.maximum(values[name], kinds[name].bounds[0])
         for rule in rules:
             if rule.upper == name and rule.lower in found:
                 limit = grids[name].at_least(rule.find_limit(name, found[rule.lower], kinds))

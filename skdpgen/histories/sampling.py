@@ -179,9 +179,7 @@ class HistorySampler:
                 values[rule.date] = add_days(values[name], draw(difference), *pair)
         found = obey_orders(values, self._dated, self._orders, kinds)
         return {
-            n: replace(kinds[n], missing=n != name).make_cells(
-                np.nan_to_num(column), np.isnan(column)
-            )
+            n: replace(kinds[n], missing=n != name).decode(np.nan_to_num(column), np.isnan(column))
             for n, column in found.items()
         }
 

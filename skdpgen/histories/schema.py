@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Schema of two tables side by side, in which dates are learned relative to an order."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from ..registry import savable
-from ..tables.columns import Date, Number
-from ..tables.columns.base import read_dict
-from ..tables.rules.base import Rule
+from ..tables.columns import Number
+from ..tables.declaration import parse
 from ..tables.rules.ordered import list_differences
+from ..tables.rules.rule import Rule
 from ..tables.rules.rules import RULES
 from ..tables.schema import Schema
 
@@ -36,8 +35,8 @@ class Elapsed(Rule):
     difference: Number | None = None
 
     def __post_init__(self):
-        if isinstance(self.difference, Mapping):
-            self._set(difference=read_dict(self.difference, {"number": Number}))
+        if self.difference is not None:
+            self._set(difference=parse(self.difference, {"number": Number}))
 
     @property
     def names(self):
@@ -48,14 +47,10 @@ class Elapsed(Rule):
         """Name of the learned column."""
         return f"{self.date} since {self.order}"
 
-    def to_dict(self):
-        shown = super().to_dict()
-        return shown | {"difference": self.difference.to_dict()} if self.difference else shown
-
     def find_difference(self, kinds):
         """Return the column type of the days, or None if not both columns hold dates."""
         pair = [kinds[name] for name in self.names]
-        if not all(isinstance(kind, Date) for kind in pair) or pair[0].zone != pair[1].zone:
+        if not (pair[0].is_date and pair[0].compares_with(pair[1])):
             return None
         is_whole = all(kind.unit == "day" for kind in pair)
         found = self.difference or Number(decimals=0 if is_whole else None)
@@ -66,7 +61,7 @@ class Elapsed(Rule):
         """Return the days of cells, each row on its own: an array, NaN for missing values."""
         days = np.full((2, len(table)), np.nan)
         for row, name in zip(days, self.names, strict=True):
-            present, units = kinds[name].read(table[name])
+            present, units = kinds[name].encode(table[name])
             row[present] = units / kinds[name].units_per_day
         return days[1] - days[0]
 

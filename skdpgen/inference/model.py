@@ -11,7 +11,7 @@ from ..data.containers import PANDAS
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import Tables
 from ..quality import WITHIN_NOISE
-from ..tables import Number, sample_from_schema
+from ..tables import sample_from_schema
 from ..tables.encoder import TableEncoder
 from ..tables.format import TableFormat
 from .constants import CONSTANTS
@@ -105,7 +105,7 @@ class Model:
 
     def _put(self, rows, block, cells):
         if block.kind.has_knots:
-            cells = block.kind.make_cells(cells, np.zeros(len(cells), dtype=bool))
+            cells = block.kind.decode(cells, np.zeros(len(cells), dtype=bool))
         rows = rows.assign(**{block.name: pd.Series(cells, rows.index)})
         return self._kind.restore(rows, self.format.schema)
 
@@ -124,7 +124,7 @@ class Model:
     def find_number(self, name):
         """Return the block of a numeric column."""
         blocks = {block.name: block for block in self.encoder.make_blocks()}
-        if not isinstance(getattr(blocks.get(name), "kind", None), Number):
+        if name not in blocks or not blocks[name].kind.is_number:
             raise ValueError(f"Quantiles are of a column of numbers; got {name!r}.")
         return blocks[name]
 

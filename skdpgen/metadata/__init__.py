@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Readers and writers of table metadata in other formats, one file each.
 
-A new format is a module with `NAME`, ``recognizes(document)`` and ``read(document, table)``, and
-with ``write(schema)`` if it is written, too. It is added to `FORMATS`.
+A format is a module with `NAME`, ``recognizes(document)`` and ``read(document, table)``, which
+returns a `Description`, and with ``write(schema)`` if it is written, too. It is added to
+`FORMATS`. Formats know fields; which column a field declares, column types say: see `Field.form`.
 """
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields as list_parameters
 from os import PathLike
 from types import ModuleType
 from typing import Any
@@ -15,10 +15,9 @@ from typing import Any
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
 from ..messages import Message
-from ..tables.columns import TYPES
-from ..tables.rules.rules import Ordered, Unique
-from . import frictionless, json_schema, own, sdv, sql
-from .fields import Description, make_column
+from ..tables.rules.feasibility import check_together
+from ..tables.rules.rules import Ordered, Unique, parse_rules, split_document
+from . import frictionless, json_schema, sdv, sql
 
 # Formats by their names, in the order in which they are tried.
 FORMATS: dict[str, ModuleType] = {
@@ -46,34 +45,28 @@ def load(path_or_document: str | PathLike | Mapping) -> Any:
     return text if sql.recognizes(text) else parse_json(text.removeprefix("\ufeff"), "The metadata")
 
 
-def find_format(document: object) -> ModuleType | None:
-    """Return the format of a document, by its content; None if it is unknown."""
-    return next((f for f in (*FORMATS.values(), own) if f.recognizes(document)), None)
-
-
-def read_metadata(make_schema, document: object, declared: Mapping, rules, table: str | None):
-    """Return the schema that a document declares, and warn of what is lost.
+def read_metadata(document: object, declared: Mapping, table: str | None) -> tuple[dict, list]:
+    """Return the columns and rules that a document declares, and warn of what is lost.
 
     Parameters
     ----------
-    make_schema : callable
-        `Schema`.
     document : object
         As `load` returns it.
     declared : dict of str to column
         Columns to describe in this way instead.
-    rules : sequence of Rule
-        Rules of all rows besides those of the document.
     table : str or None
         The table to read, of several.
     """
-    found = find_format(document)
+    found = _find_format(document)
     if found is None:
-        names = ", ".join(module.NAME for module in (*FORMATS.values(), own))
-        raise ValueError(f"The metadata is of no known format; it must be one of: {names}.")
-    if found is own and isinstance(document, dict):
-        schema = make_schema(own.unwrap(document))
-        return make_schema({**schema, **declared}, [*schema.rules, *rules])
+        own = _find_own(document)
+        if own is None:
+            known = ", ".join(module.NAME for module in FORMATS.values())
+            raise ValueError(
+                f"The metadata is of no known format; it must be one of: {known}, skdpgen schema."
+            )
+        columns, rules = split_document(own)
+        return {**columns, **declared}, rules
     try:
         description = found.read(document, table)
     except (AttributeError, KeyError, TypeError) as error:
@@ -81,36 +74,55 @@ def read_metadata(make_schema, document: object, declared: Mapping, rules, table
         raise ValueError(
             f"The {found.NAME} is not as its format demands ({reason}). Correct it."
         ) from None
-    schema = _make_schema(make_schema, found.NAME, description, dict(declared), list(rules))
-    _warn_of_lost(found.NAME, description, declared)
-    return schema
-
-
-def _make_schema(make_schema, format_name, description, declared, rules):
     names = [field.name for field in description.fields]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if not names or repeated:
         what = f"has {repeated} more than once" if repeated else "describes no columns"
-        raise ValueError(f"The {format_name} {what}; correct it.")
+        raise ValueError(f"The {found.NAME} {what}; correct it.")
     unknown = [name for name in declared if name not in names]
     if unknown:
         raise ValueError(f"declared names columns that the metadata does not have: {unknown}.")
-    columns = {}
-    for field in description.fields:
-        if field.name not in declared:
-            columns[field.name] = _make_column(make_schema, format_name, field)
-        else:
-            columns[field.name] = declared[field.name]
-    rules += _find_rules(make_schema, description, make_schema(columns))
-    return make_schema(columns, rules)
+    left = [field for field in description.fields if field.name not in declared]
+    made = {field.name: _make_column(found.NAME, field) for field in left}
+    columns = {**dict.fromkeys(names), **made, **declared}
+    rules = _find_rules(description, columns)
+    lost = [f"{f.name!r}: {', '.join(dict.fromkeys(f.dropped))}" for f in left if f.dropped]
+    lost += [f"the table: {text}" for text in description.dropped]
+    if lost:
+        warnings.warn(
+            f"A schema cannot express all that the {found.NAME} states, and this is dropped: "
+            f"{'; '.join(lost)}. Declare what matters by Schema.replace(...) or by rules.",
+            stacklevel=3,
+        )
+    return columns, rules
 
 
-def _make_column(make_schema, format_name, field):
+def recognizes(document: object) -> bool:
+    """Return whether a document is of a known format, by its content."""
+    return _find_format(document) is not None or _find_own(document) is not None
+
+
+def _find_format(document):
+    return next((module for module in FORMATS.values() if module.recognizes(document)), None)
+
+
+def _find_own(document):
+    """Return a schema of this library, which may stand beside the report of a fit; or None."""
+    if not isinstance(document, dict) or not document:
+        return None
+    is_fitted = "schema" in document and isinstance(document.get("report"), list)
+    schema = document["schema"] if is_fitted else document
+    columns = split_document(schema)[0] if isinstance(schema, dict) else None
+    is_own = isinstance(columns, dict) and all(
+        isinstance(column, dict) and isinstance(column.get("type"), str)
+        for column in columns.values()
+    )
+    return schema if is_own else None
+
+
+def _make_column(format_name, field):
     try:
-        column = make_column(field)
-        # Alone, so that an error is of this column.
-        make_schema({field.name: column})
-        return column
+        return field.make_column()
     except ValueError as error:
         reason = str(error)
     raise ValueError(
@@ -122,13 +134,13 @@ def _make_column(make_schema, format_name, field):
     )
 
 
-def _find_rules(make_schema, description, schema):
+def _find_rules(description, columns):
     """Return the rules of a document that hold of these columns; note the others."""
     single = [(f.name,) for f in description.fields if f.is_unique]
     rules = []
     for names in dict.fromkeys([*single, *description.unique]):
         # Identifiers are different anyway.
-        if not any(name in schema and schema[name].is_generated for name in names):
+        if not any(name in columns and columns[name].is_generated for name in names):
             rules.append((Unique(list(names)), names, "unique"))
     for lower, upper, strict in dict.fromkeys(description.ordered):
         sign = "<" if strict else "<="
@@ -137,7 +149,7 @@ def _find_rules(make_schema, description, schema):
     for rule, names, keyword in rules:
         try:
             # Rules of a document may contradict its columns, or each other.
-            make_schema(dict(schema), [*known, rule])
+            check_together(parse_rules([*known, rule], columns), columns)
         except ValueError:
             description.drop_of(names[:1], f"{keyword} ({', '.join(names)})")
         else:
@@ -145,28 +157,11 @@ def _find_rules(make_schema, description, schema):
     return known
 
 
-def _warn_of_lost(format_name: str, description: Description, declared: Mapping) -> None:
-    lost = [
-        f"{field.name!r}: {', '.join(dict.fromkeys(field.dropped))}"
-        for field in description.fields
-        if field.dropped and field.name not in declared
-    ]
-    lost += [f"the table: {text}" for text in description.dropped]
-    if lost:
-        warnings.warn(
-            f"A schema cannot express all that the {format_name} states, and this is dropped: "
-            f"{'; '.join(lost)}. Declare what matters by Schema.replace(...) or by rules.",
-            stacklevel=4,
-        )
-
-
-def write_metadata(make_schema, schema, format: str) -> dict:
+def write_metadata(schema, format: str) -> dict:
     """Return a schema in another format, and warn of what that cannot express.
 
     Parameters
     ----------
-    make_schema : callable
-        `Schema`.
     schema : Schema
     format : str
         One of `WRITABLE`.
@@ -177,8 +172,16 @@ def write_metadata(make_schema, schema, format: str) -> dict:
     # Reading the document again finds all that is lost on the way; one warning names it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        again = read_metadata(make_schema, document, {}, (), None)
-    lost = _find_lost(schema, again)
+        again, rules = read_metadata(document, {}, None)
+    lost = []
+    for name, column in schema.items():
+        values, known = vars(column), vars(again[name])
+        differ = [parameter for parameter in values if values[parameter] != known.get(parameter)]
+        if type(again[name]) is not type(column):
+            lost.append(f"{name!r}: that it is {column!r}")
+        elif differ:
+            lost.append(f"{name!r}: {', '.join(differ)}")
+    lost += [f"the rule {rule!r}" for rule in schema.rules if rule not in rules]
     if lost:
         warnings.warn(
             f"{module.NAME} cannot express all of this schema, and this is lost: "
@@ -186,21 +189,3 @@ def write_metadata(make_schema, schema, format: str) -> dict:
             stacklevel=3,
         )
     return document
-
-
-def _find_lost(schema, again) -> list[str]:
-    """Return what a schema that was written and read lacks."""
-    lost = []
-    for name, column in schema.items():
-        if again[name] == column:
-            continue
-        if type(again[name]) is not type(column):
-            lost.append(f"{name!r}: that it is {column!r}")
-            continue
-        differ = [
-            parameter.name
-            for parameter in list_parameters(TYPES[type(column).__name__.lower()])
-            if getattr(column, parameter.name) != getattr(again[name], parameter.name)
-        ]
-        lost.append(f"{name!r}: {', '.join(differ)}")
-    return lost + [f"the rule {rule!r}" for rule in schema.rules if rule not in again.rules]

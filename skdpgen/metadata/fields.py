@@ -1,39 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fields of a metadata document, and the columns that they declare."""
+"""The form of all metadata formats: fields, and what holds of several of them."""
 
 import contextlib
 import datetime
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from enum import Enum
 from typing import Any
 
 import pandas as pd
 
 from ..data.texts import BOOLEANS, MISSING_TEXTS
 from ..histograms.grids import MAX_UNITS
-from ..tables.columns import Boolean, Category, Date, Identifier, Number, Ordinal, Unknown
+from ..tables.columns import TYPES, Unknown
 
-
-class Type(str, Enum):
-    """Type of a field, if its document states it."""
-
-    INTEGER = "integer"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    DATE = "date"
-    DATETIME = "datetime"
-    TEXT = "text"
-
-
-_EXPECTED = {
-    Type.INTEGER: "integer",
-    Type.NUMBER: "number",
-    Type.DATE: "date",
-    Type.DATETIME: "date",
-}
+_NUMBERS, _DATES = ("integer", "number"), ("date", "datetime")
 # Formats of dates that are read without being stated.
 _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 # Those of milliseconds.
@@ -50,7 +33,8 @@ class Field:
     Attributes
     ----------
     name : str
-    type : Type or None
+    type : {"integer", "number", "boolean", "date", "datetime", "string"} or None
+        If it is stated, as in Frictionless Table Schema; or the type of cells of a column type.
     lower, upper : object
         Bounds as the document writes them.
     decimals : int or None
@@ -72,6 +56,8 @@ class Field:
     zone : str or None
     digits : int
         Digits of fractions of seconds.
+    pattern : str or None
+        The constraint from which the template was read.
     dropped : list of str
         Constraints that no column can express.
     problem : str or None
@@ -79,7 +65,7 @@ class Field:
     """
 
     name: str
-    type: Type | None = None
+    type: str | None = None
     lower: Any = None
     upper: Any = None
     decimals: int | None = None
@@ -94,8 +80,31 @@ class Field:
     style: dict = field(default_factory=dict)
     zone: str | None = None
     digits: int = 0
+    pattern: str | None = None
     dropped: list = field(default_factory=list)
     problem: str | None = None
+
+    @property
+    def form(self):
+        """The form that a column type lists in its `forms`, to be that of the field."""
+        if self.is_random or self._is_identifier():
+            return "identifier"
+        if self.type != "boolean" and self.categories is not None:
+            return "ordinal" if self.is_ordered else "category"
+        return "styled" if self.type != "boolean" and self.style else self.type
+
+    def _is_identifier(self):
+        # Numbers between two bounds, and categories, are values that rows share nothing else of.
+        is_plain = self.type in ("integer", "string") and self.categories is None
+        is_open = self.is_key or self.lower is None or self.upper is None
+        return self.is_identifier or (self.is_unique and is_plain and is_open)
+
+    def set_type(self, type: str) -> None:
+        """Read a type that few column types hold, and whose cells are texts otherwise."""
+        self.type = type
+        if not any(type in cls.forms for cls in TYPES.values()):
+            self.type = "string"
+            self.drop(f"that it is of type {type} (it is read as a category)")
 
     def limit(self, lower=None, upper=None, *, is_exclusive: bool = False) -> None:
         """Narrow the bounds; an exclusive one becomes the next value where there is one."""
@@ -111,18 +120,9 @@ class Field:
                     bound = choose(known, bound, key=_sort_key)
             setattr(self, name, bound)
 
-    def limit_by(self, constraints: dict) -> None:
-        """Take the bounds out of constraints in the keywords of JSON Schema or XML Schema."""
-        for end, name in (("min", "lower"), ("max", "upper")):
-            inclusive = (f"{end}imum", f"{end}Inclusive")
-            for keyword in (*inclusive, f"{end}Exclusive", f"exclusive{end.title()}imum"):
-                if keyword in constraints:
-                    is_exclusive = keyword not in inclusive
-                    self.limit(**{name: constraints.pop(keyword)}, is_exclusive=is_exclusive)
-
     def _exclude(self, bound, name):
-        decimals = 0 if self.type == Type.INTEGER else self.decimals
-        if self.type in (Type.INTEGER, Type.NUMBER) and decimals is not None:
+        decimals = 0 if self.type == "integer" else self.decimals
+        if self.type in _NUMBERS and decimals is not None:
             number, step = Decimal(str(bound)), Decimal(1).scaleb(-decimals)
             return number + step if name == "lower" else number - step
         self.dropped.append(f"that its {name} bound {bound!r} is exclusive")
@@ -137,13 +137,9 @@ class Field:
         text = str(pattern)
         if (numbered := _NUMBERED.fullmatch(text)) and "{" not in numbered[1] + numbered[3]:
             self.template = f"{numbered[1]}{{:0{numbered[2]}d}}{numbered[3]}"
-            if not self.is_identifier:
-                # Forgotten where the column turns out to be an identifier.
-                self.drop(keyword, pattern)
+            self.pattern = f"{keyword} {_cut(pattern)}"
         elif (
-            self.type == Type.TEXT
-            and self.categories is None
-            and (found := _CHOICE.fullmatch(text))
+            self.type == "string" and self.categories is None and (found := _CHOICE.fullmatch(text))
         ):
             self.categories = found[2].split("|")
         else:
@@ -154,21 +150,128 @@ class Field:
         known = all(BOOLEANS.get(str(text).strip().lower()) is True for text in true)
         if known and all(BOOLEANS.get(str(text).strip().lower()) is False for text in false):
             return
-        self.type, self.categories = Type.TEXT, [*map(str, false), *map(str, true)]
+        self.type, self.categories = "string", [*map(str, false), *map(str, true)]
         self.drop("that it is a boolean, as it is written")
 
     def mark_missing(self, texts: list) -> None:
         """Read what stands for missing values; note texts that would be read as values."""
         # Others are read as missing anyway, if they are no value of the type.
         codes = [text for text in map(str, texts) if text.strip() not in MISSING_TEXTS]
-        if self.type in (Type.INTEGER, Type.NUMBER):
+        if self.type in _NUMBERS:
             codes = [code for code in codes if _is_number(code)]
-        elif self.type == Type.BOOLEAN:
+        elif self.type == "boolean":
             codes = [code for code in codes if code.strip().lower() in BOOLEANS]
-        elif self.type in (Type.DATE, Type.DATETIME) or self.categories is not None:
+        elif self.type in _DATES or self.categories is not None:
             codes = []
         if codes:
             self.drop(f"that {', '.join(map(repr, codes))} stand for missing values")
+
+    def drop_bounds(self) -> None:
+        """Note bounds of a column that has none."""
+        for bound, keyword in ((self.lower, "minimum"), (self.upper, "maximum")):
+            if bound is not None:
+                self.drop(keyword, str(bound))
+
+    def read_number(self, end: str) -> float:
+        """Return a bound as a float."""
+        bound = getattr(self, end)
+        try:
+            return float(bound)
+        except (TypeError, ValueError):
+            raise ValueError(f"its bounds must be numbers; got {bound!r}.") from None
+
+    def round_bound(self, end: str, decimals: int | None):
+        """Return a bound of numbers of so many decimals; None for one that bounds nothing."""
+        bound = getattr(self, end)
+        number = math.inf if bound is None else self.read_number(end)
+        if math.isinf(number):
+            return None
+        if abs(number) * 10.0 ** (decimals or 0) > MAX_UNITS:
+            self.drop(f"its {end} bound", bound)
+            return None
+        if decimals is not None:
+            # Inwards: a value with so many decimals cannot be nearer to the bound.
+            exact = bound if isinstance(bound, Decimal) else Decimal(str(bound))
+            to = math.ceil if end == "lower" else math.floor
+            number = float(Decimal(to(exact.scaleb(decimals))).scaleb(-decimals))
+        return int(number) if number == int(number) else number
+
+    def read_date(self, end: str) -> str | None:
+        """Return a bound as a text without time zone; a stated one becomes that of the column."""
+        bound = getattr(self, end)
+        if bound is None:
+            return None
+        # Python 3.10 reads neither the Z of UTC nor more than six digits of a second.
+        text = re.sub(r"[zZ]$", "+00:00", str(bound).strip())
+        text = re.sub(r"(\.\d{6})\d+", r"\1", text)
+        try:
+            date = datetime.datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError(
+                f"its {end} bound must be a date in ISO 8601; got {bound!r}."
+            ) from None
+        if date.tzinfo is not None:
+            self.zone = self.zone or ("UTC" if self.type == "datetime" else None)
+            if self.zone is not None:
+                date = pd.Timestamp(date).tz_convert(self.zone).to_pydatetime()
+            date = date.replace(tzinfo=None)
+        if self.type == "date":
+            return str(date.date())
+        is_fine = bool(self.digits and date.microsecond)
+        return date.isoformat(timespec="milliseconds" if is_fine else "seconds")
+
+    def read_levels(self) -> tuple[list | None, bool]:
+        """Return the categories, None if they are not known, and whether cells may be missing."""
+        if self.categories is None:
+            return None, self.missing
+        levels = [level for level in self.categories if level is not None]
+        missing = self.missing or len(levels) < len(self.categories)
+        # True equals 1 in Python, so that booleans among categories become texts.
+        levels = [str(level) if isinstance(level, bool) else level for level in levels]
+        if self.type in _NUMBERS and all(isinstance(level, str) for level in levels):
+            levels = [_read_number(level) for level in levels]
+        if self.type == "string":
+            levels = list(map(str, levels))
+        # In a file an empty text is a missing cell.
+        if "" in levels and len(levels) > 1:
+            levels, missing = [level for level in levels if level != ""], True
+        return levels, missing
+
+    def set_date_format(self, date_format: str) -> None:
+        """Read a format of `strptime`; nothing is noted for one of ISO 8601."""
+        self.type = "datetime" if re.search("%[HIMSTXcf]", date_format) else "date"
+        # Python's six digits say nothing of how many there are.
+        self.digits = _DIGITS * ("%f" in date_format)
+        plain = date_format.replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S").replace("T", " ")
+        without_zone = plain.removesuffix("Z").removesuffix("%z").rstrip()
+        if without_zone in _ISO:
+            if without_zone != plain:
+                self.zone = self.zone or "UTC"
+            return
+        try:
+            Unknown(date_format=date_format)
+        except ValueError:
+            self.type = "string"
+            self.drop(f"that it is a date in the format {date_format!r} (it is read as a category)")
+        else:
+            self.style["date_format"] = date_format
+
+    def make_column(self):
+        """Return the column that the field declares, and note what is lost.
+
+        Raises
+        ------
+        ValueError
+            If it declares none.
+        """
+        if self.problem is not None:
+            raise ValueError(self.problem)
+        form = self.form
+        if self.pattern is not None and form != "identifier":
+            self.drop(self.pattern)
+        if form in _DATES and self.digits > _DIGITS:
+            self.drop("fractions of seconds finer than", "milliseconds")
+        return next(cls for cls in TYPES.values() if form in cls.forms).of_field(self)
 
 
 @dataclass
@@ -223,6 +326,13 @@ class Description:
             self.unique.append(tuple(names))
 
 
+def list_fields(schema) -> list[Field]:
+    """Return fields that declare the columns of a schema, as far as fields can."""
+    return [
+        Field(name, missing=column.missing, **column.to_field()) for name, column in schema.items()
+    ]
+
+
 def write_template(template: str | None) -> str | None:
     """Return the regular expression that `Field.match` reads as a template; None if it is none."""
     head, _, rest = (template or "").partition("{:0")
@@ -237,182 +347,27 @@ def as_list(value: object) -> list:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def make_column(field: Field):
-    """Return the column that a field declares, and note in the field what is lost.
+def choose_table(names: Iterable[str], table: str | None) -> str:
+    """Return the table that is asked for, or the only one.
 
     Raises
     ------
     ValueError
-        If it declares none.
+        If there is no such table, or there are several.
     """
-    if field.problem is not None:
-        raise ValueError(field.problem)
-    if _is_identifier(field):
-        return _make_identifier(field)
-    if field.type == Type.BOOLEAN:
-        if field.categories is not None:
-            field.drop("the values", field.categories)
-        return Boolean(field.missing)
-    if field.categories is not None:
-        return _make_category(field)
-    if field.style:
-        return _make_unknown(field)
-    if field.type in (Type.INTEGER, Type.NUMBER):
-        return _make_number(field)
-    if field.type in (Type.DATE, Type.DATETIME):
-        return _make_date(field)
-    _drop_bounds(field)
-    return Category(missing=field.missing) if field.type == Type.TEXT else Unknown()
-
-
-def _is_identifier(field):
-    if field.is_identifier or field.is_random:
-        return True
-    # Numbers between two bounds, and categories, are values that rows share nothing else of.
-    is_plain = field.type in (Type.INTEGER, Type.TEXT) and field.categories is None
-    is_open = field.is_key or field.lower is None or field.upper is None
-    return field.is_unique and is_plain and is_open
-
-
-def _make_identifier(field):
-    if field.is_random:
-        field.template = None
-        if not field.is_unique:
-            field.drop("that its UUIDs may repeat (they are all different)")
-        return Identifier(random=True)
-    if field.template is not None:
-        field.dropped = [text for text in field.dropped if not text.startswith("pattern ")]
-    start = 1
-    if field.type == Type.INTEGER and field.lower is not None:
-        number = math.ceil(_as_number(field.lower))
-        # A bound of 0 is that of an unsigned type.
-        if 1 <= number <= 2**62:
-            start, field.lower = number, None
-    _drop_bounds(field)
-    return Identifier(start, field.template)
-
-
-def _make_category(field):
-    levels = [level for level in field.categories if level is not None]
-    missing = field.missing or len(levels) < len(field.categories)
-    # True equals 1 in Python, so that booleans among categories become texts.
-    if any(isinstance(level, bool) for level in levels):
-        levels = [str(level) if isinstance(level, bool) else level for level in levels]
-    if field.type in (Type.INTEGER, Type.NUMBER) and all(
-        isinstance(level, str) for level in levels
-    ):
-        levels = [_plain(level) for level in levels]
-    if field.type == Type.TEXT:
-        levels = [level if isinstance(level, str) else str(level) for level in levels]
-    # In a file an empty text is a missing cell.
-    if "" in levels and len(levels) > 1:
-        levels, missing = [level for level in levels if level != ""], True
-    _drop_bounds(field)
-    if field.is_ordered:
-        return Ordinal(levels, missing)
-    return Category(levels, missing=missing)
-
-
-def _make_unknown(field):
-    """Return an undeclared column, which alone says how its texts are written."""
-    _drop_bounds(field)
-    if field.decimals is not None:
-        field.drop("its decimals", field.decimals)
-    if not field.missing:
-        field.drop("required")
-    return Unknown(**field.style, expected=_EXPECTED.get(field.type))
-
-
-def _make_number(field):
-    decimals = 0 if field.type == Type.INTEGER else field.decimals
-    lower, upper = (
-        _round_bound(field, name, decimals, to)
-        for name, to in (("lower", math.ceil), ("upper", math.floor))
-    )
-    return Number(lower, upper, decimals, missing=field.missing)
-
-
-def _round_bound(field, name, decimals, to):
-    bound = getattr(field, name)
-    if bound is None:
-        return None
-    number = _as_number(bound)
-    # An infinite bound bounds nothing.
-    if math.isinf(number):
-        return None
-    if abs(number) * 10.0 ** (decimals or 0) > MAX_UNITS:
-        field.drop(f"its {name} bound", bound)
-        return None
-    if decimals is not None:
-        # Inwards: a value with so many decimals cannot be nearer to the bound.
-        exact = Decimal(str(bound)) if not isinstance(bound, Decimal) else bound
-        number = _plain(Decimal(to(exact.scaleb(decimals))).scaleb(-decimals))
-    return int(number) if number == int(number) else float(number)
-
-
-def _make_date(field):
-    if field.digits > _DIGITS:
-        field.drop("fractions of seconds finer than", "milliseconds")
-    unit = "millisecond" if field.digits else "second"
-    unit = "day" if field.type == Type.DATE else unit
-    lower, upper = (_read_date(field, name) for name in ("lower", "upper"))
-    return Date(lower, upper, unit, missing=field.missing, zone=field.zone)
-
-
-def _read_date(field, name):
-    """Return a bound as a text without time zone; a stated one becomes that of the column."""
-    bound = getattr(field, name)
-    if bound is None:
-        return None
-    # Python 3.10 reads neither the Z of UTC nor more than six digits of a second.
-    text = re.sub(r"[zZ]$", "+00:00", str(bound).strip())
-    text = re.sub(r"(\.\d{6})\d+", r"\1", text)
-    try:
-        date = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"its {name} bound must be a date in ISO 8601; got {bound!r}.") from None
-    if date.tzinfo is not None:
-        field.zone = field.zone or ("UTC" if field.type == Type.DATETIME else None)
-        if field.zone is not None:
-            date = pd.Timestamp(date).tz_convert(field.zone).to_pydatetime()
-        date = date.replace(tzinfo=None)
-    if field.type == Type.DATE:
-        return str(date.date())
-    is_fine = bool(field.digits and date.microsecond)
-    return date.isoformat(timespec="milliseconds" if is_fine else "seconds")
-
-
-def _drop_bounds(field):
-    for name, keyword in (("lower", "minimum"), ("upper", "maximum")):
-        if getattr(field, name) is not None:
-            field.drop(keyword, _show(getattr(field, name)))
-
-
-def set_date_format(field: Field, date_format: str) -> None:
-    """Read a format of `strptime`; nothing is noted for one of ISO 8601."""
-    field.type = Type.DATETIME if re.search("%[HIMSTXcf]", date_format) else Type.DATE
-    # Python's six digits say nothing of how many there are.
-    field.digits = _DIGITS * ("%f" in date_format)
-    plain = date_format.replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S").replace("T", " ")
-    without_zone = plain.removesuffix("Z").removesuffix("%z").rstrip()
-    if without_zone in _ISO:
-        if without_zone != plain:
-            field.zone = field.zone or "UTC"
-        return
-    try:
-        Unknown(date_format=date_format)
-    except ValueError:
-        field.type = Type.TEXT
-        field.drop(f"that it is a date in the format {date_format!r} (it is read as a category)")
-    else:
-        field.style["date_format"] = date_format
-
-
-def _as_number(value):
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"its bounds must be numbers; got {value!r}.") from None
+    listed = list(names)
+    if table is None and len(listed) == 1:
+        return listed[0]
+    if not listed:
+        raise ValueError("The metadata describes no table.")
+    if table is None:
+        raise ValueError(
+            f"The metadata describes several tables, {listed}; choose one by table=..., or leave "
+            "one in the document."
+        )
+    if table not in listed:
+        raise ValueError(f"The metadata has no table {table!r}; it describes {listed}.")
+    return table
 
 
 def _is_number(text):
@@ -421,9 +376,12 @@ def _is_number(text):
     return False
 
 
-def _plain(value):
-    """Return a number as an int if it is whole, else as a float."""
-    number = _as_number(value)
+def _read_number(text):
+    """Return a level as an int if it is whole, else as a float."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"its categories must be numbers; got {text!r}.") from None
     return int(number) if number == int(number) else number
 
 
@@ -431,10 +389,6 @@ def _sort_key(bound):
     if isinstance(bound, str):
         return Decimal(bound) if _is_number(bound) else bound
     return Decimal(str(bound))
-
-
-def _show(value):
-    return str(value) if isinstance(value, Decimal) else value
 
 
 def _cut(value):

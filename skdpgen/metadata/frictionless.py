@@ -5,25 +5,14 @@ The format is described at https://datapackage.org/standard/table-schema. Pandas
 ``DataFrame.to_json(orient="table")``.
 """
 
-from ..tables.columns import Boolean, Category, Date, Identifier, Number, Ordinal
 from ..tables.rules.rules import Unique
-from .choice import choose_table
-from .fields import Description, Field, Type, as_list, set_date_format, write_template
+from .fields import Description, Field, as_list, choose_table, list_fields, write_template
 
 NAME = "Frictionless Table Schema"
-_TYPES = {
-    "string": Type.TEXT,
-    "number": Type.NUMBER,
-    "integer": Type.INTEGER,
-    "boolean": Type.BOOLEAN,
-    "date": Type.DATE,
-    "datetime": Type.DATETIME,
-    "year": Type.INTEGER,
-    "any": None,
-}
-# Types that are read as categories, and types of cells that are no scalars.
-_AS_TEXTS = ("time", "yearmonth", "duration", "geopoint")
-_NESTED = ("object", "array", "list", "geojson")
+_TYPES = ("string", "number", "integer", "boolean", "date", "datetime")
+# Types whose cells are texts, and those that say nothing, or of years.
+_TEXTS = ("time", "yearmonth", "duration", "geopoint")
+_OTHERS = {"any": None, None: None, "year": "integer"}
 _TRUE, _FALSE = ["true", "True", "TRUE", "1"], ["false", "False", "FALSE", "0"]
 
 
@@ -68,17 +57,20 @@ def _read(spec, missing):
     given, rules = spec.get("type"), dict(spec.get("constraints", {}))
     if not isinstance(spec.get("name"), str):
         raise ValueError(f"Each field needs a 'name'; got {spec!r}.")
-    field = Field(spec["name"], _TYPES.get(given), missing=not rules.pop("required", False))
-    if given in _AS_TEXTS:
-        field.type = Type.TEXT
-        field.drop(f"that it is of type {given} (it is read as a category)")
-    elif given in _NESTED or (given is not None and given not in _TYPES):
+    field = Field(spec["name"], given, missing=not rules.pop("required", False))
+    if given in _OTHERS:
+        field.type = _OTHERS[given]
+    elif given in _TEXTS:
+        field.set_type(given)
+    elif given not in _TYPES:
         field.problem = f"no column type holds values of type {given!r}."
     _read_categories(field, spec, rules)
     _read_format(field, spec, given)
     _read_style(field, spec)
     field.zone = spec.get("tz", field.zone)
-    field.limit_by(rules)
+    for end, name in (("min", "lower"), ("max", "upper")):
+        field.limit(**{name: rules.pop(f"{end}imum", None)})
+        field.limit(**{name: rules.pop(f"exclusive{end.title()}imum", None)}, is_exclusive=True)
     field.is_unique = rules.pop("unique", False)
     if "pattern" in rules:
         field.match(rules.pop("pattern"))
@@ -104,8 +96,8 @@ def _read_categories(field, spec, rules):
             field.categories = [level for level in field.categories if level in allowed]
     is_text = field.categories and all(isinstance(level, str) for level in field.categories)
     # Dates have no list of levels here: listed ones are categories.
-    if field.type in (Type.DATE, Type.DATETIME) and is_text:
-        field.type = Type.TEXT
+    if field.type in ("date", "datetime") and is_text:
+        field.type = "string"
 
 
 def _read_format(field, spec, given):
@@ -114,7 +106,7 @@ def _read_format(field, spec, given):
         if text == "any":
             field.drop("that its dates are written in any format (ISO 8601 is read)")
         elif text != "default":
-            set_date_format(field, text)
+            field.set_date_format(text)
     elif text == "uuid":
         field.is_random = True
     elif text != "default":
@@ -128,15 +120,16 @@ def _read_style(field, spec):
         field.style["thousands"] = spec["groupChar"]
     if spec.get("bareNumber") is False:
         field.drop("that texts other than currencies and percent signs stand beside its numbers")
-    if field.type == Type.BOOLEAN and ("trueValues" in spec or "falseValues" in spec):
+    if field.type == "boolean" and ("trueValues" in spec or "falseValues" in spec):
         field.name_booleans(spec.get("trueValues", _TRUE), spec.get("falseValues", _FALSE))
 
 
 def write(schema) -> dict:
     """Return a schema in this format, as far as the format can express it."""
+    fields = list_fields(schema)
     document: dict = {"$schema": "https://datapackage.org/profiles/2.0/tableschema.json"}
-    document["fields"] = [_write(name, column) for name, column in schema.items()]
-    keys = [name for name, column in schema.items() if isinstance(column, Identifier)]
+    document["fields"] = [_write(field) for field in fields]
+    keys = [field.name for field in fields if field.is_identifier]
     # A schema does not say which of several identifiers is the key.
     if len(keys) == 1:
         document["primaryKey"] = keys
@@ -144,6 +137,29 @@ def write(schema) -> dict:
     if unique:
         document["uniqueKeys"] = unique
     return document
+
+
+def _write(field):
+    spec: dict = {"name": field.name, "type": field.type or "any"}
+    if field.categories is not None:
+        spec["categories"] = field.categories
+        if field.is_ordered:
+            spec["categoriesOrdered"] = True
+    if field.is_random:
+        spec["format"] = "uuid"
+    elif field.digits:
+        spec["format"] = "%Y-%m-%dT%H:%M:%S.%f"
+    names = {"decimal": "decimalChar", "thousands": "groupChar", "date_format": "format"}
+    spec |= {names[name]: value for name, value in field.style.items()}
+    rules = {
+        "required": not field.missing or None,
+        "unique": field.is_identifier or None,
+        "pattern": write_template(field.template),
+        "minimum": field.lower,
+        "maximum": field.upper,
+    }
+    spec |= {"tz": field.zone, "constraints": {k: v for k, v in rules.items() if v is not None}}
+    return {key: value for key, value in spec.items() if value not in (None, {})}
 
 
 def write_package(schemas, files: dict[str, str], key: str) -> dict:
@@ -171,67 +187,3 @@ def write_package(schemas, files: dict[str, str], key: str) -> dict:
         resources.append({"name": name, "path": path, "schema": schema})
     profile = "https://datapackage.org/profiles/2.0/datapackage.json"
     return {"$schema": profile, "resources": resources}
-
-
-def _write(name, column):
-    field: dict = {"name": name}
-    rules = {} if column.missing else {"required": True}
-    if isinstance(column, Number):
-        field["type"] = "integer" if column.decimals == 0 else "number"
-        rules |= _write_bounds(column)
-    elif isinstance(column, Category | Ordinal):
-        levels = None if column.is_open else list(column.levels)
-        field["type"] = _write_type(levels or [column.other])
-        if levels is not None:
-            field["categories"] = levels
-            if isinstance(column, Ordinal):
-                field["categoriesOrdered"] = True
-    elif isinstance(column, Boolean):
-        field["type"] = "boolean"
-    elif isinstance(column, Date):
-        field["type"] = "date" if column.unit == "day" else "datetime"
-        if column.unit == "millisecond":
-            field["format"] = "%Y-%m-%dT%H:%M:%S.%f"
-        rules |= _write_bounds(column)
-        if column.zone is not None:
-            field["tz"] = column.zone
-    elif isinstance(column, Identifier):
-        field |= _write_identifier(column, rules)
-    else:
-        field |= _write_unknown(column)
-    return field | ({"constraints": rules} if rules else {})
-
-
-def _write_bounds(column):
-    bounds = {"minimum": column.lower, "maximum": column.upper}
-    return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
-
-
-def _write_type(levels):
-    if all(isinstance(level, str) for level in levels):
-        return "string"
-    return "integer" if all(isinstance(level, int) for level in levels) else "number"
-
-
-def _write_identifier(column, rules):
-    rules["unique"] = True
-    if column.random:
-        return {"type": "string", "format": "uuid"}
-    pattern = write_template(column.template)
-    if pattern is not None:
-        rules["pattern"] = pattern
-        return {"type": "string"}
-    if column.start != 1:
-        rules["minimum"] = column.start
-    return {"type": "string" if column.template else "integer"}
-
-
-def _write_unknown(column):
-    field = {"type": column.expected or "any"}
-    if column.decimal != ".":
-        field["decimalChar"] = column.decimal
-    if column.thousands is not None:
-        field["groupChar"] = column.thousands
-    if column.date_format is not None:
-        field |= {"type": "datetime", "format": column.date_format}
-    return field

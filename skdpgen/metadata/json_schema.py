@@ -8,16 +8,10 @@ OpenAPI and of Pydantic are read, too.
 from decimal import Decimal
 from typing import Any
 
-from .choice import choose_table
-from .fields import Description, Field, Type, as_list
+from .fields import Description, Field, as_list, choose_table
 
 NAME = "JSON Schema"
-_TYPES = {
-    "integer": Type.INTEGER,
-    "number": Type.NUMBER,
-    "boolean": Type.BOOLEAN,
-    "string": Type.TEXT,
-}
+_TYPES = ("integer", "number", "boolean", "string")
 # Keywords that constrain nothing, or that are read elsewhere.
 _NOTES = {"type", "title", "description", "default", "examples", "example", "deprecated", "format"}
 _NOTES |= {"readOnly", "writeOnly", "nullable", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}
@@ -88,7 +82,7 @@ def _read(name, spec, is_required, document):
     if set(types) == {"integer", "number"}:
         types = ["number"]
     if len(types) == 1 and types[0] in _TYPES:
-        field.type = _TYPES[types[0]]
+        field.type = types[0]
     elif len(types) == 1:
         field.problem = f"no column type holds values of type {types[0]!r}."
     elif types:
@@ -96,9 +90,9 @@ def _read(name, spec, is_required, document):
     if "enum" in spec or "const" in spec:
         field.categories = list(spec.get("enum", [spec.get("const")]))
         if field.type is None and set(map(type, field.categories)) <= {bool, type(None)}:
-            field.type = Type.BOOLEAN
+            field.type = "boolean"
         # Both values: then the list says no more than the type.
-        if field.type == Type.BOOLEAN and {True, False} <= set(field.categories):
+        if field.type == "boolean" and {True, False} <= set(field.categories):
             field.missing |= None in field.categories
             field.categories = None
     _read_format(field, spec.get("format"))
@@ -134,21 +128,23 @@ def _flatten(spec, document):
         elif all("const" in part for part in left):
             spec = {**rest, "enum": [part["const"] for part in left]}
         else:
-            kinds = [text for part in left for text in as_list(part.get("type"))]
-            spec = {**rest, "type": list(dict.fromkeys(kinds)), f"{keyword} of several": len(left)}
+            types = [text for part in left for text in as_list(part.get("type"))]
+            spec = {**rest, "type": list(dict.fromkeys(types)), f"{keyword} of several": len(left)}
     return spec, may_be_null
 
 
 def _read_format(field, text):
     if text is None or text in _WIDTHS:
         return
-    if text == "date" and field.type == Type.TEXT:
-        field.type = Type.TEXT if field.categories else Type.DATE
-    elif text == "date-time" and field.type == Type.TEXT:
+    if text == "date" and field.type == "string":
+        field.type = "string" if field.categories else "date"
+    elif text == "date-time" and field.type == "string":
         # RFC 3339: all times name their offset.
-        field.type, field.zone = Type.DATETIME, "UTC"
+        field.type, field.zone = "datetime", "UTC"
     elif text == "uuid":
         field.is_random = True
+    elif text in ("time", "duration") and field.type == "string":
+        field.set_type(text)
     else:
         field.drop("format", text)
 
@@ -158,8 +154,8 @@ def _read_numbers(field, spec):
     if step is not None:
         exact = Decimal(str(step)).normalize()
         field.decimals = max(0, -int(exact.as_tuple().exponent))
-        if field.type == Type.NUMBER and field.decimals == 0:
-            field.type = Type.INTEGER
+        if field.type == "number" and field.decimals == 0:
+            field.type = "integer"
         if exact != Decimal(1).scaleb(-field.decimals):
             field.drop("multipleOf", step)
     for keyword, name in (("Minimum", "lower"), ("Maximum", "upper")):

@@ -4,9 +4,7 @@
 The format is described at https://docs.sdv.dev/sdv/concepts/metadata/metadata-json.
 """
 
-from ..tables.columns import Boolean, Category, Date, Identifier, Number, Ordinal
-from .choice import choose_table
-from .fields import Description, Field, Type, as_list, set_date_format, write_template
+from .fields import Description, Field, as_list, choose_table, list_fields, write_template
 
 NAME = "SDV metadata"
 # Keys of a column that are no constraint, or that are read.
@@ -56,23 +54,23 @@ def _read(name, spec):
     field.dropped += [key for key in spec if key not in _READ]
     if sdtype == "numerical":
         representation = str(spec.get("computer_representation", "Float"))
-        field.type = Type.INTEGER if "int" in representation.lower() else Type.NUMBER
+        field.type = "integer" if "int" in representation.lower() else "number"
         if "computer_representation" not in spec:
-            field.type = Type.NUMBER
+            field.type = "number"
         if representation.startswith("UInt"):
             field.lower = 0
     elif sdtype == "categorical":
-        field.type = Type.TEXT
+        field.type = "string"
         if isinstance(spec.get("order"), list):
             # The levels may be numbers: their own type says more than "categorical".
             field.categories, field.is_ordered, field.type = spec["order"], True, None
     elif sdtype == "boolean":
-        field.type = Type.BOOLEAN
+        field.type = "boolean"
     elif sdtype == "datetime":
         if spec.get("datetime_format") is None:
-            field.type = Type.DATETIME
+            field.type = "datetime"
         else:
-            set_date_format(field, spec["datetime_format"])
+            field.set_date_format(spec["datetime_format"])
     elif sdtype == "id":
         field.is_identifier = True
     elif sdtype is None:
@@ -80,7 +78,7 @@ def _read(name, spec):
     elif sdtype != "unknown":
         # Names, addresses, numbers of cards and the like, unless they are public.
         field.is_identifier = spec.get("pii", True)
-        field.type = None if field.is_identifier else Type.TEXT
+        field.type = None if field.is_identifier else "string"
     if spec.get("regex_format") is not None:
         field.match(spec["regex_format"])
     return field
@@ -88,31 +86,31 @@ def _read(name, spec):
 
 def write(schema) -> dict:
     """Return a schema in this format, as far as the format can express it."""
-    columns = {name: _write(column) for name, column in schema.items()}
-    keys = [name for name, column in schema.items() if isinstance(column, Identifier)]
+    fields = list_fields(schema)
+    columns = {field.name: _write(field) for field in fields}
+    keys = [field.name for field in fields if field.is_identifier]
     table = {"columns": columns, "column_relationships": []}
     if keys:
         table = {"primary_key": keys[0], **table}
     return {"METADATA_SPEC_VERSION": "V1", "tables": {"table": table}, "relationships": []}
 
 
-def _write(column):
-    if isinstance(column, Number):
-        representation = "Int64" if column.decimals == 0 else "Float"
-        return {"sdtype": "numerical", "computer_representation": representation}
-    if isinstance(column, Category | Ordinal):
-        order = {"order": list(column.levels)} if isinstance(column, Ordinal) else {}
-        return {"sdtype": "categorical", **order}
-    if isinstance(column, Boolean):
-        return {"sdtype": "boolean"}
-    if isinstance(column, Date):
-        date_format = "%Y-%m-%d" if column.unit == "day" else "%Y-%m-%d %H:%M:%S"
-        date_format += ".%f" * (column.unit == "millisecond")
-        zone = "" if column.zone is None else "%z"
-        return {"sdtype": "datetime", "datetime_format": date_format + zone}
-    if isinstance(column, Identifier):
-        pattern = write_template(column.template)
+def _write(field):
+    if field.is_identifier:
+        pattern = write_template(field.template)
         return {"sdtype": "id", **({} if pattern is None else {"regex_format": pattern})}
-    if column.date_format is not None:
-        return {"sdtype": "datetime", "datetime_format": column.date_format}
-    return {"sdtype": "unknown", "pii": False}
+    if field.is_ordered or field.categories is not None or field.type == "string":
+        order = {"order": field.categories} if field.is_ordered else {}
+        return {"sdtype": "categorical", **order}
+    if "date_format" in field.style:
+        return {"sdtype": "datetime", "datetime_format": field.style["date_format"]}
+    if field.type is None or field.style:
+        return {"sdtype": "unknown", "pii": False}
+    if field.type in ("integer", "number"):
+        representation = "Int64" if field.type == "integer" else "Float"
+        return {"sdtype": "numerical", "computer_representation": representation}
+    if field.type in ("date", "datetime"):
+        date_format = "%Y-%m-%d" if field.type == "date" else "%Y-%m-%d %H:%M:%S"
+        date_format += ".%f" * bool(field.digits) + "%z" * (field.zone is not None)
+        return {"sdtype": "datetime", "datetime_format": date_format}
+    return {"sdtype": field.type if field.type == "boolean" else "unknown", "pii": False}

@@ -205,12 +205,9 @@ def measure_tables(
 
 def _count_levels(column, n_undeclared: int) -> tuple[int, bool]:
     """Return the number of levels of a column's table, and whether it is declared."""
-    levels = getattr(column, "levels", None)
-    if levels and not column.is_open:
-        return len(levels) + column.missing, True
-    if column.has_knots and not (column.is_open or column.takes_knots):
-        return len(column.positions) + len(column.to_number().atoms or ()) + column.missing, True
-    return n_undeclared + column.missing, False
+    if column.is_open or column.takes_knots:
+        return n_undeclared + column.missing, False
+    return column.n_levels + column.missing, True
 
 
 def _count_knots(format: TableFormat, plan: Plan, n_records: int) -> int:

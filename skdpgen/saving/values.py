@@ -20,7 +20,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.event_json import event_from_dict, event_to_dict
 from ..data.dtypes import read_arrow_type, write_arrow_type
 from ..registry import ARRAY, find_class, is_savable, savable
-from ..tables.rules.base import Rule
+from ..tables.rules.rule import Rule
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
 

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..data.names import encode_levels
 from ..exceptions import TableError
-from .columns.cells import find_present
 from .columns.values import CodeScale, Values
 
 
@@ -23,7 +21,7 @@ class Block:
     Parameters
     ----------
     name : str
-    kind : Column
+    kind : ColumnType
         The column type, from the schema.
     start : int
         First column of the block in encoded rows.
@@ -79,14 +77,14 @@ class LevelBlock(Block):
     """One weight per level."""
 
     def __init__(self, name, kind, start):
-        super().__init__(name, kind, start, len(kind.levels))
+        super().__init__(name, kind, start, kind.n_levels)
 
     def _encode(self, column):
         """Return which cells are present, and their codes, NaN for undeclared levels."""
-        present, codes = find_present(column), encode_levels(column, self.kind.levels)
-        if self.kind.other is not None:
-            codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
-        return present, np.where(codes < 0, np.nan, codes)
+        present, found = self.kind.encode(column)
+        codes = np.full(len(present), np.nan)
+        codes[present] = found
+        return present, codes
 
     def draw(self, weights, random_state):
         """Draw a cell for each row of weights."""
@@ -94,7 +92,7 @@ class LevelBlock(Block):
 
     def make_cells(self, codes):
         """Return the cells of codes of levels."""
-        return self.kind.make_cells(codes)
+        return self.kind.decode(codes, codes == self.n_levels)
 
 
 class KnotBlock(Block):
@@ -134,7 +132,7 @@ class KnotBlock(Block):
         return len(self.knots) + len(inside) == self.number.n_values
 
     def _encode(self, column):
-        present, numbers = self.kind.read(column)
+        present, numbers = self.kind.encode(column)
         codes = np.full(len(present), np.nan)
         codes[present] = self.scale.encode(numbers)
         if self.atoms:
@@ -229,7 +227,7 @@ class KnotBlock(Block):
         numbers = np.clip(numbers, self.knots[0], self.knots[-1])
         for position, atom in enumerate(self.atoms):
             numbers[others == position] = atom
-        return self.kind.make_cells(numbers, others == len(self.atoms))
+        return self.kind.decode(numbers, others == len(self.atoms))
 
 
 def to_probabilities(weights):

@@ -18,9 +18,9 @@ from ..format import Format
 from ..mechanisms.codes import Refinement
 from ..quality import warn_of_columns
 from ..registry import savable
-from .columns import Category, Number, Unknown
+from .columns import Unknown
 from .columns.number import N_KNOTS
-from .columns.texts import parse_found
+from .columns.texts import parse_inferred
 from .discovery.densities import find_far, is_beyond
 from .discovery.stages import Histograms, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
@@ -30,7 +30,7 @@ from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
-from .strata import Halves, has_few_levels, has_halves, may_be_class
+from .strata import Halves, may_be_class
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class TableFormat(Format):
     def halves(self):
         """The `Halves` by which tables are stratified, or None."""
         blocks = TableEncoder(self.schema).make_blocks()
-        if len(blocks) < 2 or not has_halves(self.target):
+        if len(blocks) < 2 or self.target is None or not self.target.has_halves:
             return None
         column = [block.name for block in blocks].index(self.kind.label)
         return Halves.of(column, blocks[column])
@@ -214,7 +214,7 @@ class TableFormat(Format):
         """
         if self.halves is not None:
             return len(self.blocks)
-        if len(self.blocks) < 2 or not has_few_levels(self.target):
+        if len(self.blocks) < 2 or self.target is None or not self.target.has_few_levels:
             return None
         return [name for name, _ in self.blocks].index(self.kind.label)
 
@@ -272,7 +272,8 @@ class TableFormat(Format):
         return find_impossible(self.schema.rules, TableEncoder(self.schema).make_blocks())
 
     def _levels(self, name):
-        return getattr(self.schema.get(name), "levels", None)
+        column = self.schema.get(name)
+        return (column.levels or None) if column is not None else None
 
     # Private tables.
 
@@ -318,7 +319,7 @@ class TableFormat(Format):
         inference = SchemaInference(self.schema, label=self.kind.label, has_classes=has_classes)
         schema, kind = self.kind.put_in_order(inference.run(curator))
         kind = kind.without_dtypes(
-            name for name in inference.unknown if not isinstance(schema[name], Category)
+            name for name in inference.unknown if schema[name].cell_types is not None
         )
         # Their texts are read as readers of files would read them; those of other dtypes stay.
         of_objects = [n for n in inference.unknown if self.kind.dtypes.get(n) == np.dtype(object)]
@@ -362,7 +363,7 @@ class TableFormat(Format):
         return tables if self.halves is None else replace(tables, by=None)
 
     def _parse(self, X):
-        return parse_found(as_frame(X, list(self.schema)), self.schema, self.texts)
+        return parse_inferred(as_frame(X, list(self.schema)), self.schema, self.texts)
 
     # Public tables.
 
@@ -411,7 +412,7 @@ class TableFormat(Format):
 
 
 def _is_whole(kind):
-    return isinstance(kind, Number) and kind.decimals == 0
+    return kind.is_number and kind.decimals == 0
 
 
 def _style_of(name, kind, is_stated):

@@ -12,7 +12,7 @@ from ..data.dtypes import cast, find_held_range, hide_values
 from ..data.names import name_cell
 from ..data.texts import PLAIN
 from ..registry import savable
-from .columns import Category, Number, Ordinal
+from .columns import Category, Ordinal
 from .columns.values import Values
 
 
@@ -121,7 +121,7 @@ def _check_dtypes(schema, dtypes):
     """Raise an error for bounds, and rules on numbers, that the cast to a dtype would break."""
     for name, dtype in dtypes.items():
         kind = schema.get(name)
-        if not isinstance(kind, Number) or kind.is_open:
+        if not kind.is_number or kind.is_open:
             continue
         lower, upper = find_held_range(dtype, *_round_bounds(kind, _find_places(dtype)))
         if lower > upper:
@@ -218,10 +218,10 @@ def _can_hold(dtype, kind):
     if kind.has_knots:
         number = kind.to_number()
         numbers = np.array([number.lower, number.upper, *(number.atoms or ())])
-        if isinstance(kind, Number):
+        if kind.is_number:
             first, last = find_held_range(dtype)
             return bool(((first <= numbers) & (numbers <= last))[2:].all())
-        listed = pd.Series(kind.make_cells(numbers, np.zeros(len(numbers), dtype=bool)))
+        listed = pd.Series(kind.decode(numbers, np.zeros(len(numbers), dtype=bool)))
     return cast(listed, dtype).dtype == dtype
 
 
@@ -230,7 +230,7 @@ def _round_within(column, places, kind, dtype):
     rounded = column if places is None else column.round(places)
     # Clipped, since a cast out of range wraps around, or gives infinities, without an error.
     rounded = rounded.clip(*map(float, find_held_range(dtype)))
-    if not isinstance(kind, Number) or kind.is_open:
+    if not kind.is_number or kind.is_open:
         return rounded
     # Point masses may be beyond the bounds.
     is_within = column.between(kind.lower, kind.upper)

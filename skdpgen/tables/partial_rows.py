@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sampling of the free cells of partial rows, whose other cells are given."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 
 from ..format import SAMPLE_BLOCK
 from .blocks import KnotBlock
 from .columns.identifier import go_on
-from .rules.conditions import make_condition
+from .declaration import explain
+from .rules.conditions import is_missing, make_condition
 
 # A number of any decimals has a density instead of a probability. It is compared by the mass of
 # this share of its range on either side.
@@ -77,6 +80,11 @@ def complete_rows(partial, n_samples, schema, blocks, pool, draw):
             f"where has columns {unknown or repeated} that cannot be given; it may have each of "
             f"{list(known)} once."
         )
+
+    def draw_part(given, n_rows):
+        conditions = {name: _make(known[name], value) for name, value in given.items()}
+        return draw(n_rows, conditions)
+
     parts = []
     for positions in _group(partial):
         row = {name: partial[name].iloc[positions[0]] for name in partial}
@@ -84,20 +92,12 @@ def complete_rows(partial, n_samples, schema, blocks, pool, draw):
         given = {
             name: _plain(known[name].kind, cell)
             for name, cell in row.items()
-            if not (pd.api.types.is_scalar(cell) and pd.isna(cell))
+            if not is_missing(cell)
         }
         pool.restart()
-        try:
-            conditions = {name: _make(known[name], value) for name, value in given.items()}
-            part = draw(len(positions), conditions)
-        except ValueError as error:
-            reason = str(error)
-        else:
-            parts.append(part.set_index(np.array(positions)))
-            continue
-        # Outside the handler: the error names the row, and no chained one repeats its reason.
-        label = partial.index[positions[0]]
-        raise ValueError(f"Row {label!r} of where, with {given}, cannot be drawn: {reason}")
+        failure = f"Row {partial.index[positions[0]]!r} of where, with {given}, cannot be drawn"
+        part = explain(functools.partial(draw_part, given, len(positions)), failure)
+        parts.append(part.set_index(np.array(positions)))
     rows = pd.concat(parts).sort_index()
     # Each part has its own identifiers, which would repeat.
     return go_on(rows, schema, 0).set_axis(partial.index)
@@ -119,10 +119,10 @@ def _group(partial):
     return groups.values()
 
 
-def _plain(kind, cell):
+def _plain(column, cell):
     """Return a cell as conditions take it: a value of Python, without the column's time zone."""
     if isinstance(cell, pd.Timestamp) and cell.tzinfo is not None:
-        zone = getattr(kind, "zone", None)
+        zone = getattr(column, "zone", None)
         return cell if zone is None else cell.tz_convert(zone).tz_localize(None)
     is_plain = isinstance(cell, np.generic) and not isinstance(cell, np.datetime64)
     return cell.item() if is_plain else cell

@@ -1,26 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Schemas: the public description of a table."""
+"""Schemas: the public description of a table, and its conversions."""
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 from .._html import make_table
-from ..data.containers import adapt
+from ..accounting.strict_json import parse_json
+from ..checks import read_file
+from ..data.containers import adapt, as_array
+from ..data.dtypes import check_dtype, read_dtype
+from ..data.texts import is_writable
 from ..registry import savable
-from .columns.base import check_list
-from .columns.kinds import parse_column
-from .conversions import ConvertibleSchema
+from .columns import TYPES, Category
+from .declaration import check_list, explain, parse
 from .rules.feasibility import check_together
 from .rules.ordered import list_differences
 from .rules.rules import RULES, Derived, parse_rules, split_document
 
+if TYPE_CHECKING:
+    from typing import Self
+
 
 @dataclass(frozen=True, repr=False)
 @savable
-class Schema(ConvertibleSchema):
+class Schema(Mapping):
     """Public description of a table: names, types, bounds and levels of columns, and rules.
 
     Schemas are immutable and hashable mappings of names to column types. Declared bounds and levels
@@ -37,7 +48,7 @@ class Schema(ConvertibleSchema):
 
     Attributes
     ----------
-    columns : tuple of (str, Column)
+    columns : tuple of (str, ColumnType)
     rules : tuple of Rule
     names : tuple of str
     undeclared : tuple of str
@@ -80,6 +91,9 @@ class Schema(ConvertibleSchema):
     ])
     """
 
+    columns: Any = field(default_factory=dict)
+    rules: Any = ()
+
     _rule_types: ClassVar[Mapping] = RULES
     # Dates of which differences are learned in their place; see `JoinedSchema`.
     dates: ClassVar = ()
@@ -92,26 +106,276 @@ class Schema(ConvertibleSchema):
             )
         columns, rules = split_document(self.columns)
         rules = [*rules, *self.rules] if rules else self.rules
-        columns = tuple((name, parse_column(name, kind)) for name, kind in columns.items())
-        kinds = dict(columns)
+        columns = tuple((name, _parse_column(name, column)) for name, column in columns.items())
+        types = dict(columns)
         # Rules alone are for columns that a generator infers.
-        rules = parse_rules(rules, kinds or None, self._rule_types)
+        rules = parse_rules(rules, types or None, self._rule_types)
         if not columns and not rules:
             raise ValueError("A schema needs at least one column, or a rule.")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "rules", rules)
         if columns:
-            check_together(rules, kinds)
-        found = self._list_differences(kinds) if columns else {}
+            check_together(rules, types)
+        found = self._list_differences(types) if columns else {}
         object.__setattr__(self, "_orders", {name: rule for name, (rule, _) in found.items()})
-        object.__setattr__(self, "_kinds", self._arrange(kinds, found))
+        object.__setattr__(self, "_types", self._arrange(types, found))
 
-    def _list_differences(self, kinds):
-        return list_differences(self.rules, kinds)
+    def _list_differences(self, types):
+        return list_differences(self.rules, types)
 
-    def _arrange(self, kinds, found):
+    def _arrange(self, types, found):
         """Return the types of columns and differences, in the order of their weights."""
-        return kinds | {name: kind for name, (_, kind) in found.items()}
+        return types | {name: column for name, (_, column) in found.items()}
+
+    @classmethod
+    def from_json(cls, path_or_text: str | PathLike) -> "Self":
+        """Read a schema from a JSON file or a JSON text.
+
+        Parameters
+        ----------
+        path_or_text : str or path
+            The text, which begins with a brace, or the name of a UTF-8 file. It holds an object
+            of objects, such as ``{"age": {"type": "number", "lower": 17, "upper": 90}}``; with
+            rules, it is ``{"columns": {...}, "rules": [{"type": "unique", ...}, ...]}``, without
+            ``"columns"`` if a generator infers all of them.
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        ValueError
+            If the text is not JSON, names a column twice, or has an invalid description.
+        """
+        text = path_or_text
+        if not (isinstance(text, str) and text.lstrip().startswith("{")):
+            text = read_file(text)
+        return cls(parse_json(text, "The schema"))
+
+    @classmethod
+    def from_metadata(
+        cls,
+        path_or_document: str | PathLike | Mapping,
+        *,
+        declared: Mapping | None = None,
+        table: str | None = None,
+    ) -> "Self":
+        """Read a schema from public metadata in another format, recognized by its content.
+
+        SDV metadata, Frictionless Table Schema and data packages, JSON Schema, definitions
+        of tables in SQL (with ``pip install skdpgen[metadata]``), and schemas of this library are
+        read. Bounds and categories that a document does not state are undeclared: a generator
+        infers them, at a cost. Values may be missing unless the document excludes it.
+
+        One warning names all constraints that a schema cannot express, such as patterns, lengths
+        and foreign keys.
+
+        Parameters
+        ----------
+        path_or_document : str, path or dict
+            The document, its text, or the name of its file in UTF-8.
+        declared : Schema or dict of str to column, default=None
+            Columns to describe in this way instead. Rules of a schema are kept.
+        table : str, default=None
+            The table to read, if the document describes several.
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        ValueError
+            If the format is unknown, the document describes several tables, or a column cannot be
+            read.
+
+        Examples
+        --------
+        >>> from skdpgen import Schema
+        >>> Schema.from_metadata({"fields": [
+        ...     {"name": "age", "type": "integer", "constraints": {"minimum": 18, "maximum": 90}},
+        ...     {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}},
+        ... ]})
+        Schema({
+            'age': Number(lower=18, upper=90, decimals=0, missing=True),
+            'sex': Category(categories=('F', 'M'), missing=True),
+        })
+        """
+        from ..metadata import load, read_metadata
+
+        declared, rules = _split_declared(declared)
+        declared = {name: _parse_column(name, column) for name, column in declared.items()}
+        columns, found = read_metadata(load(path_or_document), declared, table)
+        return cls(columns, [*found, *rules])
+
+    @classmethod
+    def from_public(
+        cls, frame: pd.DataFrame, *, declared: Mapping | None = None, n_knots: int | None = None
+    ) -> "Self":
+        """Infer a schema from a PUBLIC table. Never pass private rows.
+
+        The schema publishes the minimum and maximum of each numeric column, the categories that
+        occur, and whether values are missing. Use a public sample, synthetic rows, or a hand-made
+        table of extreme rows. **The privacy guarantee does not cover a schema that was inferred
+        from private rows.**
+
+        - Numbers get the bounds of the sample, and its decimals, up to 6; integers get 0 decimals.
+        - Dates get the bounds of the sample, in days if all are at midnight, else in seconds.
+        - Columns of categorical dtype get its categories, in order if they are ordered. Strings
+          get the categories that occur, at most 100.
+        - Values may be missing if some are.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            The public table.
+        declared : Schema or dict of str to ColumnType, default=None
+            Column types that replace inferred ones. Rules of a schema are kept.
+        n_knots : int, default=None
+            Number of knots of each undeclared number and date. None: as in `Number`.
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        ValueError
+            If a column of the sample has a single number, no values, too many categories, or
+            values of several types.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdpgen import Schema
+        >>> public = pd.DataFrame({"age": [17, 90], "sex": ["F", "M"]})
+        >>> Schema.from_public(public)
+        Schema({
+            'age': Number(lower=17, upper=90, decimals=0),
+            'sex': Category(categories=('F', 'M')),
+        })
+        """
+        frame = as_array(frame)
+        if not isinstance(frame, pd.DataFrame):
+            raise ValueError(f"frame must be a DataFrame; got {type(frame).__name__}.")
+        if not frame.columns.is_unique:
+            raise ValueError("frame has several columns of the same name; rename them.")
+        declared, rules = _split_declared(declared)
+        unknown = [name for name in declared if name not in frame.columns]
+        if unknown:
+            raise ValueError(f"declared names columns that frame does not have: {unknown}.")
+        columns = {
+            name: declared[name] if name in declared else _of_public(name, frame[name], n_knots)
+            for name in frame.columns
+        }
+        return cls(columns, rules)
+
+    @classmethod
+    def from_dtypes(cls, dtypes: Mapping | pd.Series, *, declared: Mapping | None = None) -> "Self":
+        """Return a schema of the dtypes of a private table; read no cell.
+
+        Bounds and categories stay undeclared, also those of categorical dtypes, which are private
+        data. A generator infers them at a cost. It also infers whether strings and objects are
+        numbers, booleans, dates or categories, the decimals of numbers, and whether dates have
+        times. Values may be missing if the dtype can hold missing values.
+
+        Parameters
+        ----------
+        dtypes : Series or dict of str to dtype
+            The dtype of each column, such as ``frame.dtypes``.
+        declared : Schema or dict of str to ColumnType, default=None
+            Public column types that replace those of the dtypes. Rules of a schema are kept.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdpgen import Number, Schema
+        >>> private = pd.DataFrame({"age": [31, 52], "sex": ["F", "M"]})
+        >>> Schema.from_dtypes(private.dtypes, declared={"age": Number(18, 90, decimals=0)})
+        Schema({
+            'age': Number(lower=18, upper=90, decimals=0),
+            'sex': Unknown(),
+        })
+        """
+        if not isinstance(dtypes, Mapping | pd.Series):
+            raise TypeError(f"dtypes must be frame.dtypes or a dict; got {dtypes!r}.")
+        columns, rules = _split_declared(declared)
+        found = {name: _of_dtype(name, t) for name, t in dtypes.items() if name not in columns}
+        return cls({**dict.fromkeys(dtypes.keys()), **found, **columns}, rules)
+
+    def to_dict(self) -> dict:
+        """Return the schema as a dict of dicts, without parameters at their defaults.
+
+        Returns
+        -------
+        dict
+        """
+        columns = {name: column.to_dict() for name, column in self.columns}
+        if not self.rules:
+            return columns
+        return {"columns": columns, "rules": [rule.to_dict() for rule in self.rules]}
+
+    def to_json(self, path: str | PathLike | None = None) -> str:
+        """Return the schema as JSON text, and write it to a file if a path is given.
+
+        Parameters
+        ----------
+        path : str or path, default=None
+            Name of the UTF-8 file.
+
+        Returns
+        -------
+        str
+        """
+        # A line for each column, so that people can edit the file and see what changed.
+        columns = [f"{_dump(n)}: {_dump(column.to_dict())}" for n, column in self.columns]
+        if not self.rules:
+            text = "{" + _write_lines(columns, "  ") + "\n}\n"
+        else:
+            columns = "{" + _write_lines(columns, "    ") + "\n  }"
+            rules = "[" + _write_lines([_dump(r.to_dict()) for r in self.rules], "    ") + "\n  ]"
+            text = f'{{\n  "columns": {columns},\n  "rules": {rules}\n}}\n'
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def to_metadata(self, path: str | PathLike | None = None, format: str = "frictionless") -> dict:
+        """Return the schema as metadata in another format, and write it to a file if one is given.
+
+        One warning names all that the format cannot express.
+
+        Parameters
+        ----------
+        path : str or path, default=None
+            Where to write it to, as JSON in UTF-8.
+        format : {"frictionless", "sdv"}, default="frictionless"
+            Frictionless Table Schema, or SDV metadata.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> from skdpgen import Number, Schema
+        >>> Schema({"age": Number(18, 90, decimals=0)}).to_metadata()["fields"]
+        [{'name': 'age', 'type': 'integer',
+          'constraints': {'required': True, 'minimum': 18, 'maximum': 90}}]
+        """
+        from ..metadata import WRITABLE, write_metadata
+
+        document = write_metadata(self, format)
+        if path in WRITABLE:
+            raise ValueError(f"path names a format: write to_metadata(format={path!r}).")
+        if path is not None:
+            text = json.dumps(document, ensure_ascii=False, indent=2)
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return document
 
     def select(self, names: Iterable[str]) -> "Schema":
         """Return the schema of some columns, and of the rules that apply to them.
@@ -161,12 +425,12 @@ class Schema(ConvertibleSchema):
         dropped = {name: self[name] for name in _list_names(names)}
         return self.select([name for name in self if name not in dropped])
 
-    def replace(self, kinds: Mapping) -> "Schema":
+    def replace(self, columns: Mapping) -> "Schema":
         """Return the schema with some column types replaced, and the same rules.
 
         Parameters
         ----------
-        kinds : dict of str to Column
+        columns : dict of str to ColumnTypeType
             By name of the column, or of the difference.
 
         Returns
@@ -174,13 +438,13 @@ class Schema(ConvertibleSchema):
         Schema
         """
         # A difference has no column: its type is that of the rule.
-        names = {rule: name for name, rule in self.differences.items() if name in kinds}
+        names = {rule: name for name, rule in self.differences.items() if name in columns}
         rules = [
-            replace(rule, difference=kinds[names[rule]]) if rule in names else rule
+            replace(rule, difference=columns[names[rule]]) if rule in names else rule
             for rule in self.rules
         ]
-        columns = {name: kind for name, kind in kinds.items() if name not in self.differences}
-        return type(self)({**self, **columns}, rules)
+        own = {name: column for name, column in columns.items() if name not in self.differences}
+        return type(self)({**self, **own}, rules)
 
     def resolves(self, declared: "Schema") -> bool:
         """Return whether another schema declares nothing else than this one, which may infer more.
@@ -218,7 +482,7 @@ class Schema(ConvertibleSchema):
         })
         """
         return self.replace(
-            {name: kind.with_even_knots() for name, kind in self.columns if kind.takes_knots}
+            {name: column.with_even_knots() for name, column in self.columns if column.takes_knots}
         )
 
     def conform(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -289,7 +553,7 @@ class Schema(ConvertibleSchema):
     @property
     def undeclared(self):
         """Names of the learned columns whose bounds or categories are not declared."""
-        return tuple(name for name, kind in self.learned.items() if kind.is_open)
+        return tuple(name for name, column in self.learned.items() if column.is_open)
 
     @property
     def derived_names(self):
@@ -315,9 +579,9 @@ class Schema(ConvertibleSchema):
         """Types of the learned columns and differences by name; other columns are made."""
         derived = self.derived_names
         return {
-            name: kind
-            for name, kind in self._kinds.items()
-            if name not in derived and not kind.is_generated
+            name: column
+            for name, column in self._types.items()
+            if name not in derived and not column.is_generated
         }
 
     def add_differences(self, table):
@@ -327,7 +591,7 @@ class Schema(ConvertibleSchema):
 
     def __getitem__(self, name):
         try:
-            return self._kinds[name]
+            return self._types[name]
         except (KeyError, TypeError):  # TypeError: not hashable
             raise KeyError(f"no column {name!r} among {list(self.names)}") from None
 
@@ -338,13 +602,13 @@ class Schema(ConvertibleSchema):
         return len(self.columns)
 
     def _repr_html_(self):
-        types = ((name, type(kind).__name__, repr(kind)) for name, kind in self.columns)
+        types = ((name, type(column).__name__, repr(column)) for name, column in self.columns)
         rows = ((name, text, shown[len(text) + 1 : -1]) for name, text, shown in types)
-        head = ["Column", "Kind", "Public facts"]
+        head = ["Column", "Type", "Public facts"]
         return make_table("Schema", head, rows, map(repr, self.rules), "Rules")
 
     def __repr__(self):
-        lines = "".join(f"    {name!r}: {kind!r},\n" for name, kind in self.columns)
+        lines = "".join(f"    {name!r}: {column!r},\n" for name, column in self.columns)
         rules = "".join(f"    {rule!r},\n" for rule in self.rules)
         return f"Schema({{\n{lines}}}{f', rules=[{chr(10)}{rules}]' if rules else ''})"
 
@@ -359,5 +623,56 @@ def check_resolved(schema):
         )
 
 
+def _parse_column(name, given):
+    """Return the column that a schema declares, and name it in errors."""
+    if not isinstance(name, str) or not name or not is_writable(name):
+        raise ValueError(
+            f"Names of columns must be non-empty strings; got {name!r}. Rename it, as with "
+            "X.columns = X.columns.map(str)."
+        )
+    return explain(partial(parse, given, TYPES), f"Column {name!r}")
+
+
+def _of_dtype(name, dtype):
+    """Return the undeclared column that the dtype of a column shows."""
+    check_dtype(dtype, f"Column {name!r}", f"X[{name!r}]")
+    dtype = read_dtype(dtype)
+    missing = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    found = (cls.of_dtype(dtype, missing) for cls in TYPES.values())
+    return next((column for column in found if column is not None), Category(missing=missing))
+
+
+def _of_public(name, column, n_knots):
+    """Return the column that describes one of a public table."""
+    missing = bool(column.isna().any())
+
+    def describe():
+        for cls in TYPES.values():
+            found = cls.of_public(column, missing, n_knots)
+            if found is not None:
+                return found
+        raise ValueError(f"its values, of dtype {column.dtype}, are of no type or of several.")
+
+    remedy = "Declare it with declared={...}, or drop it."
+    return explain(describe, f"Column {name!r} cannot be described from the sample", remedy)
+
+
 def _list_names(names):
     return [names] if isinstance(names, str) else list(check_list("names", names))
+
+
+def _split_declared(declared):
+    """Return declared column types, a dict, and rules."""
+    if declared is None:
+        return {}, ()
+    if not isinstance(declared, Mapping):
+        raise TypeError(f"declared must be a Schema or a dict of columns; got {declared!r}.")
+    return dict(declared), getattr(declared, "rules", ())
+
+
+def _dump(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write_lines(lines, indent):
+    return ",".join(f"\n{indent}{line}" for line in lines)

@@ -5,13 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import Date, Number, Ordinal
-from .columns.number import N_KNOTS
-
-# Most levels of a target by which tables are stratified. Sums over L strata have √L times the
-# noise, which outweighs the benefit of more strata (measured on Adult).
-_MOST_STRATA = 3
-
 
 @dataclass(frozen=True)
 class Halves:
@@ -59,56 +52,14 @@ class Halves:
         return extended
 
 
-def has_halves(target):
-    """Return whether a target has a knot near its median.
-
-    Inferred knots are quantiles. Nobody knows which of evenly spaced ones is near the median.
-    """
-    if not getattr(target, "has_knots", False) or target.is_open:
-        return False
-    number = target.to_number()
-    return number.knots is not None and len(number.positions) > 2
-
-
 def may_stratify(learned, target):
     """Return whether tables can be stratified by a target of these columns once all is inferred."""
     is_alone = target is None or len(learned) < 2
     return not is_alone and (
-        target.is_open
-        or getattr(target, "takes_knots", False)
-        or has_few_levels(target)
-        or has_halves(target)
+        target.is_open or target.takes_knots or target.has_few_levels or target.has_halves
     )
 
 
 def may_be_class(target):
-    """Return whether tables can be stratified by the levels of a target once all is inferred.
-
-    A float is a number; an integer with few values is a class, and that is private until then.
-    """
-    if target is None or isinstance(target, Date):
-        return False
-    if target.is_open:
-        return getattr(target, "decimals", 0) == 0
-    return has_few_levels(target)
-
-
-def has_few_levels(target):
-    """Return whether tables are stratified by the levels of a target."""
-    return 1 < len(getattr(target, "levels", ())) <= _MOST_STRATA
-
-
-def as_classes(kind, present=None):
-    """Return integers with few values as ordered classes, other columns as they are.
-
-    Parameters
-    ----------
-    kind : Column
-    present : set of float, default=None
-        Values with counts above noise. None: all values are classes.
-    """
-    if not isinstance(kind, Number) or kind.decimals != 0 or kind.n_values > N_KNOTS:
-        return kind
-    values = {*range(int(kind.lower), int(kind.upper) + 1), *(kind.atoms or ())}
-    values = sorted(int(v) for v in (values if present is None else present & values))
-    return Ordinal(values, kind.missing) if values else kind
+    """Return whether tables can be stratified by the levels of a target once all is inferred."""
+    return target is not None and target.may_be_class

@@ -249,7 +249,7 @@ def test_it_stops_where_a_column_is_not_what_it_was_said_to_be(folder, infer, ca
     frame.to_csv("private.csv", index=False)
     assert infer("--types", f"{column}={kind}") == 1
     printed = capsys.readouterr().err
-    assert f"Column {column!r} was said to be of kind {kind!r}" in printed
+    assert f"Column {column!r} was said to be of type {kind!r}" in printed
     assert "was spent, on: column kinds. The released values are not kept" in printed
     assert not (folder / "made").exists()
 

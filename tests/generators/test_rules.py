@@ -109,11 +109,6 @@ def test_rows_that_are_asked_for_obey_too(fitted):
         fitted.sample(1300)
 
 
-def test_a_sample_is_the_same_for_the_same_seed(fitted):
-    pd.testing.assert_frame_equal(fitted.sample(random_state=3), fitted.sample(random_state=3))
-    assert not fitted.sample(random_state=3).equals(fitted.sample(random_state=4))
-
-
 def test_rules_are_saved_with_an_estimator(fitted, tmp_path):
     fitted.save(tmp_path / "ward.skdpgen")
     loaded = skdpgen.load(tmp_path / "ward.skdpgen")

@@ -110,8 +110,8 @@ def test_times_finer_than_milliseconds_are_named(share, recwarn):
 def test_dates_come_back_in_their_unit(unit):
     kind = Date(unit=unit)
     times = pd.Series(np.array(["2020-02-03T04:05:06.789", "1960-02-03T04:05:06.789"], "M8[us]"))
-    present, units = kind.read(times)
-    made = kind.make_cells(units, ~present)
+    present, units = kind.encode(times)
+    made = kind.decode(units, ~present)
     assert_array_equal(made, times.to_numpy().astype(f"M8[{DATE_CODES[unit]}]"))
     assert_array_equal(kind.to_values(made), units)
 

@@ -449,7 +449,7 @@ def test_all_is_released_whatever_is_found():
 def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
     """Σ over the columns of one count each: √m in counts, or √(2m)."""
     from skdpgen.mechanisms.sums import WeightSumMechanism
-    from skdpgen.tables.columns.cell_kinds import KINDS
+    from skdpgen.tables.columns.type_inference import KINDS
 
     rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
         np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)
@@ -504,7 +504,7 @@ def test_digits_after_a_zero_are_codes(code, number):
 @pytest.mark.parametrize(("n_fractions", "stops"), [(0, False), (20, False), (2000, True)])
 def test_numbers_with_fractions_are_no_integers(n_fractions, stops):
     frame = pd.DataFrame({"a": ["7", "31.0"] * 1000 + ["0.5"] * n_fractions})
-    said = "was said to be of kind 'integer'"
+    said = "was said to be of type 'integer'"
     with pytest.raises(ValueError, match=said) if stops else contextlib.nullcontext():
         found = infer(frame, Schema({"a": Unknown(expected="integer")}))["a"]
         assert found.decimals == 0
@@ -538,7 +538,7 @@ def test_a_column_is_what_it_was_said_to_be_or_the_fit_stops(epsilon, expected, 
     frame = pd.DataFrame({"a": ["7"] * (4000 - n_other) + ["Smith"] * n_other})
     schema = Schema({"a": Unknown(expected=expected)})
     if stops:
-        with pytest.raises(ValueError, match=f"said to be of kind '{expected}'") as caught:
+        with pytest.raises(ValueError, match=f"said to be of type '{expected}'") as caught:
             infer(frame, schema, epsilon)
         assert "Smith" not in str(caught.value)
     else:

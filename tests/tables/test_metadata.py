@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 import warnings
 from dataclasses import replace
 
@@ -574,7 +573,7 @@ def test_sql_that_cannot_be_read(text, message):
 
 
 def test_sql_needs_sqlglot(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    monkeypatch.setattr("skdpgen.metadata.sql.sqlglot", None)
     with pytest.raises(ImportError, match=r"pip install 'skdpgen\[metadata\]'"):
         Schema.from_metadata("CREATE TABLE t (x INT)")
 

@@ -231,7 +231,7 @@ REFUSED = {
     "identifier": ([Implies({"insured": "no"}, {"id": None})], "'id' must be declared"),
     "open level": ([Implies({"job": "nurse"}, {"nights": 1})], "'job' must be declared"),
     "levels in order": ([Ordered("ward", "bed")], "both must be numbers, or both dates"),
-    "dates of two zones": ([Ordered("admitted", "abroad")], "must have the same zone"),
+    "dates of two zones": ([Ordered("admitted", "abroad")], "both dates of one zone"),
     "difference of dates in days": (
         [Ordered("admitted", "discharged", difference=Number(0, 9))],
         "declared with decimals=0",
@@ -327,7 +327,7 @@ def test_rules_that_cannot_be_obeyed_are_refused(name):
         (lambda: Implies({"a": {"from": 1}}, {"b": 2}), "must have 'lower' and 'upper'"),
         (lambda: Ordered("a", "a"), "two columns"),
         (lambda: Ordered("a", "b", "<"), "strict must be"),
-        (lambda: Ordered("a", "b", difference=3), "difference must be a Number"),
+        (lambda: Ordered("a", "b", difference=3), "must be one of .*Number"),
         (lambda: Derived("a", "a + b"), "its own column"),
         (lambda: Unique([]), "at least one"),
         (lambda: Unique(["a", "a"]), "different names"),
@@ -572,15 +572,6 @@ def test_the_law_under_rules_is_that_of_the_model_given_the_code():
     np.add.at(found, tuple(code.astype(int) for code in codes), 1 / len(table))
     assert_allclose(found, law, atol=4 * 0.5 / np.sqrt(len(table)))
     assert (found[law == 0] == 0).all()
-
-
-def test_columns_that_no_rule_connects_do_not_change():
-    kinds = {"a": Category([0, 1]), "b": Category([0, 1]), "c": Category([0, 1])}
-    weights = np.array([0.9, 0.1, 0.1, 0.9, 0.25, 0.75])
-    table = draw(Schema(kinds, [Implies({"a": 0}, {"b": 0})]), 20_000, weights)
-    assert_allclose((table["c"] == 1).mean(), 0.75, atol=0.015)
-    # With a = 0 only b = 0 obeys: P(a = 0) ∝ 0.9·0.1, and P(a = 1) ∝ 0.1.
-    assert_allclose((table["a"] == 0).mean(), 0.09 / 0.19, atol=0.015)
 
 
 def test_rows_are_drawn_again_by_their_own_code():

@@ -18,7 +18,7 @@ from skdpgen.releases import from_release
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.kind import TableKind
-from skdpgen.tables.strata import Halves, has_halves, may_be_class, may_stratify
+from skdpgen.tables.strata import Halves, may_be_class, may_stratify
 
 KNOTS = [0.0, 1.0, 3.0, 7.0, 10.0]
 KINDS = {
@@ -77,9 +77,8 @@ def test_halves_stand_after_the_impossible_pairs_of_rules():
 
 def test_targets_with_halves():
     numbers = {"inferred": KINDS["odd"], "even": Number(0, 10), "two": Number(0, 1, knots=[0, 1])}
-    assert [has_halves(kind) for kind in numbers.values()] == [True, False, False]
-    assert not has_halves(None)
-    assert not has_halves(Number())
+    assert [kind.has_halves for kind in numbers.values()] == [True, False, False]
+    assert not Number().has_halves
     assert [may_stratify(KINDS, kind) for kind in numbers.values()] == [True, True, False]
     assert not any(map(may_be_class, numbers.values()))
     assert not may_stratify({"t": KINDS["odd"]}, KINDS["odd"])

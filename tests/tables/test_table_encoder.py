@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
@@ -13,6 +13,8 @@ from pandas.testing import assert_frame_equal
 from skdpgen.exceptions import TableError
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.tables.encoder import TableEncoder, check_dtypes
+
+from .random_tables import tables
 
 SCHEMA = Schema(
     {
@@ -78,99 +80,6 @@ def random_rows(encoder, n_rows, random_state=0):
         weights[:, 0] += 1e-3
         rows[:, where] = weights / weights.sum(axis=1, keepdims=True)
     return rows / len(encoder.blocks) ** 0.5
-
-
-# Random schemas, and columns that they describe. Each column comes with what has to be decoded.
-
-
-@st.composite
-def number_columns(draw, n_rows):
-    decimals = draw(st.none() | st.integers(0, 4))
-    missing = draw(st.booleans())
-    if decimals is None:
-        # Cells below the smallest normal float are read as 0.
-        values = st.floats(-1e6, 1e6, allow_subnormal=False)
-    else:
-        # Numbers with so many decimals; what is between them is tested elsewhere.
-        values = st.integers(-(10**8), 10**8).map(lambda units: units / 10**decimals)
-    knots = sorted(draw(st.lists(values, min_size=2, max_size=5, unique=True)))
-    is_signed = knots[0] < 0 < knots[-1]
-    spacing = {
-        "n_knots": draw(st.integers(2, 20)),
-        "scale": draw(st.sampled_from(["linear", "symlog" if is_signed else "log"])),
-    }
-    if draw(st.booleans()):
-        spacing = {"knots": knots}
-    atoms = draw(st.none() | st.lists(values | st.sampled_from(knots), max_size=3, unique=True))
-    assume(decimals is None or knots[-1] - knots[0] > 5 * 10.0**-decimals)  # beside the atoms
-    kind = Number(knots[0], knots[-1], decimals, atoms=atoms, missing=missing, **spacing)
-    beyond = st.sampled_from([-np.inf, -1e300, 1e300, np.inf])
-    shared = st.sampled_from(kind.atoms) if atoms else values
-    cells = draw_cells(draw, st.one_of(values, values, shared, beyond), n_rows, missing)
-    column = pd.Series(cells, dtype=draw(st.sampled_from([float, object, "Float64"])))
-    clipped = pd.Series(cells, dtype=float)
-    clipped = clipped.where(clipped.isin(atoms or []), clipped.clip(kind.lower, kind.upper))
-    if decimals == 0:
-        return kind, column, clipped.astype("Int64" if missing else "int64")
-    return kind, column, clipped
-
-
-@st.composite
-def level_columns(draw, n_rows):
-    missing = draw(st.booleans())
-    if draw(st.booleans()):
-        cells = draw_cells(draw, st.booleans(), n_rows, missing)
-        dtype = "boolean" if missing else "bool"
-        column = pd.Series(cells, dtype=draw(st.sampled_from([object, "boolean"])))
-        return Boolean(missing), column, pd.Series(cells, dtype=dtype)
-    labels = draw(st.sampled_from([texts(), st.integers(-9, 9), st.floats(-9, 9)]))
-    found = draw(st.lists(labels, min_size=1, max_size=5, unique=True))
-    other = draw(st.none() | labels)
-    ordered = draw(st.booleans()) and other is None
-    kind = Ordinal(found, missing) if ordered else Category(found, other, missing)
-    cells = draw_cells(draw, st.sampled_from(found) if other is None else labels, n_rows, missing)
-    levels = list(kind.levels)
-    known = [cell if cell is None or cell in levels else other for cell in cells]
-    expected = pd.Series(pd.Categorical(known, levels, ordered=ordered))
-    return kind, pd.Series(cells, dtype=draw(st.sampled_from([object, "category"]))), expected
-
-
-@st.composite
-def date_columns(draw, n_rows):
-    unit, missing = draw(st.sampled_from(["day", "second"])), draw(st.booleans())
-    moments = st.datetimes().map(lambda time: time.replace(microsecond=0))
-    bounds = moments if unit == "second" else st.dates()
-    lower, upper = sorted(draw(st.lists(bounds, min_size=2, max_size=2, unique=True)))
-    kind = Date(lower, upper, unit, draw(st.integers(2, 20)), missing=missing)
-    cells = draw_cells(draw, st.datetimes(), n_rows, missing)
-    exact = pd.Series(np.array(cells, dtype="M8[us]"))
-    rounded = exact.to_numpy().astype("M8[D]" if unit == "day" else "M8[s]").astype("M8[s]")
-    rounded = np.where(
-        np.isnat(rounded), rounded, np.clip(rounded, *np.array([lower, upper], dtype="M8[s]"))
-    )
-    return kind, draw(st.sampled_from([exact, pd.Series(cells, dtype=object)])), pd.Series(rounded)
-
-
-def texts():
-    return st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
-
-
-def draw_cells(draw, values, n_rows, missing):
-    values = st.none() | values if missing else values
-    return draw(st.lists(values, min_size=n_rows, max_size=n_rows))
-
-
-@st.composite
-def tables(draw):
-    """An encoder, a table in its schema, and what decoding has to give back."""
-    n_rows = draw(st.integers(1, 5))
-    columns = st.one_of(number_columns(n_rows), level_columns(n_rows), date_columns(n_rows))
-    names = draw(st.lists(texts().filter(bool), min_size=1, max_size=4, unique=True))
-    drawn = {name: draw(columns) for name in names}
-    schema = Schema({name: kind for name, (kind, _, _) in drawn.items()})
-    table = pd.DataFrame({name: column for name, (_, column, _) in drawn.items()})
-    expected = pd.DataFrame({name: column for name, (_, _, column) in drawn.items()})
-    return TableEncoder(schema), table[draw(st.permutations(names))], expected
 
 
 def assert_same(decoded, expected, schema):
@@ -247,28 +156,6 @@ def test_weights_of_an_example(encoder, table):
         [[1 - 1 / 43200, 1 / 43200, 0, 0], [0, 0, 0, 1], [0, 1 / 43200, 1 - 1 / 43200, 0]],
         atol=1e-12,
     )
-
-
-def test_dtypes_of_an_example(encoder, table):
-    decoded = decode(encoder, encoder.encode(table))
-    assert decoded.dtypes.astype(str).to_dict() == {
-        "age": "int64",
-        "pay": "float64",
-        "kg": "float64",
-        "pet": "category",
-        "size": "category",
-        "fit": "bool",
-        "ill": "boolean",
-        "born": "datetime64[s]",
-        "seen": "datetime64[s]",
-    }
-    assert not decoded["pet"].cat.ordered
-    assert decoded["size"].cat.ordered
-    assert decoded["pet"].cat.categories.tolist() == ["cat", "dog", "another"]
-    for name in table:
-        # `==` of missing values is neither True nor False.
-        assert (decoded[name].astype(object).eq(table[name]) | table[name].isna()).all()
-    assert_array_equal(decoded.isna(), table.isna())
 
 
 def test_cells_without_an_exact_place_are_rounded_clipped_or_gathered(encoder, table):
@@ -459,26 +346,6 @@ def test_cuts_say_where_numbers_are_between_knots(decimals):
     assert Schema.from_json(encoder.schema.to_json()) == encoder.schema
 
 
-def test_places_without_weight_are_never_drawn():
-    schema = Schema(
-        {
-            "x": Number(0, 4, decimals=0, missing=True),
-            "y": Category(["a", "b", "c"], missing=True),
-            "z": Boolean(missing=True),
-        }
-    )
-    weights = [*(0, 1, 0, 2, 0, 1), *(0, 1, 0, 3), *(0, 1, 0)]
-    drawn = TableEncoder(schema).draw(np.tile(weights, (10_000, 1)), np.random.RandomState(0))
-    shares = {name: drawn[name].value_counts(dropna=False) / 10_000 for name in drawn}
-    assert_allclose(shares["y"].reindex(["b", np.nan]), [0.25, 0.75], atol=0.03)
-    assert_allclose(drawn["x"].isna().mean(), 0.25, atol=0.03)
-    # Knots next to each other share an interval, others do not.
-    assert sorted(drawn["x"].dropna().unique()) == [1, 3]
-    assert_allclose((drawn["x"] == 3).sum() / 10_000, 0.5, atol=0.03)
-    assert drawn["z"].all()
-    assert drawn["z"].notna().all()
-
-
 def test_a_row_between_two_knots_is_drawn_between_them():
     encoder = TableEncoder(Schema({"x": Number(0, 3, knots=[0, 1, 2, 3])}))
     x = np.array([0.0, 0.2, 1.0, 1.5, 1.8, 3.0])
@@ -501,25 +368,6 @@ def test_flat_weights_are_drawn_flat(scale):
     inner = np.linspace(knots[2], knots[-3], 50)
     shares = (drawn[:, None] <= inner).mean(axis=0)
     assert np.abs(shares - inner / 1000).max() < 0.02
-
-
-def test_whole_numbers_and_days_are_drawn_as_such():
-    encoder = TableEncoder(
-        Schema(
-            {
-                "n": Number(0, 10, decimals=0, knots=[0, 10]),
-                "x": Number(0, 1, decimals=1, knots=[0, 1]),
-                "d": Date("2020-01-01", "2020-01-03", n_knots=2),
-            }
-        )
-    )
-    drawn = encoder.draw(np.full((5000, 6), 0.5), np.random.RandomState(0))
-    assert sorted(drawn["n"].unique()) == list(range(11))
-    assert sorted(drawn["x"].unique()) == [i / 10 for i in range(11)]
-    assert sorted(drawn["d"].dt.day.unique()) == [1, 2, 3]
-    # Bounds are rounded to from one side only: they are half as frequent.
-    counts = drawn["n"].value_counts().sort_index()
-    assert_allclose(counts / 5000, [0.05] + [0.1] * 9 + [0.05], atol=0.025)
 
 
 def test_numbers_are_rounded_at_random_so_that_weights_stay():

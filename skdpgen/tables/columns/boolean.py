@@ -3,7 +3,10 @@
 
 from dataclasses import dataclass
 
-from .base import LevelColumn, check_flag, mask
+from pandas.api.types import infer_dtype, is_bool_dtype
+
+from ..declaration import check_flag
+from .column_type import LevelColumn, mask
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,10 +41,29 @@ class Boolean(LevelColumn):
     # Numbers, too: 0 and 1, as floats where cells are missing.
     dtype_codes = "iufbO"
     expected_text = "boolean"
-    text_kinds = ("boolean",)
+    cell_types = ("boolean",)
+    evidence = {"boolean": (("boolean",), ())}
+    forms = ("boolean",)
 
     def __post_init__(self):
         check_flag(self.missing)
+
+    @classmethod
+    def of_dtype(cls, dtype, missing):
+        return cls(missing) if is_bool_dtype(dtype) else None
+
+    @classmethod
+    def of_public(cls, column, missing, n_knots):
+        return cls(missing) if infer_dtype(column, skipna=True) == "boolean" else None
+
+    @classmethod
+    def of_field(cls, field):
+        if field.categories is not None:
+            field.drop("the values", field.categories)
+        return cls(field.missing)
+
+    def to_field(self):
+        return {"type": "boolean"}
 
     @property
     def levels(self):
@@ -53,7 +75,7 @@ class Boolean(LevelColumn):
         what = f"are other than True and False (dtype {dtype})"
         return what, "convert them, or declare the column as a category"
 
-    def make_cells(self, codes):
-        """Return the cells of synthetic codes: 0, 1, and 2 for missing values."""
+    def decode(self, codes, missing):
+        """Return the cells of synthetic codes, 0 and 1."""
         # The nullable dtype of pandas: a plain bool has no missing values.
-        return mask(codes == 1, codes == 2) if self.missing else codes == 1
+        return mask(codes == 1, missing) if self.missing else codes == 1

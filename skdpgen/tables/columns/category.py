@@ -2,18 +2,47 @@
 """Categorical columns, unordered and ordered."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 
+from ...data.dtypes import check_dtype
 from ...data.texts import MISSING_TEXTS
-from .base import LevelColumn, check_flag, check_labels, plain
-from .number import Number
+from ..declaration import check_flag, check_labels, plain
+from .column_type import LevelColumn
+
+# A public sample with more different values than this holds names or texts rather than categories.
+_MAX_INFERRED = 100
 
 
 class _Categories(LevelColumn):
     """Base of both types of categories."""
+
+    @classmethod
+    def of_public(cls, column, missing, n_knots):
+        """Return the categories of a categorical dtype that is ordered as the type is."""
+        dtype = column.dtype
+        if not isinstance(dtype, pd.CategoricalDtype) or dtype.ordered != cls.is_ordered:
+            return None
+        check_dtype(dtype, "it", f"frame[{column.name!r}]")
+        return cls(dtype.categories.tolist(), missing=missing)
+
+    @classmethod
+    def of_field(cls, field):
+        field.drop_bounds()
+        levels, missing = field.read_levels()
+        return cls(levels, missing=missing)
+
+    def to_field(self):
+        levels = None if self.is_open else list(self.levels)
+        known, form = levels or [self.other], "number"
+        if all(isinstance(level, str) for level in known):
+            form = "string"
+        elif all(isinstance(level, int) for level in known):
+            form = "integer"
+        return {"type": form, "categories": levels, "is_ordered": self.is_ordered}
 
     def describe_mismatch(self, dtype):
         """Return the fault of cells of another dtype, and the remedy, for an error."""
@@ -24,9 +53,9 @@ class _Categories(LevelColumn):
         )
         return what, "declare all that may occur, or other=... for a category"
 
-    def make_cells(self, codes):
-        """Return the cells of synthetic codes; the code after the last level stands for missing."""
-        codes = np.where(codes == len(self.levels), -1, codes)
+    def decode(self, codes, missing):
+        """Return the cells of synthetic codes of levels."""
+        codes = np.where(missing, -1, codes)
         # All levels, also those that no row has, so that all samples have one dtype.
         return pd.Categorical.from_codes(codes, list(self.levels), ordered=self.is_ordered)
 
@@ -73,6 +102,8 @@ class Category(_Categories):
     other: object = None
     missing: bool = False
 
+    forms = ("category", "string")
+
     def __post_init__(self):
         categories, other = self.categories, plain(self.other)
         if categories is None:
@@ -85,6 +116,18 @@ class Category(_Categories):
         self._set(categories=categories, other=other)
         check_labels(self.levels)
         check_flag(self.missing)
+
+    @classmethod
+    def of_public(cls, column, missing, n_knots):
+        if infer_dtype(column, skipna=True) != "string":
+            return super().of_public(column, missing, n_knots)
+        found = sorted(column.dropna().unique())
+        if len(found) > _MAX_INFERRED:
+            raise ValueError(f"it has more than {_MAX_INFERRED} different values.")
+        return cls(found, missing=missing)
+
+    def example(self):
+        return Category(["a", "b", "c"]) if self.is_open else self
 
     @property
     def is_open(self):
@@ -109,7 +152,7 @@ class Category(_Categories):
     def parse(self, cells, style):
         """Return the categories of texts; numbers where undeclared categories are numbers."""
         if self.is_open and not isinstance(self.other, str):
-            return Number(0, 1).parse(cells, style)
+            return LevelColumn.parse(self, cells, replace(style, expected="number"))
         return super().parse(cells, style)
 
 
@@ -146,6 +189,7 @@ class Ordinal(_Categories):
     missing: bool = False
 
     is_ordered = True
+    forms = ("ordinal",)
 
     def __post_init__(self):
         self._set(categories=check_labels(self.categories))

@@ -11,13 +11,16 @@ import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
+from ...data.dtypes import is_date
 from ...histograms.grids import FINEST
-from .base import CONVERT, Column, check_flag, check_heaps, check_list, get_dtype_code
+from ..declaration import check_flag, check_list
 from .cells import read_dates
-from .heaps import DATE_STEPS, DAYS_OF, expect_dates, snap_dates
-from .number import N_KNOTS, Number
+from .column_type import CONVERT, KnotColumn, get_dtype_code
+from .heaps import DATE_STEPS, DAYS_OF, expect_dates, find_date_levels, snap_dates
+from .number import N_KNOTS, Number, check_heaps, find_extremes
 
 DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
+_UNITS = {0: "day", 1: "hour", 2: "minute", 3: "second", 4: "millisecond", 5: "millisecond"}
 _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86_400, "millisecond": 86_400_000}
 # Years of dates that Python knows. Nearly all dates are in the inner years, whose grid has cells of
 # a quarter at the finest; cells further out have 25 years.
@@ -36,7 +39,7 @@ _CANDIDATES = (
 
 
 @dataclass(frozen=True, repr=False)
-class Date(Column):
+class Date(KnotColumn):
     """A column of dates, or of dates with times, between public bounds.
 
     Parameters
@@ -90,10 +93,16 @@ class Date(Column):
     zone: str | None = None
     heaps: Sequence | None = None
 
-    has_knots = is_dtype_inferred = True
+    is_date = True
     expected_text = "date"
-    # Dates are whole numbers of units.
-    decimals = 0
+    # Dates with and without a zone are dates: those of the fewer ones are lost, and named.
+    evidence = {
+        "date": (("date",), ("date", "zoned date")),
+        "zoned date": (("zoned date",), ("date", "zoned date")),
+    }
+    forms = ("date", "datetime")
+    # Of the steps of dates, and of finer dates: an hour counts as one, a minute as two.
+    level_decimals = (0, 0, 0, 0, 0, 1, 2, 3, 4, 5)
 
     def __post_init__(self):
         if not is_one_of(self.unit, (*DATE_CODES, *([None] if self.is_open else []))):
@@ -121,10 +130,55 @@ class Date(Column):
         self._set(n_knots=self.to_number().n_knots)
         self._set(heaps=check_heaps(self.heaps, 1, DATE_STEPS[:-1]))
 
+    @classmethod
+    def of_dtype(cls, dtype, missing):
+        if is_date(dtype):
+            return cls(missing=True)
+        if not pd.api.types.is_datetime64_any_dtype(dtype):
+            return None
+        return cls(unit=None, missing=missing, zone=_zone_of(dtype))
+
+    @classmethod
+    def of_public(cls, column, missing, n_knots):
+        zone = _zone_of(column.dtype)
+        dates = read_dates(column, zone)[1]
+        is_categorical = isinstance(column.dtype, pd.CategoricalDtype)
+        if is_categorical or not len(dates) or np.isnat(dates).any():
+            return None
+        units = ("day", "second", "millisecond")
+        unit = next(u for u in units if (dates == dates.astype(f"M8[{DATE_CODES[u]}]")).all())
+        return cls(*find_extremes(dates), unit, n_knots=n_knots, missing=missing, zone=zone)
+
+    @classmethod
+    def of_field(cls, field):
+        unit = "millisecond" if field.digits else "second"
+        unit = "day" if field.type == "date" else unit
+        lower, upper = (field.read_date(end) for end in ("lower", "upper"))
+        return cls(lower, upper, unit, missing=field.missing, zone=field.zone)
+
+    def to_field(self):
+        return {
+            "type": "date" if self.unit == "day" else "datetime",
+            "lower": self.lower,
+            "upper": self.upper,
+            "digits": 3 * (self.unit == "millisecond"),
+            "zone": self.zone,
+        }
+
+    @classmethod
+    def infer(cls, cells, counts, std):
+        return cls(unit=None, missing=True, zone="UTC" if cells == "zoned date" else None)
+
+    def example(self):
+        return Date("2020-01-01", "2024-12-31") if self.is_open else self
+
     @property
-    def text_kinds(self):
+    def cell_types(self):
         """The types of cells that are dates of the column."""
         return ("date",) if self.zone is None else ("zoned date",)
+
+    def compares_with(self, other):
+        return super().compares_with(other) and self.zone == other.zone
 
     @property
     def _known_unit(self):
@@ -200,21 +254,6 @@ class Date(Column):
         return self._to_units(_CANDIDATES)
 
     @property
-    def positions(self):
-        """Positions of the knots, in units since 1970."""
-        return self.to_number().positions
-
-    @property
-    def is_open(self):
-        """Whether a bound is not known."""
-        return self.lower is None or self.upper is None
-
-    @property
-    def takes_knots(self):
-        """Whether knots must be inferred: the bounds are known, and no knots are declared."""
-        return self.to_number().takes_knots
-
-    @property
     def _held(self):
         """NumPy's dtype of dates: fractions of seconds are held for the finest unit only."""
         return "M8[ms]" if self._known_unit == "millisecond" else "M8[s]"
@@ -224,6 +263,26 @@ class Date(Column):
         return (
             units.astype(np.int64).astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(self._held)
         )
+
+    @property
+    def is_rough(self):
+        """Whether the unit is to be inferred."""
+        return self.unit is None
+
+    def with_decimals(self, decimals):
+        """Return the column in the unit that inferred decimals say, unless bounds are finer."""
+        with contextlib.suppress(ValueError):
+            return replace(self, unit=_UNITS.get(decimals, "second"))
+        return replace(self, unit="second")
+
+    def find_levels(self, values):
+        """Return the position of the coarsest step of which each date is a multiple."""
+        return find_date_levels(self.to_dates(values))
+
+    def encode_levels(self, column):
+        # Rounded to what is declared, so that a time of New Year's Day is on it.
+        present, dates = read_dates(column, self.zone, DATE_CODES.get(self.unit, "us"))
+        return present, find_date_levels(dates)
 
     def measure(self, step):
         """Return the length of a step of heaps, in units."""
@@ -266,13 +325,13 @@ class Date(Column):
         date = self._check(f"what is asked for of {name!r}", value, is_last=is_last)
         return date.astype(np.float64)
 
-    def read(self, column):
+    def encode(self, column):
         """Return which cells are present, and the units of these, NaN for other values."""
         present, dates = read_dates(column, self.zone)
         units = dates.astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(np.float64)
         return present, np.where(np.isnat(dates), np.nan, units)
 
-    def make_cells(self, numbers, missing):
+    def decode(self, numbers, missing):
         """Return the cells of synthetic units since 1970, in the column's dtype."""
         dates = self.to_dates(numbers)
         dates[missing] = np.datetime64("NaT", "s")
@@ -283,6 +342,9 @@ class Date(Column):
         return pd.DatetimeIndex(dates).tz_localize(
             self.zone, ambiguous=is_summer, nonexistent="shift_forward"
         )
+
+    def write(self, number):
+        return super().write(number)[:10]
 
     def to_values(self, column):
         """Return cells as floats: units since 1970, NaN for missing values."""
@@ -320,6 +382,10 @@ def check_date(name, value, unit, *, is_last=False):
     if rounded != exact:
         raise ValueError(f"{name} must be a whole {unit}; got {given!r}.")
     return rounded
+
+
+def _zone_of(dtype):
+    return str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
 
 
 def check_zone(zone):

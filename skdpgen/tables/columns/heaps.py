@@ -12,6 +12,8 @@ ENDS = ((0.01, 1), (0.05, 1), (1, 10))
 HALVES = (250, 25, 2.5, 0.25, 0.125)
 # Decimals of each level: of STEPS, then of ENDS, then of odd multiples of HALVES.
 DECIMALS_OF = (*(0,) * 8, 1, 1, 2, 2, 3, 4, 5, 6, 2, 2, 0, 0, 0, 1, 2, 3)
+# Most decimals; numbers with more have a level of their own.
+MOST_DECIMALS = 6
 # The coarsest step of which odd multiples of halves are multiples.
 _PARENTS = {half: int((np.round(half / np.array(STEPS), 6) % 1 == 0).argmax()) for half in HALVES}
 # Steps of which all values of a level are multiples.
@@ -128,12 +130,12 @@ def snap_numbers(numbers, step, gap):
     return np.round((numbers + gaps) / step) * step - gaps
 
 
-def find_heaps(kind, counts, std, clear):
+def find_heaps(column, counts, std, clear):
     """Return the steps of which released counts show more multiples than there are by chance.
 
     Parameters
     ----------
-    kind : Number or Date
+    column : Number or Date
         With bounds and knots.
     counts : ndarray of shape (n_levels,)
         Noisy numbers of values that are no point masses by their levels.
@@ -147,8 +149,8 @@ def find_heaps(kind, counts, std, clear):
     list of tuple
         As the column type has them; none where it may be noise, or few steps are in the range.
     """
-    spread = float(np.subtract(*np.quantile(kind.positions, [0.75, 0.25])))
-    heaps, expected = kind.expect_heaps()
+    spread = float(np.subtract(*np.quantile(column.positions, [0.75, 0.25])))
+    heaps, expected = column.expect_heaps()
     n_levels = len(expected)
     counts = counts[:n_levels]
     total = max(counts.sum(), 1.0)
@@ -165,7 +167,7 @@ def find_heaps(kind, counts, std, clear):
         return shares, is_clear
 
     is_half = np.array([heap[0] in HALVES for heap in heaps] + [False])
-    is_long = [spread >= _MIN_STEPS * kind.measure(*heap) for heap in heaps] + [True]
+    is_long = [spread >= _MIN_STEPS * column.measure(*heap) for heap in heaps] + [True]
     # Halves are looked for beside all other steps, and others without them: 25 has much of 5.
     is_found = np.where(is_half, find(np.full(len(is_half), True))[1], find(~is_half)[1])
     is_found &= is_long

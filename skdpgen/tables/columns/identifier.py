@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Identifier columns, which are generated and never learned."""
 
+import math
 import re
 import uuid
 from dataclasses import dataclass
@@ -8,14 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .base import Column, check_whole
+from ..declaration import check_whole
+from .column_type import ColumnType
 
 # A whole number in a template, with or without a width.
 _FIELD = re.compile(r"[^{}]*\{(:0?[0-9]{0,2}d?)?\}[^{}]*")
 
 
 @dataclass(frozen=True, repr=False)
-class Identifier(Column):
+class Identifier(ColumnType):
     """A column that names records: numbers, or keys, that are all different.
 
     Nothing of it is released, and it takes no budget: synthetic rows get numbers or keys that are
@@ -48,8 +50,33 @@ class Identifier(Column):
     random: bool = False
 
     # Each synthetic row has one.
-    missing = False
     is_generated = True
+    forms = ("identifier",)
+
+    @classmethod
+    def of_field(cls, field):
+        if field.is_random:
+            if not field.is_unique:
+                field.drop("that its UUIDs may repeat (they are all different)")
+            return cls(random=True)
+        start = 1
+        if field.type == "integer" and field.lower is not None:
+            number = math.ceil(field.read_number("lower"))
+            # A bound of 0 is that of an unsigned type.
+            if 1 <= number <= 2**62:
+                start, field.lower = number, None
+        field.drop_bounds()
+        return cls(start, field.template)
+
+    def to_field(self):
+        has_texts = self.random or self.template is not None
+        return {
+            "type": "string" if has_texts else "integer",
+            "lower": None if has_texts or self.start == 1 else self.start,
+            "template": self.template,
+            "is_identifier": True,
+            "is_random": self.random,
+        }
 
     def accepts(self, dtype):
         """Whether a column of a dtype may hold identifiers: any may."""
@@ -99,8 +126,8 @@ class Identifier(Column):
 
 def go_on(frame, schema, n_before):
     """Let the numbers of a piece of a sample follow those of the pieces before it."""
-    for name, kind in schema.items():
-        if kind.is_generated and not kind.random:
-            made = pd.Series(kind.make(len(frame), n_before=n_before), index=frame.index)
+    for name, column in schema.items():
+        if column.is_generated and not column.random:
+            made = pd.Series(column.make(len(frame), n_before=n_before), index=frame.index)
             frame = frame.assign(**{name: made.astype(frame[name].dtype)})
     return frame

@@ -1,33 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numeric columns."""
 
+import contextlib
 import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from ...checks import is_one_of
-from ...histograms.grids import MAX_UNITS, wide_knots
-from .base import (
-    CONVERT,
-    Column,
+from ...histograms.grids import MAX_UNITS, find_farthest, wide_knots
+from ..declaration import (
     check_flag,
-    check_heaps,
+    check_list,
     check_number,
     check_numbers,
     check_whole,
     find_repeated,
-    mask,
+    plain,
 )
+from .category import Ordinal
 from .cells import read_numbers
-from .heaps import expect_numbers, snap_numbers
+from .column_type import CONVERT, KnotColumn, mask
+from .heaps import (
+    DECIMALS_OF,
+    MOST_DECIMALS,
+    STEPS,
+    expect_numbers,
+    find_levels,
+    snap_numbers,
+)
 from .values import Values, place_knots
 
 # Default number of knots.
 N_KNOTS = 16
+# Least share of cells that fit a type, or a number of decimals, up to noise.
+FITTING_SHARE = 0.95
 # Values that many records may share, or that may stand for unknown ones: ends of shares,
 # repeated digits, as surveys code it, and the largest numbers of a field with decimals.
 _REPEATED = [digit * (10**k - 1) // 9 for digit in (7, 8, 9) for k in range(2, 8)]
@@ -35,8 +48,17 @@ _CANDIDATES = (0, 1, 100, -1, 9, *_REPEATED, -9, *(-number for number in _REPEAT
 _WITH_DECIMALS = (*(round(10**k - 0.1, 1) for k in (2, 3, 4)), 999.99, 9999.99)
 
 
+# Checks of parameters that are not None.
+_CHECKS = {
+    **dict.fromkeys(("lower", "upper"), check_number),
+    **dict.fromkeys(("knots", "atoms", "cuts"), check_numbers),
+    "decimals": partial(check_whole, lowest=0, highest=15),
+    "n_knots": partial(check_whole, lowest=2),
+}
+
+
 @dataclass(frozen=True, repr=False)
-class Number(Column):
+class Number(KnotColumn):
     """A column of numbers between public bounds.
 
     Parameters
@@ -103,54 +125,40 @@ class Number(Column):
     missing: bool = False
     heaps: Sequence | None = None
 
-    has_knots = is_dtype_inferred = True
+    is_number = True
     dtype_codes = "iufO"
     expected_text = "number"
-    text_kinds = ("whole", "number")
+    cell_types = ("whole", "number")
+    # Limits of measurements, such as <0.5, become missing; whole numbers beside texts may be codes.
+    evidence = {
+        "number": (
+            ("whole", "number", "decimal comma", "grouped", "comma", "limit"),
+            ("number", "decimal comma"),
+        ),
+        "integer": (("whole", "grouped", "comma"), ()),
+    }
+    forms = ("integer", "number")
+    level_decimals = (*DECIMALS_OF, MOST_DECIMALS + 1, 0, 0)
 
     def __post_init__(self):
-        decimals = self.decimals
-        if decimals is not None:
-            decimals = check_whole("decimals", decimals, 0, 15)
-        n_knots = self.n_knots
-        if n_knots is not None:
-            n_knots = check_whole("n_knots", n_knots, 2)
+        given = {name: getattr(self, name) for name in _CHECKS}
+        self._set(**{n: _CHECKS[n](n, value) for n, value in given.items() if value is not None})
         if not is_one_of(self.scale, (None, "linear", "log", "symlog")):
             raise ValueError(f"scale must be 'linear', 'log' or 'symlog'; got {self.scale!r}.")
         check_flag(self.missing)
-        lower, upper = (
-            None if bound is None else check_number(name, bound)
-            for name, bound in (("lower", self.lower), ("upper", self.upper))
-        )
-        knots = self.knots
-        if knots is not None:
-            knots = check_numbers("knots", knots)
-            if (n_knots, self.scale) != (None, None):
+        self._set(heaps=check_heaps(self.heaps, 2))
+        if self.knots is not None:
+            if (self.n_knots, self.scale) != (None, None):
                 raise ValueError("give either knots, or n_knots and scale.")
-            if knots[:1] + knots[-1:] != (lower, upper):
+            if self.knots[:1] + self.knots[-1:] != (self.lower, self.upper):
                 raise ValueError("knots must begin with lower and end with upper.")
-            _check_increasing("knots", knots)
-        atoms = self.atoms
-        if atoms is not None:
-            atoms = check_numbers("atoms", atoms)
-            if find_repeated(atoms):
-                raise ValueError(f"atoms must be different; got {find_repeated(atoms)} again.")
-        cuts = self.cuts
-        if cuts is not None:
-            cuts = check_numbers("cuts", cuts)
-            _check_increasing("cuts", cuts)
-        self._set(
-            lower=lower,
-            upper=upper,
-            decimals=decimals,
-            n_knots=n_knots,
-            knots=knots,
-            atoms=atoms,
-            cuts=cuts,
-            heaps=check_heaps(self.heaps, 2),
-        )
-        if decimals is not None:
-            self._check_decimals((*(knots or (lower, upper)), *(atoms or ())))
+        for name in ("knots", "cuts"):
+            if not all(a < b for a, b in pairwise(getattr(self, name) or ())):
+                raise ValueError(f"{name} must increase.")
+        if repeated := find_repeated(self.atoms or ()):
+            raise ValueError(f"atoms must be different; got {repeated} again.")
+        if self.decimals is not None:
+            self._check_decimals((*(self.knots or (self.lower, self.upper)), *(self.atoms or ())))
         if not self.is_open:
             self._check_bounds()
         elif self.cuts:
@@ -179,23 +187,68 @@ class Number(Column):
         if self.cuts and (common := {*self.cuts} & {*self.positions.tolist()}):
             raise ValueError(f"cuts must not be knots; {sorted(common)} are both.")
 
+    @classmethod
+    def of_dtype(cls, dtype, missing):
+        if is_bool_dtype(dtype) or not is_numeric_dtype(dtype):
+            return None
+        return cls(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
+
+    @classmethod
+    def of_public(cls, column, missing, n_knots):
+        found = read_numbers(column)[1]
+        is_categorical = isinstance(column.dtype, pd.CategoricalDtype)
+        if is_categorical or np.isnan(found).any() or not np.isfinite(found).any():
+            return None
+        found = found[np.isfinite(found)]
+        decimals = _count_decimals(found)
+        lower, upper = (int(b) if decimals == 0 else float(b) for b in find_extremes(found))
+        return cls(lower, upper, decimals, n_knots=n_knots, missing=missing)
+
+    @classmethod
+    def of_field(cls, field):
+        decimals = 0 if field.type == "integer" else field.decimals
+        lower, upper = (field.round_bound(end, decimals) for end in ("lower", "upper"))
+        return cls(lower, upper, decimals, missing=field.missing)
+
+    def to_field(self):
+        form = "integer" if self.decimals == 0 else "number"
+        return {"type": form, "lower": self.lower, "upper": self.upper}
+
+    @classmethod
+    def infer(cls, cells, counts, std):
+        # Groups of thousands may be followed by decimals, as in 1,234.50, which the next release
+        # finds.
+        fractions = sum(counts[name] for name in ("number", "decimal comma", "grouped"))
+        total = sum(counts[name] for name in cls.evidence["number"][0])
+        is_whole = fractions <= (1 - FITTING_SHARE) * total + 2 * std
+        return cls(decimals=0 if cells == "integer" or is_whole else None, missing=True)
+
+    def example(self):
+        # Frequent values have few digits.
+        return Number(0, 100, decimals=1) if self.is_open else self
+
     @property
-    def is_open(self):
-        """Whether a bound is not known."""
-        return self.lower is None or self.upper is None
+    def may_be_class(self):
+        return self.is_open and self.decimals == 0
+
+    def as_classes(self, present=None):
+        if self.decimals != 0 or self.n_values > N_KNOTS:
+            return self
+        values = {*range(int(self.lower), int(self.upper) + 1), *(self.atoms or ())}
+        values = sorted(int(v) for v in (values if present is None else present & values))
+        return Ordinal(values, self.missing) if values else self
 
     @property
     def takes_knots(self):
         """Whether knots must be inferred: the bounds are known, and no knots are declared."""
         declared = (self.n_knots, self.scale, self.knots, self.cuts)
-        if self.is_open or declared != (None, None, None, None):
-            return False
-        return self.n_values > N_KNOTS
+        is_declared = self.is_open or declared != (None, None, None, None)
+        return not is_declared and self.n_values > N_KNOTS
 
     @property
     def n_values(self):
         """How many values there are between the bounds."""
-        if self.decimals is None:
+        if self.decimals is None or self.is_open:
             return math.inf
         return 1 + round((self.upper - self.lower) * 10.0**self.decimals)
 
@@ -208,7 +261,6 @@ class Number(Column):
         return number
 
     def wide_knots(self, n_per_octave):
-        """Return the knots of the grid for private inference of a range."""
         return wide_knots(self.decimals, n_per_octave)
 
     @property
@@ -220,6 +272,28 @@ class Number(Column):
     def with_even_knots(self):
         """Return the column with evenly spaced knots."""
         return replace(self, scale="linear")
+
+    @property
+    def is_rough(self):
+        """Whether the decimals are to be inferred, if a bound is."""
+        return self.decimals is None
+
+    def with_decimals(self, decimals):
+        """Return the column with inferred decimals, unless its bounds are finer or too far out."""
+        with contextlib.suppress(ValueError):
+            found, farthest = replace(self, decimals=decimals), find_farthest(decimals)
+            if (self.lower or 0.0) < farthest and (self.upper or 0.0) > -farthest:
+                return found
+        return self
+
+    def find_levels(self, values):
+        """Return the position of the coarsest step of which each number is a multiple."""
+        numbers = values if self.decimals is None else np.round(values, self.decimals)
+        levels = find_levels(numbers)
+        if self.decimals == 0:
+            # Floats hold whole numbers further than they resolve fractions.
+            levels[levels == len(DECIMALS_OF)] = STEPS.index(1)
+        return levels
 
     def measure(self, step, gap):
         """Return the length of a step of heaps."""
@@ -274,11 +348,18 @@ class Number(Column):
             )
         return float(value)
 
-    def read(self, column):
+    def encode(self, column):
         """Return which cells are present, and the numbers of these, NaN for those that are none."""
         return read_numbers(column)
 
-    def make_cells(self, numbers, missing):
+    def to_values(self, column):
+        """Return cells as floats, NaN for missing values."""
+        return pd.Series(column).to_numpy(np.float64, na_value=np.nan, copy=True)
+
+    def write(self, number):
+        return f"{number:.6g}"
+
+    def decode(self, numbers, missing):
         """Return the cells of synthetic numbers, in the column's dtype."""
         # Only unsigned integers of 64 bits, and larger ones, are beyond int64.
         if self.decimals == 0 and max(-(self.lower or 0), self.upper or 0) < 2**63:
@@ -287,6 +368,40 @@ class Number(Column):
         return np.where(missing, np.nan, numbers)
 
 
-def _check_increasing(name, numbers):
-    if not all(a < b for a, b in pairwise(numbers)):
-        raise ValueError(f"{name} must increase.")
+def find_extremes(values):
+    """Return the smallest and largest of public values."""
+    if values.min() == values.max():
+        raise ValueError("it has one value only.")
+    return values.min(), values.max()
+
+
+def _count_decimals(values):
+    """Return how many decimals suffice, or None for more than 6."""
+    for decimals in range(7):
+        if np.abs(values).max() * 10.0**decimals > MAX_UNITS:
+            return None
+        if (np.round(values, decimals) == values).all():
+            return decimals
+    return None
+
+
+def check_heaps(heaps, n_numbers, steps=None):
+    """Return heaps as tuples: of a known step, or of so many numbers, and of a share."""
+    if heaps is None:
+        return None
+    found = tuple(tuple(plain(part) for part in check_list("heaps", heap)) for heap in heaps)
+    for heap in found:
+        *step, share = heap or (None,)
+        is_step = (
+            step[0] in steps if steps and step else len(check_numbers("heaps", step)) == n_numbers
+        )
+        is_share = isinstance(share, int | float) and 0 < share <= 1
+        if not (is_step and is_share and (steps or step[0] > 0)):
+            raise ValueError(
+                "heaps must be a list of a step"
+                + (f" among {list(steps)}" if steps else ", a gap")
+                + f" and a share of at most 1; got {list(heap)}."
+            )
+    if sum(heap[-1] for heap in found) > 1 + 1e-9:
+        raise ValueError("the shares of heaps must sum to at most 1.")
+    return found

@@ -43,14 +43,14 @@ def parse_cells(frame, schema, style=PLAIN):
     return pd.DataFrame(parsed, index=frame.index)
 
 
-def parse_found(table, schema, styles):
-    """Turn the texts of columns whose kinds were found into values, each cell on its own.
+def parse_inferred(table, schema, styles):
+    """Turn the texts of columns of inferred types into values, each cell on its own.
 
     Parameters
     ----------
     table : DataFrame
     schema : Schema
-        With the kinds that were found.
+        With the inferred types.
     styles : dict of str to TextStyle
         The columns, and how they are written.
 
@@ -59,7 +59,7 @@ def parse_found(table, schema, styles):
     DataFrame
     """
     parsed = {
-        name: _parse_column(table[name], schema[name], style)
+        name: _parse_column(table[name], schema[name].cell_types, style)
         for name, style in styles.items()
         if name in schema
     }
@@ -67,19 +67,19 @@ def parse_found(table, schema, styles):
 
 
 def parse_private(cells, schema, styles):
-    """Parse private cells, `FrameCells` or an array of objects, as `parse_found` does."""
-    return FrameCells(parse_found(as_frame(cells, list(schema)), schema, styles))
+    """Parse private cells, `FrameCells` or an array of objects, as `parse_inferred` does."""
+    return FrameCells(parse_inferred(as_frame(cells, list(schema)), schema, styles))
 
 
-def _parse_column(column, kind, style):
-    found = find_kinds_of_dtype(column)
-    if found is None or kind.text_kinds is None:
-        return find_dtype(map_cells(partial(_parse_cell, kind=kind, style=style), column))
-    return column.where(np.isin(found, kind.text_kinds))
+def _parse_column(column, types, style):
+    found = find_types_of_dtype(column)
+    if found is None or types is None:
+        return find_dtype(map_cells(partial(_parse_cell, types=types, style=style), column))
+    return column.where(np.isin(found, types))
 
 
-def find_kinds_of_dtype(column):
-    """Return the kinds of the cells of a column of numbers or dates; None for other dtypes.
+def find_types_of_dtype(column):
+    """Return the types of the cells of a column of numbers or dates; None for other dtypes.
 
     See `read_cell`.
     """
@@ -92,11 +92,11 @@ def find_kinds_of_dtype(column):
     return None
 
 
-def _parse_cell(cell, kind, style):
+def _parse_cell(cell, types, style):
     with drops_errors():
         found, value = read_cell(cell, style)
-        if kind.text_kinds is not None:
-            return value if found in kind.text_kinds else None
+        if types is not None:
+            return value if found in types else None
         return None if is_blank(cell) else name_cell(cell)
     return None
 
@@ -107,9 +107,9 @@ def is_blank(cell):
 
 
 def read_cell(cell, style=PLAIN):
-    """Return the kind of a cell of an undeclared column, and its value.
+    """Return the type of a cell of an undeclared column, and its value.
 
-    The cell is a text, or a value of Python or NumPy; the kind of any other is "object". The
+    The cell is a text, or a value of Python or NumPy; the type of any other is "object". The
     result is a function of this cell alone.
 
     Examples

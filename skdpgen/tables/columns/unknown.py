@@ -3,14 +3,27 @@
 
 from dataclasses import dataclass
 
+import pandas as pd
+from pandas.api.types import is_object_dtype
+
 from ...data.texts import MISSING_TEXTS, TextStyle
 from ...registry import savable
-from .base import Column
+from .category import Category
+from .column_type import ColumnType
+
+# Categories of made-up records, by the declared type of the cells.
+_EXAMPLES = {
+    None: ("a", "1", "2"),
+    "number": ("1", "2.5", "3"),
+    "integer": ("1", "2", "3"),
+    "date": ("2020-02-29", "2021-06-30"),
+    "boolean": ("true", "false"),
+}
 
 
 @savable
 @dataclass(frozen=True, repr=False)
-class Unknown(Column, TextStyle):
+class Unknown(ColumnType, TextStyle):
     """A column of undeclared type.
 
     A generator infers, at a cost, whether it is a boolean, a number, a date or a category. Cells
@@ -44,6 +57,33 @@ class Unknown(Column, TextStyle):
 
     is_open = missing = is_unknown = True
     dtype_codes = "SO"
+    # Fields that say how their texts are written, and those that say nothing.
+    forms = ("styled", None)
+
+    @classmethod
+    def of_dtype(cls, dtype, missing):
+        is_text = isinstance(dtype, pd.StringDtype) or is_object_dtype(dtype)
+        return cls() if is_text else None
+
+    @classmethod
+    def of_field(cls, field):
+        field.drop_bounds()
+        if not field.style:
+            return cls()
+        if field.decimals is not None:
+            field.drop("its decimals", field.decimals)
+        if not field.missing:
+            field.drop("required")
+        expected = {"datetime": "date", "string": None}.get(field.type, field.type)
+        return cls(**field.style, expected=expected)
+
+    def to_field(self):
+        style = self._given()
+        form = style.pop("expected", None)
+        return {"type": "datetime" if "date_format" in style else form, "style": style}
+
+    def example(self):
+        return Category(_EXAMPLES[self.expected])
 
     def describe_mismatch(self, dtype):
         """Return the fault of cells of another dtype, and the remedy, for an error."""

@@ -11,9 +11,8 @@ import numpy as np
 from ...histograms.grids import MAX_UNITS
 from ...histograms.ranges import CONSTANTS as RANGE
 from ...histograms.ranges import find_clear, find_range, narrow_range, weigh_sizes
-from ..columns import Date, Number, Ordinal
+from ..columns.column_type import KnotColumn
 from ..columns.number import N_KNOTS
-from ..strata import as_classes
 from .counts import WideHistogram, read_frequent, with_atoms, with_candidates
 from .densities import Histogram, estimate_density, find_cuts, quantile_knots
 from .locations import read_locations, read_value
@@ -57,7 +56,7 @@ class ColumnInference:
 
     Parameters
     ----------
-    declared : Number or Date
+    declared : KnotColumn
         The column type, with the decimals or unit that were inferred.
     levels : LevelCounts, default=None
         Counts of decimals, if these were released.
@@ -81,7 +80,7 @@ class ColumnInference:
         Details of what users should know, by cause.
     """
 
-    declared: Number | Date
+    declared: KnotColumn
     levels: Any = None
     is_text: bool = False
     is_target: bool = False
@@ -169,7 +168,7 @@ class ColumnInference:
     def _find_range(self, wide):
         """Return the range that a grid shows, and whether it is resolved."""
         # Dates have no zero, at which a range would end.
-        origin = wide.knots[0] - 1 if isinstance(self.declared, Date) else 0.0
+        origin = wide.knots[0] - 1 if self.declared.is_date else 0.0
         knots = wide.knots - origin
         weights = weigh_sizes(wide.knots) if origin == 0 else None
         counts, std, n_values = wide.counts, wide.std, wide.n_values
@@ -241,8 +240,8 @@ class ColumnInference:
         self._found = with_atoms(with_knots(number, chosen), atoms)
         if self.is_target and self.has_classes and self.declared.is_open:
             shared = {*atoms, *knots[counts > find_clear(std, len(knots))]}
-            self._found = as_classes(self._found, shared)
-            if isinstance(self._found, Ordinal):
+            self._found = self._found.as_classes(shared)
+            if not self._found.has_knots:
                 return
         self._masses = counted.count_at(atoms)
         cuts = find_cuts(knots, counts, std, self._found.positions, unit, density)
@@ -278,7 +277,7 @@ class ColumnInference:
         if {atom for atom in atoms if lower <= atom <= upper} <= set(wide.atoms):
             parts = wide.around(lower, upper) + parts
         density = estimate_density(parts, lower, upper, self.unit)
-        if not isinstance(self.declared, Date):
+        if self.declared.is_number:
             self._note_shape(fine, Histogram(*outside), density, lower, upper, n_values, atoms)
         return parts, density
 
@@ -315,9 +314,9 @@ class ColumnInference:
         left = set(self.wide.atoms).difference(atoms)
         for atom in left:
             if not lower <= atom <= upper:
-                self.findings["cut"] = write_near(self.known, atom)
+                self.findings["cut"] = f"near {self.known.write(atom)}"
         for ends in self.wide.apart:
-            self.findings["apart"] = write_near(self.known, sum(ends) / 2)
+            self.findings["apart"] = f"near {self.known.write(sum(ends) / 2)}"
 
     def _note_shape(self, fine, wide, density, lower, upper, n_values, atoms):
         """Note a long tail, and values that may be identifiers."""
@@ -331,7 +330,7 @@ class ColumnInference:
     def resolve(self):
         """Return the column type that was inferred."""
         found = self._found
-        if isinstance(found, Number):
+        if found.has_knots:
             found = self.declared.from_number(found)
         if self.levels and self._masses is not None:
             found = self.levels.with_heaps(found, self._masses)
@@ -407,11 +406,3 @@ def with_knots(number, knots, *, is_fine=False):
         scale = "symlog" if is_signed else number.scale
         return replace(number, lower=lower, upper=upper, scale=scale)
     return replace(number, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
-
-
-def write_near(known, number):
-    """Return where a number of a column is, as findings say it: a date by its day."""
-    if isinstance(known, Number):
-        return f"near {number:.6g}"
-    (date,) = known.make_cells(np.array([number]), np.array([False]))
-    return f"near {str(date)[:10]}"

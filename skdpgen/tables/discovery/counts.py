@@ -358,7 +358,7 @@ def read_frequent(declared, counts):
     upper = farthest if number.upper is None else number.upper
     names = sorted(sorted(counts), key=counts.get, reverse=True)
     cells = [read_cell(name)[1] for name in names]
-    _, values = declared.read(pd.Series(cells, dtype=object))
+    _, values = declared.encode(pd.Series(cells, dtype=object))
     found = [value for value in values.tolist() if lower <= value <= upper]
     if number.decimals is not None:
         found = [round(value, number.decimals or None) for value in found]

@@ -20,7 +20,6 @@ from ...mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ...registry import savable
-from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
 from ..columns.decimals import (
     DECIMALS,
@@ -32,10 +31,11 @@ from ..columns.decimals import (
 )
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_private, read_cell
+from ..columns.type_inference import KINDS, encode_types, find_types
 from ..encoder import TableEncoder
 from ..rules.ordered import reconcile_orders
 from ..schema import Schema
-from ..strata import as_classes, may_stratify
+from ..strata import may_stratify
 from .column import ColumnInference
 from .counts import ValueCounts
 from .locations import N_LEVELS, SIZE, encode_locations, place_counters
@@ -177,10 +177,10 @@ class Types(Stage):
     def encode(self, inference, cells, y=None):
         """Encode each cell of undeclared columns by its type."""
         unknown = inference.unknown
-        return encode_kinds(inference.parse(cells)[list(unknown)], unknown)
+        return encode_types(inference.parse(cells)[list(unknown)], unknown)
 
     def read(self, inference, released):
-        found, inference.texts = find_kinds(inference.unknown, released, inference.n_rows)
+        found, inference.texts = find_types(inference.unknown, released, inference.n_rows)
         inference.set_schema(inference.schema.replace(found))
 
 
@@ -295,7 +295,7 @@ class Locations(NumericStage):
         table, codes = inference.parse(cells), []
         for name, found in self.clusters.items():
             column = inference.columns[name]
-            present, values = column.known.read(table[name])
+            present, values = column.known.encode(table[name])
             numbers = np.full(len(present), np.nan)
             numbers[present] = np.where(np.isin(values, column.wide.atoms), np.nan, values)
             codes.append(encode_locations(numbers, found))
@@ -392,7 +392,7 @@ class SchemaInference:
         Those of which a bound is open.
     categories : list of str
         Columns whose categories are inferred.
-    resolved : dict of str to Column
+    resolved : dict of str to ColumnType
         Types that were inferred.
     texts : dict of str to TextStyle
         After `run`, how the texts of unknown columns are written.
@@ -514,7 +514,7 @@ class SchemaInference:
         """The type of the target, as far as it is known before the last counts."""
         if self.label in self.opened:
             grid = self.columns[self.label].grid
-            return as_classes(grid) if self.has_classes else grid
+            return grid.as_classes() if self.has_classes else grid
         return self.resolved.get(self.label, self.schema.get(self.label))
 
 

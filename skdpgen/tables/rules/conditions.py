@@ -49,7 +49,7 @@ class _Condition:
 
     def __init__(self, block, values):
         listed = list(values) if isinstance(values, list | np.ndarray) else [values]
-        present = [value for value in listed if not _is_missing(value)]
+        present = [value for value in listed if not is_missing(value)]
         if not listed:
             raise ValueError(f"The condition on {block.name!r} is an empty list.")
         if len(present) < len(listed) and not block.kind.missing:
@@ -128,9 +128,7 @@ class _RangeCondition(_Condition):
         if len(bounds) != 2:
             raise ValueError(f"A range of {name!r} must be (lower, upper); got {bounds!r}.")
         lower, upper = (
-            end
-            if _is_missing(bound)
-            else self._block.kind.check_value(name, bound, is_last=end > 0)
+            end if is_missing(bound) else self._block.kind.check_value(name, bound, is_last=end > 0)
             for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
         )
         if lower > upper:
@@ -289,5 +287,5 @@ class _NumberDistribution:
         return (self._masses[rows] * shares).sum(axis=1)
 
 
-def _is_missing(value):
+def is_missing(value):
     return value is None or (pd.api.types.is_scalar(value) and pd.isna(value))

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..blocks import to_probabilities
-from ..columns import Date
 from .conditions import make_condition
 from .feasibility import connect, sort_derived
-from .predicates import all_hold, find_bounds
+from .predicates import all_hold
 from .rules import Combinations, Implies, Ordered, Unique
 
 
@@ -57,7 +56,7 @@ class RuleDraws:
     """
 
     def __init__(self, schema, blocks, conditions, used, given=()):
-        self.kinds, self.used, self._has_conditions = dict(schema), used, bool(conditions)
+        self.types, self.used, self._has_conditions = dict(schema), used, bool(conditions)
         self.blocks = {block.name: block for block in (*blocks, *given)}
         self.conditions = conditions | {block.name: block for block in given}
         self.differences = {n: r for n, r in schema.differences.items() if n in self.blocks}
@@ -88,7 +87,7 @@ class RuleDraws:
         ValueError
             If not enough rows obey a rule, which the message names.
         """
-        check_enough(self._rules, self.kinds, n_rows, self.used)
+        check_enough(self._rules, self.types, n_rows, self.used)
         columns, left = {}, np.arange(n_rows)
         for i in range(CONSTANTS.n_rounds):
             weights, obey = make_rows(left), np.ones(len(left), dtype=bool)
@@ -118,8 +117,8 @@ class RuleDraws:
 
     def _make_error(self, columns, left):
         """Return an error about the rule that most of the left rows break."""
-        values = {name: self.kinds[name].to_values(column) for name, column in columns.items()}
-        shares = {rule: rule.bind(self.kinds)(values)[left].mean() for rule in self._rules}
+        values = {name: self.types[name].to_values(column) for name, column in columns.items()}
+        shares = {rule: rule.bind(self.types)(values)[left].mean() for rule in self._rules}
         # The rule that the fewest of the remaining rows obey is the one to act on.
         worst = min(shares, key=shares.get)
         given = " under the conditions of where= and y=" * self._has_conditions
@@ -129,13 +128,13 @@ class RuleDraws:
         )
 
 
-def check_enough(rules, kinds, n_rows, used=MappingProxyType({}), most_levels=math.inf):
+def check_enough(rules, types, n_rows, used=MappingProxyType({}), most_levels=math.inf):
     """Raise an error if a `Unique` has fewer values than rows.
 
     Parameters
     ----------
     rules : sequence of Rule
-    kinds : dict of str to Column
+    types : dict of str to ColumnType
     n_rows : int
     used : dict, default={}
         For each `Unique`, the keys of earlier rows.
@@ -143,14 +142,18 @@ def check_enough(rules, kinds, n_rows, used=MappingProxyType({}), most_levels=ma
         Number of levels that an undeclared category can get at most.
     """
     for rule in rules:
-        its_kinds = {name: kinds[name] for name in rule.names}
+        its_types = {name: types[name] for name in rule.names}
         # Rows with a missing value are exempt.
-        if not isinstance(rule, Unique) or any(kind.missing for kind in its_kinds.values()):
+        if not isinstance(rule, Unique) or any(declared.missing for declared in its_types.values()):
             continue
         n_needed = n_rows + len(used.get(rule, ()))
-        n_values = np.prod([_count_values(kind, most_levels) for kind in its_kinds.values()])
+        counts = (
+            most_levels if declared.is_open and not declared.has_knots else declared.n_values
+            for declared in its_types.values()
+        )
+        n_values = math.prod(counts)
         if n_needed > n_values:
-            opened = [name for name, kind in its_kinds.items() if kind.is_open]
+            opened = [name for name, declared in its_types.items() if declared.is_open]
             advice = f", with rare levels of {opened} as one. Declare these, or a" * bool(opened)
             raise ValueError(
                 f"{rule!r} cannot be obeyed by {n_needed} rows: there are {n_values:.0f} "
@@ -164,14 +167,14 @@ class GivenBlock:
     Parameters
     ----------
     name : str
-    kind : Column
+    declared : ColumnType
     cells : array of shape (n_rows,)
     position : int
         Column of the numbers of rows among the weights.
     """
 
-    def __init__(self, name, kind, cells, position):
-        self.name, self.kind, self._cells = name, kind, make_settable(cells)
+    def __init__(self, name, declared, cells, position):
+        self.name, self.kind, self._cells = name, declared, make_settable(cells)
         self.where = slice(position, position + 1)
 
     def draw(self, weights, random_state):
@@ -190,7 +193,7 @@ class _Group:
     """
 
     def __init__(self, draws, rules):
-        self._draws, self._kinds = draws, draws.kinds
+        self._draws, self._types = draws, draws.types
         self._derived = sort_derived(rules)
         computed = [rule.column for rule in self._derived]
         self._names = [
@@ -200,7 +203,7 @@ class _Group:
         ]
         self._unique = [rule for rule in rules if isinstance(rule, Unique)]
         self._repairable = [rule for rule in rules if isinstance(rule, Implies | Ordered)]
-        self._holds = {rule: rule.bind(self._kinds) for rule in rules if rule not in self._unique}
+        self._holds = {rule: rule.bind(self._types) for rule in rules if rule not in self._unique}
         # Draws come from the rows of one list of combinations; rejection enforces other lists.
         self._listed = next((rule for rule in rules if isinstance(rule, Combinations)), None)
         self._differences = {n: rule for n, rule in draws.differences.items() if rule in rules}
@@ -265,20 +268,20 @@ class _Group:
         for name in self._names:
             if name not in columns:
                 columns[name] = self._draws.draw_column(name, weights, random_state)
-        values = {name: self._kinds[name].to_values(column) for name, column in columns.items()}
+        values = {name: self._types[name].to_values(column) for name, column in columns.items()}
         self._compute(columns, values)
         return columns, values, are_within
 
     def _compute(self, columns, values):
         """Compute the derived columns."""
         for rule in self._derived:
-            kind, found = self._kinds[rule.column], rule.compute(values, self._kinds)
-            limit = CONSTANTS.max_date if isinstance(kind, Date) else CONSTANTS.max_number
+            declared, found = self._types[rule.column], rule.compute(values, self._types)
+            limit = CONSTANTS.max_date if declared.is_date else CONSTANTS.max_number
             is_missing = np.isnan(found)
             # Clipped values break the rule, and their rows are drawn again.
             found = np.clip(np.where(is_missing, 0, found), -limit, limit)
-            columns[rule.column] = make_settable(kind.make_cells(found, is_missing))
-            values[rule.column] = kind.to_values(columns[rule.column])
+            columns[rule.column] = make_settable(declared.decode(found, is_missing))
+            values[rule.column] = declared.to_values(columns[rule.column])
 
     def _draw_ordered(self, weights, random_state):
         """Draw ordered columns: one on its own, and the others at differences from it.
@@ -307,8 +310,8 @@ class _Group:
         return columns, are_within
 
     def _find_width(self, name):
-        number = self._kinds[name].to_number()
-        return (number.upper - number.lower) / self._kinds[name].units_per_day
+        number = self._types[name].to_number()
+        return (number.upper - number.lower) / self._types[name].units_per_day
 
     def _draw_beside(self, key, rule, name, given, weights, random_state):
         """Draw a column at a difference from the other one, or on its own if one is missing.
@@ -320,25 +323,25 @@ class _Group:
         are_within : ndarray of bool of shape (n,)
             Where it was not clipped to these.
         """
-        draws, kind, other = self._draws, self._kinds[name], self._kinds[rule.other(name)]
+        draws, declared, other = self._draws, self._types[name], self._types[rule.other(name)]
         column = draws.draw_column(name, weights, random_state)
         block = draws.blocks[key]
         is_present = make_condition(block, (None, None)) if block.kind.missing else None
         difference = draws.draw_column(key, weights, random_state, is_present)
-        own, given = kind.to_values(column), other.to_values(given)
-        found = rule.add(name, given, block.kind.to_values(difference), own, self._kinds)
+        own, given = declared.to_values(column), other.to_values(given)
+        found = rule.add(name, given, block.kind.to_values(difference), own, self._types)
         # Missing values, and sentinels beyond the bounds, have no difference.
-        is_apart = _is_beyond(own, kind) | _is_beyond(given, other)
-        are_within = is_apart | ~_is_beyond(found, kind)
-        number = kind.to_number()
+        is_apart = _is_beyond(own, declared) | _is_beyond(given, other)
+        are_within = is_apart | ~_is_beyond(found, declared)
+        number = declared.to_number()
         cells = found[~is_apart].clip(number.lower, number.upper)
-        column[~is_apart] = kind.make_cells(cells, np.zeros(len(cells), dtype=bool))
+        column[~is_apart] = declared.decode(cells, np.zeros(len(cells), dtype=bool))
         return column, are_within
 
     def _draw_combinations(self, weights, random_state):
         """Draw one of the listed combinations for each row, by their probabilities."""
         names = self._listed.columns
-        listed = self._listed.find_codes(self._kinds)
+        listed = self._listed.find_codes(self._types)
         given = {name: c for name, c in self._draws.conditions.items() if name in names}
         if given:
             listed = listed[all_hold(given, dict(zip(names, listed.T, strict=True)))]
@@ -369,7 +372,7 @@ class _Group:
             redrawn = repair(rule, self._draws, values, weights, broken, random_state)
             for name, rows, column in redrawn:
                 columns[name][rows] = column
-                values[name][rows] = self._kinds[name].to_values(column)
+                values[name][rows] = self._types[name].to_values(column)
         self._compute(columns, values)
 
 
@@ -382,9 +385,9 @@ def _choose(blocks, codes, weights, random_state):
     return np.where(likely[:, -1] > 0, drawn, -1)
 
 
-def _is_beyond(values, kind):
+def _is_beyond(values, declared):
     """Return which values of a column are missing or beyond its bounds."""
-    number = kind.to_number()
+    number = declared.to_number()
     return ~((number.lower <= values) & (values <= number.upper))
 
 
@@ -405,7 +408,7 @@ def _repair_order(rule, draws, values, weights, broken, random_state):
         if name in draws.blocks and name not in draws.conditions:
             block = draws.blocks[name]
             condition, (lower, upper) = make_condition(block, (None, None)), block.knots[[0, -1]]
-            limit = rule.find_limit(name, values[rule.other(name)], draws.kinds)[broken]
+            limit = rule.find_limit(name, values[rule.other(name)], draws.types)[broken]
             lower, upper = (limit, upper) if name == rule.upper else (lower, limit)
             lower, upper = np.broadcast_arrays(lower, upper)
             part = weights[broken][:, block.where]
@@ -414,15 +417,6 @@ def _repair_order(rule, draws, values, weights, broken, random_state):
             column = condition.draw_within(part, lower[can], upper[can], ~can[can], uniform)
             yield name, broken[can], make_settable(column)
             broken = broken[~can]
-
-
-def _count_values(kind, most_levels):
-    """Return the number of different values of a column, without missing values."""
-    if hasattr(kind, "levels"):
-        return most_levels if kind.is_open else len(kind.levels)
-    decimals = getattr(kind, "decimals", 0)
-    lower, upper = find_bounds(kind)
-    return np.inf if decimals is None else 1 + np.round((upper - lower) * 10.0**decimals)
 
 
 def make_settable(column):

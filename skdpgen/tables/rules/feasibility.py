@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pandas as pd
 
-from .predicates import all_hold, find_bounds
+from .predicates import all_hold
 from .rules import Combinations, Derived, Implies, Ordered
 
 # Pairs of rules with more cases are not compared, which would take long. Set by hand.
 _MOST_CASES = 1_000_000
 
 
-def check_together(rules, kinds):
+def check_together(rules, types):
     """Raise an error if rules contradict each other.
 
     Bounds are propagated along orders and formulas. Other rules are compared in pairs: the two
@@ -23,20 +23,20 @@ def check_together(rules, kinds):
     rules with more than a million cases, of formulas beside other rules, and of rules about
     undeclared columns.
     """
-    _check_derived(rules, kinds)
-    _check_orders([rule for rule in rules if isinstance(rule, Ordered)], kinds)
+    _check_derived(rules, types)
+    _check_orders([rule for rule in rules if isinstance(rule, Ordered)], types)
     compared = [
         rule
         for rule in rules
         if isinstance(rule, Implies | Combinations | Ordered)
-        and not any(kinds[name].is_open for name in rule.names)
+        and not any(types[name].is_open for name in rule.names)
     ]
     for first, second in itertools.combinations(compared, 2):
         if set(first.names) & set(second.names):
-            _check_pair(first, second, kinds)
+            _check_pair(first, second, types)
     for group in connect(compared):
         if len(group) > 2:  # others were compared above
-            _check_group(group, kinds)
+            _check_group(group, types)
 
 
 def connect(rules):
@@ -63,25 +63,25 @@ def sort_derived(rules):
     return ordered
 
 
-def _check_derived(rules, kinds):
+def _check_derived(rules, types):
     derived = {}
     for rule in (rule for rule in rules if isinstance(rule, Derived)):
         other = derived.setdefault(rule.column, rule)
         if other is not rule:
             raise ValueError(f"{other!r} and {rule!r} derive the same column; keep one.")
-    ranges = {name: find_bounds(kinds[name]) for rule in derived.values() for name in rule.operands}
+    ranges = {name: types[name].bounds for rule in derived.values() for name in rule.operands}
     for rule in sort_derived(rules):
-        name, (lower, upper) = rule.column, find_bounds(kinds[rule.column])
-        lowest, highest = rule.find_range(ranges, kinds)
+        name, (lower, upper) = rule.column, types[rule.column].bounds
+        lowest, highest = rule.find_range(ranges, types)
         if lowest > upper or highest < lower:
             raise ValueError(
                 f"{rule!r} cannot be obeyed: its values are between {lowest:g} and {highest:g}, "
-                f"beyond the bounds of {kinds[name]!r}."
+                f"beyond the bounds of {types[name]!r}."
             )
         ranges[name] = max(lower, lowest), min(upper, highest)
 
 
-def _check_orders(rules, kinds):
+def _check_orders(rules, types):
     """Raise an error for cycles of orders, and for chains that the bounds exclude."""
 
     def follow(chain):
@@ -95,8 +95,8 @@ def _check_orders(rules, kinds):
             )
         # In the coarser unit of both.
         ends = Ordered(first, last)
-        lowest = ends.to_common(first, find_bounds(kinds[first])[0], kinds)
-        highest = ends.to_common(last, find_bounds(kinds[last])[1], kinds)
+        lowest = ends.to_common(first, types[first].bounds[0], types)
+        highest = ends.to_common(last, types[last].bounds[1], types)
         if lowest > highest or (lowest == highest and any(rule.strict for rule in chain)):
             raise ValueError(
                 f"{listed} cannot be obeyed: the lower bound of {first!r} is {lowest:g}, the upper "
@@ -110,9 +110,9 @@ def _check_orders(rules, kinds):
         follow([rule])
 
 
-def _check_pair(first, second, kinds):
+def _check_pair(first, second, types):
     """Raise an error if two rules together exclude a level, or the `when` of one of them."""
-    pair = {name: kinds[name] for rule in (first, second) for name in rule.names}
+    pair = {name: types[name] for rule in (first, second) for name in rule.names}
     cases = {rule: _list_cases(rule, (first, second), pair) for rule in (first, second)}
     if any(case is None for case in cases.values()):
         return
@@ -124,13 +124,13 @@ def _check_pair(first, second, kinds):
     lost = {
         name: levels.levels[int(code)] if code >= 0 else None
         for name, levels in pair.items()
-        if hasattr(levels, "levels")
+        if levels.levels
         for code in _codes_in_all(name, cases.values()) - _codes_in_all(name, [both])
     }
     for rule in (first, second):
         if isinstance(rule, Implies) and not lost:
-            when, _ = rule.find_conditions(kinds)
-            holds = all_hold(when, {n: _to_nan(both[n], kinds[n]) for n in when})
+            when, _ = rule.find_conditions(types)
+            holds = all_hold(when, {n: _to_nan(both[n], types[n]) for n in when})
             lost = {} if holds.any() else rule.to_dict()["when"]
     if lost or not len(both):
         what = " and ".join(f"{name!r} is {level!r}" for name, level in lost.items())
@@ -140,14 +140,14 @@ def _check_pair(first, second, kinds):
         )
 
 
-def _check_group(rules, kinds):
+def _check_group(rules, types):
     """Raise an error if no row obeys connected rules, by a join of the cases of each."""
-    kinds = {name: kinds[name] for rule in rules for name in rule.names}
+    types = {name: types[name] for rule in rules for name in rule.names}
     ordered = {name for rule in rules if isinstance(rule, Ordered) for name in rule.names}
     # Cases beside those of another step could be missed: then orders are left out.
-    if len({(kinds[n].units_per_day, getattr(kinds[n], "decimals", 0)) for n in ordered}) > 1:
+    if len({(types[n].units_per_day, types[n].decimals) for n in ordered}) > 1:
         rules = [rule for rule in rules if not isinstance(rule, Ordered)]
-    cases = [_list_cases(rule, rules, kinds) for rule in rules]
+    cases = [_list_cases(rule, rules, types) for rule in rules]
     left = sorted((case for case in cases if case is not None), key=len)
     joined = left.pop(0) if left else None
     while left:
@@ -176,38 +176,38 @@ def _codes_in_all(name, tables):
     return set.intersection(*(set(table[name]) for table in tables if name in table))
 
 
-def _list_cases(rule, rules, kinds):
+def _list_cases(rule, rules, types):
     """Return the values of columns that obey a rule, a frame of floats; None for too many rows.
 
     One level stands for all those that `rules` do not distinguish.
     """
     if isinstance(rule, Combinations):
-        cases = pd.DataFrame(rule.find_codes(kinds), columns=list(rule.columns))
+        cases = pd.DataFrame(rule.find_codes(types), columns=list(rule.columns))
     else:
-        values = [_list_values(name, rules, kinds) for name in rule.names]
+        values = [_list_values(name, rules, types) for name in rule.names]
         if math.prod(map(len, values)) > _MOST_CASES:
             return None
         grid = [part.ravel() for part in np.meshgrid(*values, indexing="ij")]
         cases = pd.DataFrame(dict(zip(rule.names, grid, strict=True)))
-        cases = cases[rule.bind(kinds)({name: cases[name].to_numpy() for name in cases})]
-    return cases.fillna({name: _GAPS[hasattr(kinds[name], "levels")] for name in cases})
+        cases = cases[rule.bind(types)({name: cases[name].to_numpy() for name in cases})]
+    return cases.fillna({name: _GAPS[types[name].has_knots] for name in cases})
 
 
 # Stand-ins for missing values, which cannot be keys of a merge: for levels, and for numbers.
-_GAPS = {True: -1.0, False: -math.inf}
+_GAPS = {False: -1.0, True: -math.inf}
 
 
-def _to_nan(column, kind):
-    return column.replace(_GAPS[hasattr(kind, "levels")], np.nan).to_numpy()
+def _to_nan(column, declared):
+    return column.replace(_GAPS[declared.has_knots], np.nan).to_numpy()
 
 
-def _list_values(name, rules, kinds):
+def _list_values(name, rules, types):
     """Return representative values of a column: rules treat others like one of these."""
-    kind = kinds[name]
-    missing = [np.nan] * kind.missing
-    conditions = [c for rule in rules for c in _list_conditions(rule, name, kinds)]
-    if hasattr(kind, "levels"):
-        codes = np.arange(float(len(kind.levels)))
+    declared = types[name]
+    missing = [np.nan] * declared.missing
+    conditions = [c for rule in rules for c in _list_conditions(rule, name, types)]
+    if declared.levels:
+        codes = np.arange(float(len(declared.levels)))
         # One level for each pattern of the conditions that hold: rules treat the others like it.
         if not any(isinstance(rule, Combinations) and name in rule.names for rule in rules):
             patterns = np.array([codes * 0, *(c.holds(codes) for c in conditions)])
@@ -216,16 +216,16 @@ def _list_values(name, rules, kinds):
     # The ends of all ranges, of ordered columns too, and values next to them.
     compared = {n for rule in rules if isinstance(rule, Ordered) for n in rule.names} | {name}
     ends = [
-        end * kind.units_per_day / kinds[n].units_per_day
+        end * declared.units_per_day / types[n].units_per_day
         for n in compared
         for ranges in (
-            find_bounds(kinds[n]),
-            *(c.ranges for rule in rules for c in _list_conditions(rule, n, kinds)),
+            types[n].bounds,
+            *(c.ranges for rule in rules for c in _list_conditions(rule, n, types)),
         )
         for end in np.ravel(ranges)
     ]
-    lower, upper = find_bounds(kind)
-    decimals = getattr(kind, "decimals", 0)
+    lower, upper = declared.bounds
+    decimals = declared.decimals
     step = 1e-9 * (upper - lower) if decimals is None else 10.0**-decimals
     # As many as rows of a chain of orders need.
     reach = max(2, sum(isinstance(rule, Ordered) for rule in rules))
@@ -235,10 +235,10 @@ def _list_values(name, rules, kinds):
     return [*np.unique(values[(lower <= values) & (values <= upper)]), *missing]
 
 
-def _list_conditions(rule, name, kinds):
+def _list_conditions(rule, name, types):
     if not isinstance(rule, Implies):
         return []
-    return [side[name] for side in rule.find_conditions(kinds) if name in side]
+    return [side[name] for side in rule.find_conditions(types) if name in side]
 
 
 def find_impossible(rules, blocks):
@@ -272,7 +272,7 @@ def find_impossible(rules, blocks):
 
 def _find_cells(rule, first, second):
     """Return which pairs of weights of two blocks a rule excludes."""
-    kinds = {block.name: block.kind for block in (first, second)}
+    types = {block.name: block.kind for block in (first, second)}
     cells = np.zeros((first.where.stop - first.where.start, second.where.stop - second.where.start))
     cells = cells.astype(bool)
     if isinstance(rule, Ordered):
@@ -281,12 +281,12 @@ def _find_cells(rule, first, second):
         most = _list_neighbours(second)[1] / second.kind.units_per_day
         cells[: len(least), : len(most)] = least[:, None] >= most
     elif isinstance(rule, Combinations):
-        pair = rule.restrict(kinds).find_codes(kinds)
+        pair = rule.restrict(types).find_codes(types)
         codes = [np.where(np.isnan(c), -1, c).astype(int) for c in pair.T]
         cells[:] = True
         cells[codes[0], codes[1]] = False
     elif isinstance(rule, Implies) and len(rule.when) == 1 and first.name == rule.when[0][0]:
-        when, then = rule.restrict(kinds).find_conditions(kinds)
+        when, then = rule.restrict(types).find_conditions(types)
         inside = _find_certain(when[first.name], first)[0]
         outside = _find_certain(then[second.name], second)[1]
         cells |= inside[:, None] & outside

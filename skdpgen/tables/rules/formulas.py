@@ -8,8 +8,6 @@ import re
 
 import numpy as np
 
-from ..columns import Date, Number
-
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 # Largest depth of nested operations, far below Python's limit of recursion.
@@ -109,18 +107,18 @@ class Formula:
 
         return self._fold(self._tree, write, lambda sign, *sides: f"({f' {sign} '.join(sides)})")
 
-    def find_type(self, kinds):
+    def find_type(self, types):
         """Return the result type, ``"number"`` or ``"date"``, for columns of these types."""
 
         def leaf(part):
             if isinstance(part, float):
                 return "number"
-            kind = kinds[part]
-            if isinstance(kind, Date) and kind.zone is None:
+            declared = types[part]
+            if declared.is_date and declared.zone is None:
                 return "date"
-            if not isinstance(kind, Number):
+            if not declared.is_number:
                 raise ValueError(
-                    f"formulas take numbers, and dates without time zone; {part!r} is {kind}."
+                    f"formulas take numbers, and dates without time zone; {part!r} is {declared}."
                 )
             return "number"
 

@@ -2,15 +2,14 @@
 """Orders of two columns, and the differences by which they are learned."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..columns import Date, Number
-from ..columns.base import read_dict
+from ..columns import Number
 from ..columns.values import Values
-from .base import Rule
+from ..declaration import parse
+from .rule import Rule
 
 # Differences of values up to this size are finite.
 _LARGEST = sys.float_info.max / 4
@@ -60,42 +59,32 @@ class Ordered(Rule):
             raise ValueError(f"Ordered needs two columns; got {self.lower!r} twice.")
         if not isinstance(self.strict, bool):
             raise ValueError(f"strict must be True or False; got {self.strict!r}.")
-        if isinstance(self.difference, Mapping):
-            self._set(difference=read_dict(self.difference, {"number": Number}))
-        if not isinstance(self.difference, Number | None):
-            raise ValueError(f"difference must be a Number; got {self.difference!r}.")
+        if self.difference is not None:
+            self._set(difference=parse(self.difference, {"number": Number}))
 
     @property
     def names(self):
         return self.lower, self.upper
 
-    def to_dict(self):
-        shown = super().to_dict()
-        if self.difference is not None:
-            shown["difference"] = self.difference.to_dict()
-        return shown
-
     def rename(self, names):
         return replace(self, lower=names[self.lower], upper=names[self.upper])
 
-    def check(self, kinds):
-        pair = [kinds[name] for name in self.names]
-        if any(kind.is_unknown for kind in pair):
+    def check(self, types):
+        pair = [types[name] for name in self.names]
+        if any(declared.is_unknown for declared in pair):
             return
-        if {type(kind) for kind in pair} not in ({Number}, {Date}):
-            raise ValueError(f"both must be numbers, or both dates; they are {pair}.")
-        if isinstance(pair[0], Date) and pair[0].zone != pair[1].zone:
-            raise ValueError(f"both dates must have the same zone; they are {pair}.")
+        if not pair[0].compares_with(pair[1]):
+            raise ValueError(f"both must be numbers, or both dates of one zone; they are {pair}.")
         difference = self.difference
         if difference is not None:
-            if isinstance(pair[0], Date) and difference.decimals != 0:
+            if pair[0].is_date and difference.decimals != 0:
                 raise ValueError("the difference of dates must be declared with decimals=0.")
             if (difference.lower or 0) < 0:
                 raise ValueError("the difference must not be negative.")
 
-    def bind(self, kinds):
+    def bind(self, types):
         def holds(values):
-            lower, upper = (self.to_common(name, values[name], kinds) for name in self.names)
+            lower, upper = (self.to_common(name, values[name], types) for name in self.names)
             return ~(lower >= upper if self.strict else lower > upper)
 
         return holds
@@ -106,18 +95,18 @@ class Ordered(Rule):
         """Return the other column."""
         return self.upper if name == self.lower else self.lower
 
-    def to_common(self, name, values, kinds):
+    def to_common(self, name, values, types):
         """Return values of a column in the coarser unit of both columns, rounded down."""
-        factor = self._find_factor(name, kinds)
+        factor = self._find_factor(name, types)
         return values if factor == 1 else np.floor(np.divide(values, factor))
 
-    def _find_factor(self, name, kinds):
+    def _find_factor(self, name, types):
         """Return the number of units of a column in a unit of the coarser one."""
-        return kinds[name].units_per_day // min(kinds[n].units_per_day for n in self.names)
+        return types[name].units_per_day // min(types[n].units_per_day for n in self.names)
 
-    def find_difference(self, kinds):
+    def find_difference(self, types):
         """Return the column type of the difference, or None if only one value is possible."""
-        pair = [kinds[name].to_number() for name in self.names]
+        pair = [types[name].to_number() for name in self.names]
         decimals = [number.decimals for number in pair]
         decimals = None if None in decimals else max(decimals)
         first = self.strict * (0 if decimals is None else 10.0**-decimals)
@@ -127,7 +116,7 @@ class Ordered(Rule):
             found = replace(found, lower=first)
         if not any(number.is_open for number in pair):
             if found.upper is None:
-                last = self._find_span(pair, kinds, decimals)
+                last = self._find_span(pair, types, decimals)
                 if last <= found.lower:
                     return None
                 found = replace(found, upper=last)
@@ -136,20 +125,20 @@ class Ordered(Rule):
         is_missing = any(number.missing or _list_sentinels(number) for number in pair)
         return replace(found, missing=bool(is_missing))
 
-    def _find_span(self, pair, kinds, decimals):
+    def _find_span(self, pair, types, decimals):
         """Return the largest difference that bounds allow."""
-        first, last = self.to_common(self.lower, pair[0].lower, kinds), pair[1].upper
-        span = self.to_common(self.upper, last, kinds) - first
+        first, last = self.to_common(self.lower, pair[0].lower, types), pair[1].upper
+        span = self.to_common(self.upper, last, types) - first
         return span if decimals is None else int(span) if decimals == 0 else round(span, decimals)
 
-    def subtract(self, table, kinds):
+    def subtract(self, table, types):
         """Return the differences of cells, each on its own: an array, NaN for missing values."""
         lower, upper = (
-            self.to_common(name, _read(table[name], kinds[name]), kinds) for name in self.names
+            self.to_common(name, _read(table[name], types[name]), types) for name in self.names
         )
         return upper - lower
 
-    def add(self, name, values, difference, own, kinds):
+    def add(self, name, values, difference, own, types):
         """Return values of a column at a difference from those of the other one.
 
         Parameters
@@ -160,25 +149,25 @@ class Ordered(Rule):
         own : ndarray of shape (n,)
             Values of the column that were drawn on their own. They give dates the time within the
             coarser unit of the other column.
-        kinds : Mapping
+        types : Mapping
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        factor, is_lower = self._find_factor(name, kinds), name == self.lower
-        common = self.to_common(self.other(name), values, kinds)
+        factor, is_lower = self._find_factor(name, types), name == self.lower
+        common = self.to_common(self.other(name), values, types)
         common = common - difference if is_lower else common + difference
         if factor > 1:
             return common * factor + own % factor
-        grid = Values(kinds[name].decimals)
+        grid = Values(types[name].decimals)
         return grid.at_most(common) if is_lower else grid.at_least(common)
 
-    def find_limit(self, name, values, kinds):
+    def find_limit(self, name, values, types):
         """Return the largest `lower`, or the smallest `upper`, beside values of the other one."""
-        factor, decimals = self._find_factor(name, kinds), kinds[name].decimals
+        factor, decimals = self._find_factor(name, types), types[name].decimals
         step = self.strict * (0 if decimals is None else 10.0**-decimals)
-        common = self.to_common(self.other(name), values, kinds)
+        common = self.to_common(self.other(name), values, types)
         if name == self.upper:
             return (common + step) * factor
         return common - step if factor == 1 else (common - step + 1) * factor - 1
@@ -192,10 +181,10 @@ def _list_sentinels(number):
     return [atom for atom in number.atoms or () if not bounds[0] <= atom <= bounds[1]]
 
 
-def _read(column, kind):
+def _read(column, declared):
     """Return the values of cells within the bounds, NaN for missing ones and for sentinels."""
-    number = kind.to_number()
-    present, found = kind.read(column)
+    number = declared.to_number()
+    present, found = declared.encode(column)
     if number.decimals is not None:
         found = np.round(found, number.decimals)
     lower = -_LARGEST if number.lower is None else number.lower
@@ -216,7 +205,7 @@ def list_ordered(rules):
         pairs |= new
 
 
-def list_differences(rules, kinds):
+def list_differences(rules, types):
     """Return the orders whose differences are learned, and the types of these.
 
     They form a forest: the difference of two columns that others already join follows from these.
@@ -224,7 +213,7 @@ def list_differences(rules, kinds):
     Parameters
     ----------
     rules : sequence of Rule
-    kinds : dict of str to Column
+    types : dict of str to ColumnType
 
     Returns
     -------
@@ -232,58 +221,58 @@ def list_differences(rules, kinds):
     """
     # Derived columns are computed; columns of unknown type may be texts.
     computed = {getattr(rule, "column", None) for rule in rules}
-    learned = {n for n, kind in kinds.items() if not kind.is_unknown} - computed
+    learned = {n for n, declared in types.items() if not declared.is_unknown} - computed
     found, trees = {}, {name: {name} for name in learned}
     for rule in rules:
         if not isinstance(rule, Ordered) or not learned.issuperset(rule.names):
             continue
         lower, upper = (trees[name] for name in rule.names)
-        kind = rule.find_difference(kinds)
-        if lower is not upper and kind is not None:
+        declared = rule.find_difference(types)
+        if lower is not upper and declared is not None:
             trees |= dict.fromkeys(lower | upper, lower | upper)
             name = f"{rule.upper} - {rule.lower}"
-            while name in kinds:
+            while name in types:
                 name = f"({name})"
-            found[name] = rule, kind
+            found[name] = rule, declared
     return found
 
 
-def reconcile_orders(schema, kinds):
+def reconcile_orders(schema, types):
     """Widen inferred ranges that contradict orders: noise may find any range.
 
     Parameters
     ----------
     schema : Schema
         As declared.
-    kinds : dict of str to Column
+    types : dict of str to ColumnType
         As inferred.
 
     Returns
     -------
-    dict of str to Column
+    dict of str to ColumnType
     """
     for first, last in list_ordered(schema.rules):
-        rule, pair = Ordered(first, last), (kinds[first], kinds[last])
-        if not all(kind.has_knots and not kind.is_open for kind in pair):
+        rule, pair = Ordered(first, last), (types[first], types[last])
+        if not all(column.has_knots and not column.is_open for column in pair):
             continue
-        number, other = (kind.to_number() for kind in pair)
-        if rule.to_common(first, number.lower, kinds) < rule.to_common(last, other.upper, kinds):
+        number, other = (column.to_number() for column in pair)
+        if rule.to_common(first, number.lower, types) < rule.to_common(last, other.upper, types):
             continue
         units = pair[1].units_per_day / pair[0].units_per_day
         if schema[last].upper is None:
-            kinds = kinds | {last: _extend(pair[1], upper=number.upper * units)}
+            types = types | {last: _extend(pair[1], upper=number.upper * units)}
         elif schema[first].lower is None:
-            kinds = kinds | {first: _extend(pair[0], lower=other.lower / units)}
-    return kinds
+            types = types | {first: _extend(pair[0], lower=other.lower / units)}
+    return types
 
 
-def _extend(kind, *, lower=None, upper=None):
+def _extend(column, *, lower=None, upper=None):
     """Return a column with a wider range, and no values in what is added."""
-    number = kind.to_number()
+    number = column.to_number()
     ends = (number.lower if lower is None else lower, number.upper if upper is None else upper)
     if number.decimals is not None:
         ends = np.round(ends, number.decimals).tolist()
     if number.decimals == 0:
         ends = [int(end) for end in ends]
     knots = number.knots and sorted({*number.knots, *ends})
-    return kind.from_number(replace(number, lower=ends[0], upper=ends[1], knots=knots))
+    return column.from_number(replace(number, lower=ends[0], upper=ends[1], knots=knots))

@@ -5,11 +5,10 @@ import datetime
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from ..blocks import KnotBlock, LevelBlock
-from ..columns.base import check_list, find_repeated, plain
-from .conditions import make_condition
+from ..declaration import check_list, find_repeated, plain
+from .conditions import is_missing, make_condition
 
 
 def all_hold(conditions, values):
@@ -17,17 +16,9 @@ def all_hold(conditions, values):
     return np.all([c.holds(values[name]) for name, c in conditions.items()], axis=0)
 
 
-def find_bounds(kind):
-    """Return the bounds of numbers or dates, in their units; infinite if undeclared."""
-    if kind.is_open:
-        return -np.inf, np.inf
-    values = np.append(kind.positions[[0, -1]], kind.to_number().atoms or ())
-    return values.min(), values.max()
-
-
-def bind(name, kind, values):
+def bind(name, declared, values):
     """Return the condition that a column has one of some values."""
-    block = (KnotBlock if kind.has_knots else LevelBlock)(name, kind, 0)
+    block = (KnotBlock if declared.has_knots else LevelBlock)(name, declared, 0)
     return make_condition(block, list(values))
 
 
@@ -65,29 +56,32 @@ def _parse_value(value):
 
 def to_scalar(value):
     """Return a value as a scalar that JSON can hold; None if it is missing."""
-    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+    if is_missing(value):
         return None
     if isinstance(value, np.datetime64):
         return str(value)
     return value.isoformat() if isinstance(value, datetime.date) else plain(value)
 
 
-def format_range(ends):
-    return dict(zip(("lower", "upper"), ends, strict=True))
+def format_predicate(predicate, is_json):
+    """Return a parsed predicate as a dict, for its repr or for JSON, where ranges are dicts."""
 
+    def show(value):
+        is_range = is_json and isinstance(value, tuple)
+        return dict(zip(("lower", "upper"), value, strict=True)) if is_range else value
 
-def format_predicate(predicate, write_range):
-    """Return a parsed predicate as a dict, for its repr or for JSON."""
     shown = {}
     for name, values in predicate:
-        listed = [write_range(v) if isinstance(v, tuple) else v for v in values]
+        listed = list(map(show, values))
         shown[name] = listed[0] if len(listed) == 1 else listed
     return shown
 
 
-def check_declared(name, kind):
-    if kind.is_generated or kind.is_open:
-        raise ValueError(f"{name!r} must be declared with its bounds or categories; it is {kind}.")
+def check_declared(name, declared):
+    if declared.is_generated or declared.is_open:
+        raise ValueError(
+            f"{name!r} must be declared with its bounds or categories; it is {declared}."
+        )
 
 
 def check_names(columns):

@@ -3,13 +3,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from ..columns import Date, Number
-from ..columns.base import check_list, find_repeated, read_dict
-from .base import Rule
+from ..declaration import check_list, explain, find_repeated, parse
 from .formulas import Formula
 from .ordered import Ordered
 from .predicates import (
@@ -17,11 +16,11 @@ from .predicates import (
     bind,
     check_declared,
     check_names,
-    find_bounds,
     format_predicate,
     parse_predicate,
     to_scalar,
 )
+from .rule import Rule
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,8 +59,8 @@ class Implies(Rule):
     def names(self):
         return tuple(name for name, _ in self.when + self.then)
 
-    def _show(self, value, write_range):
-        return format_predicate(value, write_range)
+    def _show(self, value, is_json):
+        return format_predicate(value, is_json)
 
     def rename(self, names):
         return Implies(
@@ -74,22 +73,22 @@ class Implies(Rule):
         left = {name: list(values) for name, values in self.then if name in names}
         return Implies({name: list(values) for name, values in self.when}, left) if left else None
 
-    def check(self, kinds):
+    def check(self, types):
         for name, values in self.when + self.then:
             # Undeclared columns declare at least whether values may be missing.
-            if values != (None,) or not (kinds[name].is_open and kinds[name].missing):
-                check_declared(name, kinds[name])
-                bind(name, kinds[name], values)
+            if values != (None,) or not (types[name].is_open and types[name].missing):
+                check_declared(name, types[name])
+                bind(name, types[name], values)
 
-    def find_conditions(self, kinds):
+    def find_conditions(self, types):
         """Return the conditions of `when` and of `then`, two dicts by column name."""
         return tuple(
-            {name: bind(name, kinds[name], values) for name, values in side}
+            {name: bind(name, types[name], values) for name, values in side}
             for side in (self.when, self.then)
         )
 
-    def bind(self, kinds):
-        when, then = self.find_conditions(kinds)
+    def bind(self, types):
+        when, then = self.find_conditions(types)
         return lambda values: ~all_hold(when, values) | all_hold(then, values)
 
 
@@ -150,43 +149,43 @@ class Derived(Rule):
             )
         return super().restrict(names)
 
-    def check(self, kinds):
-        result, kind = Formula(self.formula).find_type(kinds), kinds[self.column]
-        fits = isinstance(kind, Date) and kind.zone is None and kind.unit is not None
-        if not (fits if result == "date" else isinstance(kind, Number)):
+    def check(self, types):
+        result, declared = Formula(self.formula).find_type(types), types[self.column]
+        fits = declared.is_date and declared.zone is None and declared.unit is not None
+        if not (fits if result == "date" else declared.is_number):
             detail = " without zone, with a declared unit" if result == "date" else ""
-            raise ValueError(f"its formula gives a {result}{detail}; the column is {kind}.")
-        missing = [name for name in self.operands if kinds[name].missing]
-        if missing and not kind.missing:
+            raise ValueError(f"its formula gives a {result}{detail}; the column is {declared}.")
+        missing = [name for name in self.operands if types[name].missing]
+        if missing and not declared.missing:
             raise ValueError(
                 f"it is missing where {missing} are: declare {self.column!r} with missing=True."
             )
 
-    def compute(self, values, kinds):
+    def compute(self, values, types):
         """Return the column, an array of floats, from the values of its operands."""
-        operands = {n: values[n] / kinds[n].units_per_day for n in self.operands}
-        kind = kinds[self.column]
-        found = Formula(self.formula).compute(operands) * kind.units_per_day
-        decimals = kind.decimals
+        operands = {n: values[n] / types[n].units_per_day for n in self.operands}
+        declared = types[self.column]
+        found = Formula(self.formula).compute(operands) * declared.units_per_day
+        decimals = declared.decimals
         return found if decimals is None else np.round(found, decimals) + 0.0
 
-    def find_range(self, ranges, kinds):
+    def find_range(self, ranges, types):
         """Return bounds on the column from bounds on its operands."""
-        operands = {n: np.divide(ranges[n], kinds[n].units_per_day) for n in self.operands}
+        operands = {n: np.divide(ranges[n], types[n].units_per_day) for n in self.operands}
         return np.multiply(
-            Formula(self.formula).find_range(operands), kinds[self.column].units_per_day
+            Formula(self.formula).find_range(operands), types[self.column].units_per_day
         )
 
-    def bind(self, kinds):
-        kind, (lower, upper) = kinds[self.column], find_bounds(kinds[self.column])
+    def bind(self, types):
+        declared, (lower, upper) = types[self.column], types[self.column].bounds
 
         def holds(values):
-            found, computed = values[self.column], self.compute(values, kinds)
+            found, computed = values[self.column], self.compute(values, types)
             is_none = np.isnan(computed)
             # The tolerance allows for tables of float32.
             is_same = np.isclose(found, computed, rtol=1e-6, atol=1e-9)
             is_within = (lower <= computed) & (computed <= upper)
-            return np.where(is_none, np.isnan(found) & kind.missing, is_same & is_within)
+            return np.where(is_none, np.isnan(found) & declared.missing, is_same & is_within)
 
         return holds
 
@@ -226,12 +225,12 @@ class Unique(Rule):
     def rename(self, names):
         return Unique([names[name] for name in self.columns])
 
-    def check(self, kinds):
-        generated = [name for name in self.columns if kinds[name].is_generated]
+    def check(self, types):
+        generated = [name for name in self.columns if types[name].is_generated]
         if generated:
             raise ValueError(f"{generated} are identifiers, which are always unique.")
 
-    def bind(self, kinds):
+    def bind(self, types):
         def holds(values):
             keys = pd.DataFrame({name: values[name] for name in self.columns})
             return (~keys.duplicated(keep=False) | keys.isna().any(axis=1)).to_numpy()
@@ -281,7 +280,7 @@ class Combinations(Rule):
     def names(self):
         return self.columns
 
-    def _show(self, value, write_range):
+    def _show(self, value, is_json):
         return [list(row) if isinstance(row, tuple) else row for row in value]
 
     def rename(self, names):
@@ -294,23 +293,23 @@ class Combinations(Rule):
         rows = [[row[i] for i in left] for row in self.rows]
         return Combinations([self.columns[i] for i in left], rows)
 
-    def check(self, kinds):
+    def check(self, types):
         for name, levels in zip(self.columns, zip(*self.rows, strict=True), strict=True):
-            check_declared(name, kinds[name])
-            if not hasattr(kinds[name], "levels"):
-                raise ValueError(f"{name!r} has no levels: it is {kinds[name]!r}.")
-            bind(name, kinds[name], dict.fromkeys(levels))
+            check_declared(name, types[name])
+            if not types[name].levels:
+                raise ValueError(f"{name!r} has no levels: it is {types[name]!r}.")
+            bind(name, types[name], dict.fromkeys(levels))
 
-    def find_codes(self, kinds):
+    def find_codes(self, types):
         """Return the codes of the levels, NaN for missing, of shape (n_rows, n_columns)."""
 
         def encode(name, level):
-            return np.nan if level is None else kinds[name].levels.index(level)
+            return np.nan if level is None else types[name].levels.index(level)
 
         return np.array([list(map(encode, self.columns, row)) for row in self.rows])
 
-    def bind(self, kinds):
-        listed = pd.MultiIndex.from_arrays(np.nan_to_num(self.find_codes(kinds), nan=-1).T)
+    def bind(self, types):
+        listed = pd.MultiIndex.from_arrays(np.nan_to_num(self.find_codes(types), nan=-1).T)
 
         def holds(values):
             keys = [np.nan_to_num(values[name], nan=-1) for name in self.columns]
@@ -330,32 +329,15 @@ def split_document(document):
     return document, []
 
 
-def parse_rules(given, kinds=None, types=RULES):
+def parse_rules(given, types=None, classes=RULES):
     """Return rules from rules or dicts, checked for columns of these types if there are any."""
-    listed = enumerate(check_list("rules", given), 1)
-    rules = tuple(_parse_rule(i, rule, types) for i, rule in listed)
-    for rule in rules if kinds else ():
-        unknown = [name for name in rule.names if name not in kinds]
-        if unknown:
-            raise ValueError(f"{rule!r} names {unknown}, which are no columns: {list(kinds)}.")
-        try:
-            rule.check(kinds)
-        except ValueError as error:
-            reason = str(error)
-        else:
-            continue
-        raise ValueError(f"{rule!r} cannot be obeyed: {reason}")
-    return rules
-
-
-def _parse_rule(i, rule, types):
-    if type(rule) in types.values():
-        return rule
-    try:
-        if not isinstance(rule, Mapping):
-            names = [cls.__name__ for cls in RULES.values()]
-            raise ValueError(f"it must be one of {names} or a dict; got {rule!r}.")
-        return read_dict(rule, types)
-    except ValueError as error:
-        reason = str(error)
-    raise ValueError(f"Rule {i}: {reason}")
+    rules = []
+    for i, rule in enumerate(check_list("rules", given), 1):
+        rule = explain(partial(parse, rule, classes), f"Rule {i}")
+        if types:
+            unknown = [name for name in rule.names if name not in types]
+            if unknown:
+                raise ValueError(f"{rule!r} names {unknown}, which are no columns: {list(types)}.")
+            explain(partial(rule.check, types), f"{rule!r} cannot be obeyed")
+        rules.append(rule)
+    return tuple(rules)

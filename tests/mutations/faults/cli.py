@@ -192,7 +192,7 @@ FUNCTION = {
         command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
     ),
     "what was found is no schema": Fault(
-        "metadata.own:unwrap",
+        "metadata:_find_own",
         '"schema" in document and isinstance(document.get("report"), list)',
         "False",
         "tests/cli/test_reports.py::test_found_columns_are_a_schema_for_later_fits",

@@ -2,7 +2,6 @@
 
 from ..fault import Fault
 from ..ids import (
-    by_level,
     cells,
     chunks,
     conditions,
@@ -76,7 +75,7 @@ PRIVACY = {
     ),
     "values far from a range are lost in silence": Fault(
         "tables.discovery.column:ColumnInference._note_outside",
-        """self.findings["cut"] = write_near(self.known, atom)""",
+        """self.findings["cut"] = f"near {self.known.write(atom)}" """,
         "pass",
         location("values_far_from_a_range_are_named_if_they_are_no_point_mass"),
     ),
@@ -241,7 +240,7 @@ FUNCTION = {
         strange("texts_of_missing_values_may_be_categories"),
     ),
     "decimal commas beside decimal points are groups of thousands": Fault(
-        "tables.columns.cell_kinds:_choose_style",
+        "tables.columns.type_inference:_choose_style",
         "decimal > group + least and decimal <= point",
         "False",
         strange("decimal_commas_beside_points_are_no_groups_of_thousands"),
@@ -253,7 +252,7 @@ FUNCTION = {
         strange("few_values_that_are_no_short_numbers_are_within_the_range[thirds]"),
     ),
     "dates with and without zones outvote each other": Fault(
-        "tables.columns.cell_kinds:_choose_type",
+        "tables.columns.type_inference:_choose_type",
         "count(_MEASURED.get(chosen, ()))",
         'count((chosen,) if "date" in chosen else _MEASURED.get(chosen, ()))',
         strange("most_dates_of_a_column_with_and_without_zones_are_dates"),
@@ -265,7 +264,7 @@ FUNCTION = {
         strange("findings[months-dates as numbers]"),
     ),
     "dates that lack a zone are not named as such": Fault(
-        "tables.columns.cell_kinds:find_kinds",
+        "tables.columns.type_inference:find_types",
         "of_cells[others] > max(share * sum(row) / 2, least)",
         "False",
         strange("findings[zones-other type: 50.0%: dates with and without time zones]"),
@@ -274,12 +273,6 @@ FUNCTION = {
         "histograms.grids:find_farthest",
         "not decimals",
         "decimals is None",
-        decimals("whole_numbers_are_found_up_to_64_bits_without_a_release_of_decimals"),
-    ),
-    "unsigned integers of 64 bits wrap around": Fault(
-        "tables.columns.number:Number.make_cells",
-        "self.decimals == 0 and max(-(self.lower or 0), self.upper or 0) < 2**63",
-        "self.decimals == 0",
         decimals("whole_numbers_are_found_up_to_64_bits_without_a_release_of_decimals"),
     ),
     "whole numbers that floats do not hold are no identifiers": Fault(
@@ -336,12 +329,6 @@ FUNCTION = {
         "has_format = False",
         "tests/engines/test_files.py::test_styles_of_texts[style9-20200131-expected9]",
     ),
-    "an integer target is a number": Fault(
-        "tables.strata:as_classes",
-        "kind.n_values > N_KNOTS",
-        "True",
-        location("a_target_of_few_integers_is_one_of_classes"),
-    ),
     "one of several conditions is enough": Fault(
         "tables.rules.predicates:all_hold",
         "np.all",
@@ -353,24 +340,6 @@ FUNCTION = {
         '"M8[ms]" if self._known_unit == "millisecond" else "M8[s]"',
         '"M8[s]"',
         decimals("dates_come_back_in_their_unit[millisecond]"),
-    ),
-    "times of a declared unit have no level": Fault(
-        "tables.columns.decimals:_count",
-        'DATE_CODES.get(kind.unit, "us")',
-        '"us"',
-        decimals("a_time_counts_as_what_its_declared_unit_makes_of_it"),
-    ),
-    "times finer than milliseconds have no level": Fault(
-        "tables.columns.decimals:LevelCounts.with_heaps",
-        "counts[_FINEST] += counts[_FINEST + 1]",
-        "pass",
-        heaps("shares_of_steps_are_found[microseconds-0.0]"),
-    ),
-    "microseconds are lost in silence": Fault(
-        "tables.columns.decimals:find_decimals",
-        "decimals is _DATE_DECIMALS and chosen == decimals[-1]",
-        "False",
-        decimals("times_finer_than_milliseconds_are_named[1.0]"),
     ),
     "a second of a date is a day": Fault(
         "tables.columns.date:Date.units_per_day",
@@ -444,20 +413,8 @@ FUNCTION = {
         "numbers[others == position] = np.clip(atom, *self.knots[[0, -1]])",
         point_masses("atoms_alone_are_drawn_as_they_are"),
     ),
-    "decimals behind groups of thousands are rounded": Fault(
-        "tables.columns.cell_kinds:_make_column",
-        '("number", "decimal comma", "grouped")',
-        '("number", "decimal comma")',
-        location("decimals_stay_behind_groups_of_thousands[False--2]"),
-    ),
-    "messages list all knots": Fault(
-        "tables.columns.base:Column.__str__",
-        "len(value) <= _MOST_SHOWN",
-        "True",
-        conditions("messages_list_no_knots[knots]"),
-    ),
     "placeholders are texts beside numbers": Fault(
-        "tables.columns.cell_kinds:_find_kind",
+        "tables.columns.type_inference:_find_type",
         "is_placeholder(value)",
         "False",
         options("placeholders_do_not_hide_numbers_and_codes_are_missing_if_said"),
@@ -480,12 +437,6 @@ FUNCTION = {
         "1e25",
         identifiers("numbers_that_may_identify_records_are_named[10.0]"),
     ),
-    "bounds may be whole numbers that no float equals": Fault(
-        "tables.columns.base:check_number",
-        "value if float(value) == value else float(value)",
-        "value",
-        identifiers("bounds_that_no_float_equals_may_be_declared"),
-    ),
     "knots are as far from declared bounds of dates as from others": Fault(
         "tables.columns.date:Date.wide_knots",
         "self._list_near()",
@@ -499,25 +450,25 @@ FUNCTION = {
         containers("dictionaries_of_arrow_keep_the_type_of_their_cells[False-dates]"),
     ),
     "codes have two digits": Fault(
-        "tables.columns.cell_kinds",
+        "tables.columns.type_inference",
         '"0[0-9]+"',
         '"0[0-9]"',
         inference("digits_after_a_zero_are_codes"),
     ),
     "what a column is said to be is not checked": Fault(
-        "tables.columns.cell_kinds:_choose_type",
+        "tables.columns.type_inference:_choose_type",
         "if fits:\n    return chosen",
         "return chosen",
         options("it_stops_where_a_column_is_not_what_it_was_said_to_be"),
     ),
     "fractions are whole numbers of a column of integers": Fault(
-        "tables.columns.cell_kinds:_choose_type",
+        "tables.columns.type_inference:_choose_type",
         "fitting = count(_FITTING[chosen])",
         'fitting = count(_FITTING["number"])',
         inference("numbers_with_fractions_are_no_integers"),
     ),
     "noise is taken for cells that are lost": Fault(
-        "tables.columns.cell_kinds:_share_lost",
+        "tables.columns.type_inference:_share_lost",
         "least * math.sqrt(len(lost))",
         "0",
         inference("cells_that_are_lost_are_warned_of[0-False]"),
@@ -564,12 +515,6 @@ FUNCTION = {
         "is_known & fits.all()",
         decimals("each_cell_is_counted_on_its_own"),
     ),
-    "bounds may be further off than numbers are looked for": Fault(
-        "tables.columns.decimals:_refine",
-        "refined if _is_within_reach(refined) else kind",
-        "refined",
-        decimals("bounds_may_be_too_far_from_zero_for_the_decimals"),
-    ),
     "noise decides how smooth a density is": Fault(
         "tables.discovery.densities:_evidence",
         "len(roughness) * np.log(penalties)",
@@ -594,23 +539,11 @@ FUNCTION = {
         "_MIN_SHARE",
         heaps("other_columns_have_no_heaps[40.0]"),
     ),
-    "popular values are heaps": Fault(
-        "tables.columns.heaps:find_heaps",
-        "spread >= _MIN_STEPS * kind.measure(*heap)",
-        "True",
-        heaps("other_columns_have_no_heaps[0.0]"),
-    ),
     "some dates among numbers are enough": Fault(
         "tables.columns.decimals:LevelCounts.are_dates",
         "is_small and dates - others > find_clear(noise, 1)",
         "is_small or dates >= 0",
         heaps("dates_are_nearly_all_numbers[0.5-False]"),
-    ),
-    "point masses are heaps": Fault(
-        "tables.columns.decimals:LevelCounts.with_heaps",
-        "np.subtract.at(counts, levels, np.array(list(masses.values())))",
-        "pass",
-        heaps("point_masses_are_no_heaps"),
     ),
     "heaps leave the range": Fault(
         "tables.blocks:KnotBlock._heap",
@@ -635,12 +568,6 @@ FUNCTION = {
         "round(value, number.decimals or None)",
         "value",
         point_masses("frequent_values_are_read_in_units_of_the_column"),
-    ),
-    "values that are not located are spread in silence": Fault(
-        "tables.discovery.column:ColumnInference._note_outside",
-        """self.findings["apart"] = write_near(self.known, sum(ends) / 2)""",
-        "pass",
-        location("values_apart_that_are_not_located_are_named"),
     ),
     "densities of rows all rise": Fault(
         "tables.marginal_calibration:_CodeDistribution.add",
@@ -701,12 +628,6 @@ FUNCTION = {
         "max(2, sum(isinstance(rule, Ordered) for rule in rules))",
         "2",
         rules("chains_of_strict_orders_are_not_refused_where_they_fit[8-True]"),
-    ),
-    "keys of levels that cannot be inferred": Fault(
-        "tables.rules.draws:_count_values",
-        "most_levels if kind.is_open else len(kind.levels)",
-        "np.inf if kind.is_open else len(kind.levels)",
-        rules("keys_are_held_against_the_number_of_rows"),
     ),
     "a level that is lost is no contradiction": Fault(
         "tables.rules.feasibility:_check_pair",
@@ -803,12 +724,6 @@ FUNCTION = {
         "above[np.argmax(above)] = False",
         "pass",
         strata("halves_leave_out_exactly_the_levels_that_none_of_their_records_has[atoms]"),
-    ),
-    "evenly spaced knots have halves": Fault(
-        "tables.strata:has_halves",
-        "number.knots is not None",
-        "True",
-        strata("targets_with_halves"),
     ),
     "levels that a half leaves out keep their noise": Fault(
         "releases.two_way_tables:_without_impossible",
@@ -948,18 +863,6 @@ FUNCTION = {
         "keys[obey & ~is_new]",
         rules("values_stay_different_from_piece_to_piece_until_there_are_no_more"),
     ),
-    "ordered columns are drawn on their own": Fault(
-        "tables.rules.draws:_Group._draw_beside",
-        "column[~is_apart] = kind.make_cells(cells, np.zeros(len(cells), dtype=bool))",
-        "pass",
-        rules("an_order_is_drawn_by_its_difference"),
-    ),
-    "ranges that noise found contradict an order": Fault(
-        "tables.rules.ordered:reconcile_orders",
-        "rule.to_common(first, number.lower, kinds) < rule.to_common(last, other.upper, kinds)",
-        "True",
-        inference("contradicting_ranges_are_widened"),
-    ),
     "the widest column is drawn first": Fault(
         "tables.rules.draws:_Group._draw_ordered",
         "min((n for n in names if n not in columns), key=self._find_width)",
@@ -983,12 +886,6 @@ FUNCTION = {
         "grid.at_most(common) if is_lower else grid.at_least(common)",
         "grid.at_most(common)",
         rules("columns_are_put_at_differences_from_others"),
-    ),
-    "a difference follows from others, and is learned": Fault(
-        "tables.rules.ordered:list_differences",
-        "lower is not upper and kind is not None",
-        "kind is not None",
-        rules("differences_are_learned_of_a_forest_of_orders"),
     ),
     "combinations are equally likely": Fault(
         "tables.rules.draws:_choose",
@@ -1031,24 +928,6 @@ FUNCTION = {
         "is_same & is_within",
         "is_same",
         rules("derived_columns_stay_within_their_bounds_and_divisions_by_zero_are_missing"),
-    ),
-    "other kinds lose the rules": Fault(
-        "tables.schema:Schema.replace",
-        "type(self)({**self, **columns}, rules)",
-        "type(self)({**self, **columns})",
-        rules("columns_that_are_left_keep_what_rules_say_of_them"),
-    ),
-    "a derived column is learnt": Fault(
-        "tables.schema:Schema.learned",
-        "name not in derived and not kind.is_generated",
-        "not kind.is_generated",
-        rules("derived_columns_are_not_learnt"),
-    ),
-    "the target does not stratify": Fault(
-        "tables.strata",
-        "_MOST_STRATA = 3",
-        "_MOST_STRATA = 1",
-        by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
     ),
     "a label apart comes back as an object": Fault(
         "tables.kind:TableKind.of",
@@ -1093,34 +972,28 @@ FUNCTION = {
         tables("where_looks_at_all_conditions"),
     ),
     "dates that are not read are not named": Fault(
-        "tables.columns.cell_kinds:find_kinds",
+        "tables.columns.type_inference:find_types",
         "of_cells[look] > max(_MEASURED_SHARE * sum(row), least)",
         "False",
         "tests/tables/test_location.py::test_texts_that_are_not_read_are_named",
     ),
     "numbers in two forms are half lost in silence": Fault(
-        "tables.columns.cell_kinds:_share_lost",
+        "tables.columns.type_inference:_share_lost",
         'fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}',
         'fitting -= {"limit"}',
         "tests/tables/test_location.py::test_numbers_in_two_forms_are_named",
     ),
     "the noise of many counts is a type": Fault(
-        "tables.columns.cell_kinds:_choose_type",
+        "tables.columns.type_inference:_choose_type",
         "fits &= largest in _FITTING[chosen]",
         "pass",
         "tests/tables/test_inference_budget.py::test_few_cells_are_seldom_taken_for_another_type[text]",
     ),
     "the noise of many counts is no type": Fault(
-        "tables.columns.cell_kinds:_choose_type",
+        "tables.columns.type_inference:_choose_type",
         "2 * std * math.sqrt(len(counts) - len(_FITTING[chosen]))",
         "2 * std",
         "tests/tables/test_inference_budget.py::test_few_cells_are_seldom_taken_for_another_type[whole]",
-    ),
-    "point masses are put within the bounds": Fault(
-        "tables.columns.base:Column.conform",
-        "~np.isin(values, atoms)",
-        "True",
-        "tests/tables/test_rows_of_schema.py::test_far_cells_are_put_within_the_schema[<lambda>0]",
     ),
     "rounding leaves the bounds": Fault(
         "tables.kind:_round_within",
@@ -1153,7 +1026,7 @@ FUNCTION = {
         containers("bounds_without_a_value_of_the_dtype_are_refused_for_nothing"),
     ),
     "floats of 32 bits are beyond their own bounds": Fault(
-        "tables.columns.base:_store",
+        "tables.columns.column_type:_store",
         "dtype if is_float else np.float64",
         "np.float64",
         "tests/tables/test_rows_of_schema.py::test_bounds_and_point_masses_of_32_bits_stay[float32]",
@@ -1169,12 +1042,6 @@ FUNCTION = {
         "self.to_values(column) < 0",
         "~(self.to_values(column) >= 0)",
         "tests/tables/test_rows_of_schema.py::test_far_cells_are_put_within_the_schema[<lambda>0]",
-    ),
-    "bounds alone are numbers": Fault(
-        "tables.columns.cell_kinds:_choose_type",
-        "counts['limit'] > _FITTING_SHARE * fitting",
-        "False",
-        "tests/tables/test_location.py::test_bounds_alone_are_categories",
     ),
     "round numbers are identifiers": Fault(
         "tables.columns.decimals:LevelCounts.are_round",
@@ -1205,12 +1072,6 @@ FUNCTION = {
         "levels.get(c, None if c in MISSING_TEXTS else c)",
         "None if c in MISSING_TEXTS else levels.get(c, c)",
         texts("declared_levels_are_no_missing_values"),
-    ),
-    "declared columns are read like others": Fault(
-        "tables.columns.base:Column.parse",
-        "replace(style, expected=self.expected_text)",
-        "style",
-        cells("a_cell_means_the_same_in_a_file_and_in_chunks[flag-csv]"),
     ),
     "whole numbers are rounded to the nearest": Fault(
         "tables.columns.values:Values.round_at_random",

@@ -13,38 +13,29 @@ from ...data.names import map_cells
 from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
-from . import Boolean, Category, Date, Number
+from . import TYPES, Category
 from .decimals import encode_levels
-from .texts import find_kinds_of_dtype, read_cell
+from .number import FITTING_SHARE
+from .texts import find_types_of_dtype, read_cell
 
-# Name of the release; and the least share of texts that fit the type of a column, up to noise.
-KINDS, _FITTING_SHARE = "column kinds", 0.95
-# Numbers with decimals, and dates, are measurements from this share on, whatever others are; whole
-# numbers beside texts may be codes.
+# Name of the release.
+KINDS = "column kinds"
+# Numbers with decimals, and dates, are measurements from this share on, whatever others are.
 _MEASURED_SHARE = 0.5
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
 FEW = 10
-# The types of cells that a column of each type may hold; limits of measurements become missing.
 _COMMAS = ("decimal comma", "grouped", "comma")
-_FITTING = {
-    "number": ("whole", "number", *_COMMAS, "limit"),
-    "integer": ("whole", "grouped", "comma"),
-    "boolean": ("boolean",),
-    "date": ("date",),
-    "zoned date": ("zoned date",),
-}
-# Dates with and without a zone are dates: those of the fewer ones are lost, and named.
-_MEASURED = {
-    "number": ("number", "decimal comma"),
-    **dict.fromkeys(["date", "zoned date"], ("date", "zoned date")),
-}
+# The column type of each type of cells, and the types that it may hold, or that are measurements.
+_CLASSES = {name: cls for cls in TYPES.values() for name in cls.evidence}
+_FITTING = {name: cls.evidence[name][0] for name, cls in _CLASSES.items()}
+_MEASURED = {name: cls.evidence[name][1] for name, cls in _CLASSES.items()}
 
 
-def encode_kinds(table, styles):
-    """Encode the cells of undeclared columns by their kinds, each on its own.
+def encode_types(table, styles):
+    """Encode the cells of undeclared columns by their types, each on its own.
 
     Parameters
     ----------
@@ -52,40 +43,40 @@ def encode_kinds(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
-    found = {name: _find_kinds(table[name], style) for name, style in styles.items()}
+    found = {name: _find_types(table[name], style) for name, style in styles.items()}
     return encode_levels(pd.DataFrame(found), COUNTED)
 
 
-def _find_kinds(column, style):
-    found = find_kinds_of_dtype(column)
+def _find_types(column, style):
+    found = find_types_of_dtype(column)
     if found is None:
-        found = map_cells(partial(_find_kind, style=style), column)
+        found = map_cells(partial(_find_type, style=style), column)
     return pd.Categorical(found, COUNTED)
 
 
-def _find_kind(cell, style):
-    kind, value = read_cell(cell, style)
-    if kind != "text":
-        return kind
+def _find_type(cell, style):
+    found, value = read_cell(cell, style)
+    if found != "text":
+        return found
     # Placeholders say nothing about the type of the others.
     is_missing = is_placeholder(value)
-    return "missing" if is_missing else "code" if _CODE.fullmatch(value.strip()) else kind
+    return "missing" if is_missing else "code" if _CODE.fullmatch(value.strip()) else found
 
 
-def find_kinds(unknown, noisy, n_rows):
+def find_types(unknown, noisy, n_rows):
     """Return the column types that released counts show, and the style of their texts.
 
     Parameters
     ----------
     unknown : dict of str to Unknown
     noisy : NoisySum
-        The noisy sum of what `encode_kinds` gives.
+        The noisy sum of what `encode_types` gives.
     n_rows : float
         Number of rows, as far as it is known.
 
     Returns
     -------
-    types : dict of str to Column
+    types : dict of str to ColumnType
     styles : dict of str to TextStyle
     """
     # A row adds one cell to each column: its vector of counts was divided by the root of their
@@ -106,7 +97,8 @@ def find_kinds(unknown, noisy, n_rows):
         if n_objects > least:
             objects[name] = f"{n_objects / max(sum(row), n_objects):.1%}"
         chosen = _choose_type(name, style.expected, of_cells, std)
-        found[name] = _make_column(chosen, style.expected, of_cells, std)
+        cls = _CLASSES.get(chosen, Category)
+        found[name] = cls.infer(chosen, of_cells, std)
         styles[name] = _choose_style(style, of_cells, least)
         share = _share_lost(chosen, styles[name], of_cells, least)
         if share > 0:
@@ -115,7 +107,7 @@ def find_kinds(unknown, noisy, n_rows):
             if others and of_cells[others] > max(share * sum(row) / 2, least):
                 lost[name] += ": dates with and without time zones"
         look = max(LOOKS, key=of_cells.__getitem__)
-        if of_cells[look] > max(_MEASURED_SHARE * sum(row), least):
+        if chosen != look and of_cells[look] > max(_MEASURED_SHARE * sum(row), least):
             looks[name] = f"look like {look}"
     warn_of_columns("objects", objects)
     warn_of_columns("other type", lost)
@@ -131,8 +123,8 @@ def _choose_type(name, expected, counts, std):
     """
     total = sum(counts.values())
 
-    def count(kinds):
-        return sum(counts[kind] for kind in kinds)
+    def count(types):
+        return sum(counts[cells] for cells in types)
 
     # First, since codes with leading zeros are digits as well, and numbers would drop the zeros.
     if expected is None and counts["code"] > _FEW_CODES * total + 3 * std:
@@ -143,36 +135,22 @@ def _choose_type(name, expected, counts, std):
         chosen = max(options, key=lambda t: count(_FITTING[t]))
     fitting = count(_FITTING[chosen])
     noise = 2 * std * math.sqrt(len(counts) - len(_FITTING[chosen]))
-    fits = total - fitting <= (1 - _FITTING_SHARE) * total + noise
+    fits = total - fitting <= (1 - FITTING_SHARE) * total + noise
     if expected is not None:
         if fits:
             return chosen
         raise ValueError(
-            f"Column {name!r} was said to be of kind {expected!r}, and by the noisy counts that "
+            f"Column {name!r} was said to be of type {expected!r}, and by the noisy counts that "
             "were released many of its cells are not. Say how its numbers or dates are written, "
-            "or give it another kind."
+            "or give it another type."
         )
-    if chosen == "number" and counts["limit"] > _FITTING_SHARE * fitting:
+    if chosen == "number" and counts["limit"] > FITTING_SHARE * fitting:
         return "text"  # bounds such as >70 are categories
     # The noise of several counts adds up: the largest one is the surest sign of few cells.
     largest = max(counts, key=counts.__getitem__)
     fits &= largest in _FITTING[chosen]
     is_measured = count(_MEASURED.get(chosen, ())) > _MEASURED_SHARE * total + noise
     return chosen if (fits or is_measured) and counts[largest] > 2 * std else "text"
-
-
-def _make_column(chosen, expected, counts, std):
-    """Return a column of the chosen type, without bounds."""
-    if chosen in ("number", "integer"):
-        # Groups of thousands may be followed by decimals, as in 1,234.50, which the next release
-        # finds.
-        fractions = sum(counts[kind] for kind in ("number", "decimal comma", "grouped"))
-        total = sum(counts[kind] for kind in _FITTING["number"])
-        is_whole = fractions <= (1 - _FITTING_SHARE) * total + 2 * std
-        return Number(decimals=0 if expected == "integer" or is_whole else None, missing=True)
-    if chosen in ("date", "zoned date"):
-        return Date(unit=None, missing=True, zone="UTC" if chosen == "zoned date" else None)
-    return (Boolean if chosen == "boolean" else Category)(missing=True)
 
 
 def _choose_style(style, counts, least):
@@ -183,7 +161,7 @@ def _choose_style(style, counts, least):
     if not style.has_python_numbers:
         return style
     point, group = counts["number"], counts["grouped"]
-    decimal, commas = counts["decimal comma"], sum(counts[kind] for kind in _COMMAS)
+    decimal, commas = counts["decimal comma"], sum(counts[cells] for cells in _COMMAS)
     # So few commas may be noise, or mistakes.
     if commas <= _FEW_CODES * sum(counts.values()):
         return style
@@ -204,5 +182,5 @@ def _share_lost(chosen, style, counts, least):
     if chosen in _FITTING:
         fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}
         fitting -= set(_COMMAS) if style.has_python_numbers else set()
-    lost = [count for kind, count in counts.items() if kind not in fitting]
+    lost = [count for cells, count in counts.items() if cells not in fitting]
     return sum(lost) / sum(counts.values()) if sum(lost) > least * math.sqrt(len(lost)) else 0.0
