@@ -26,6 +26,7 @@ from .encoders import ENCODERS, split_encoder
 from .exceptions import PrivacyLeakWarning, warn_caller
 from .format import Format, check_count
 from .mechanisms.noise import NoiseSource, PublicSource
+from .mechanisms.sums import RowCountMechanism
 from .params import (
     CENTRAL_CHECKS,
     PRIVACY_CHECKS,
@@ -158,6 +159,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             device=device,
             verbose=self.verbose,
             keep=partial(_keep, self, release),
+            row_count=RowCountMechanism(),
         ) as curator:
             resolved = format = format.resolve(curator)
             # Where the releases of inference end: a published release replays the others alone.

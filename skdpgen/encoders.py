@@ -5,27 +5,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ._process.muting import muted
-from .arrays.box import BoxFormat
 from .checks import budget_share, whole
-from .data.record_functions import call_quietly
 from .mechanisms.sums import CovarianceMechanism
 from .params import Specification
 
 __all__ = ["PrivatePCA"]
 
-# A sketch keeps all of up to this many columns, with this many slices for each.
-_FEW_COLUMNS, _SLICES = 64, 25
-# Least ratio of components to noise, from USPS with 1,000 to 5,700 rows. Least multiple of
-# `min_samples` for rows that are no images, from features of networks and synthetic rows of 100 to
-# 784 columns.
-_STANDING_OUT, _NO_LOSS = 0.5, 4
+# Least ratio of components to noise, from USPS with 1,000 to 5,700 rows.
+_STANDING_OUT = 0.5
 
 
 @dataclass(eq=False, repr=False)
@@ -95,34 +87,6 @@ class PrivatePCA(Specification):
 ENCODERS: dict[str, Callable] = {"dp-pca": PrivatePCA}
 
 
-def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
-    """Return the `PrivatePCA` that ``"auto"`` resolves to, or None, from public numbers only.
-
-    Images of many columns always get components, which are restricted to low frequencies: pixels
-    have far more noise. Components of other rows lose differences between classes, unless they
-    exceed the noise by far. Few columns are all kept; rotating and scaling them first matters if a
-    sketch is mostly noise, of multiplier·√k on a sum of n/c values for c classes and k slices. A
-    fit then stays close to its start, which components place among the rows.
-
-    Parameters
-    ----------
-    n_samples, n_columns, n_classes : int
-    multiplier : float
-        Noise multiplier of one Gaussian release that spends the whole budget.
-    are_images : bool
-        See `Format.are_images`.
-    """
-    components = PrivatePCA()
-    if n_columns <= _FEW_COLUMNS:
-        noise = multiplier * math.sqrt(_SLICES * n_columns) * n_classes
-        return components if noise > n_samples else None
-    if are_images:
-        return components
-    multiplier /= math.sqrt(components.share)
-    min_samples = components.min_samples(_FEW_COLUMNS, n_columns, multiplier)
-    return components if n_samples > _NO_LOSS * min_samples else None
-
-
 def split_encoder(encoder):
     """Return the public transformer and the `PrivatePCA` of a parameter `encoder`, or None.
 
@@ -149,82 +113,6 @@ def split_encoder(encoder):
     if public is not None:
         _check_public(public)
     return public, private
-
-
-def try_encoder(format):
-    """Raise an error if a public encoder of arrays fails on made-up rows, before a release.
-
-    It may fail for some rows, which count as absent, but not for all; and it must map each row on
-    its own. That is compared to within 1e-4 of the largest number, since the rounding of networks
-    depends on the number of rows.
-
-    Parameters
-    ----------
-    format : BoxFormat
-        The `encoder` is not None.
-
-    Raises
-    ------
-    ValueError or TypeError
-        The message shows the encoder's own error.
-    """
-    from .networks.generators import rehearsing
-
-    plain, encoder = format.without_target(), format.encoder
-    with rehearsing("encoder"), muted():
-        _encode(plain, np.zeros((1, plain.n_features)))
-        rows = _make_rows(plain)
-        alone = [call_quietly(_encode, plain, row[None]) for row in rows]
-        are_good = [code is not None and bool(np.isfinite(code).all()) for code in alone]
-        if not any(are_good):
-            # Its own error, or none if it gives numbers.
-            _encode(plain, rows[-1:])
-            raise ValueError("encoder gives NaN or infinity for all made-up rows.")
-        codes = _encode(plain, rows[are_good])
-        expected = np.concatenate(
-            [code for code, good in zip(alone, are_good, strict=True) if good]
-        )
-        if codes.shape != expected.shape or not _are_close(codes, expected):
-            raise ValueError(
-                "encoder maps rows together otherwise than one by one, or at random: each must be "
-                "mapped on its own, for one private row would change others. Use what was fitted "
-                "on public data, in evaluation mode."
-            )
-        for part in (codes[:1], codes):
-            decoded = np.asarray(encoder.inverse_transform(part.copy()), dtype=np.float64)
-            shape = len(part), plain.n_features
-            if decoded.shape != shape or not np.isfinite(decoded).all():
-                found = f"numbers of shape {decoded.shape}"
-                if decoded.shape == shape:
-                    found = "NaN or infinity"
-                raise ValueError(
-                    f"encoder.inverse_transform gives {found} for encoded rows of shape "
-                    f"{part.shape}; finite numbers of shape {shape} are needed."
-                )
-
-
-def _make_rows(format):
-    """Return made-up rows within the bounds, or of both signs and positive where there are none."""
-    random = np.random.RandomState(0)
-    if format.bounds is not None:
-        lower, upper = format.bounds
-        return lower + random.uniform(size=(4, format.n_features)) * (upper - lower)
-    rows = random.normal(size=(3, format.n_features))
-    return np.concatenate([rows, np.abs(rows[:1]), np.ones_like(rows[:1])])
-
-
-def _encode(format, X):
-    rows = BoxFormat.encode(format, X)
-    if rows.ndim != 2 or len(rows) != len(X):
-        raise ValueError(
-            f"encoder maps rows of shape {X.shape} to numbers of shape {rows.shape}: a row is "
-            "needed for each."
-        )
-    return rows
-
-
-def _are_close(codes, expected):
-    return np.allclose(codes, expected, rtol=0, atol=1e-4 * max(1e-300, np.abs(expected).max()))
 
 
 def _check_public(encoder):

@@ -47,7 +47,7 @@ class Format(ABC):
     n_columns: Any
     classes: np.ndarray | None = None
     are_images = could_be_images = False
-    encoder: object = None
+    encoder: Any = None
     components: Any = None
     is_open = False
     has_blocks = False

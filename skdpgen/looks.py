@@ -16,7 +16,7 @@ from .data.record_functions import clears_frames
 from .data.texts import TextStyle
 from .generators._sliced_flow import DPSWFlowSampler
 from .mechanisms.noise import NoiseSource
-from .mechanisms.sums import count_rows_by
+from .mechanisms.sums import RowCountMechanism, count_rows_by
 from .params import warn_of_delta
 from .planning.fits import find_thresholds
 from .quality import collects_findings
@@ -100,6 +100,7 @@ def infer_schema(X, *, target: str | None = None, persons=None, **params) -> Inf
             NoiseSource(planner.random_state),
             strict=planner.strict,
             verbose=planner.verbose,
+            row_count=RowCountMechanism(),
         ) as curator:
             resolved = format.resolve(curator)
             certificate = curator.certificate(planner._list_assumptions(format))

@@ -23,7 +23,7 @@ from skdpgen.quality import (
     warn_of_sketch,
 )
 from skdpgen.tables import Boolean, Category, Date, Number, Schema
-from skdpgen.tables.quality import MUCH_AT_BOUND, warn_of_levels, warn_of_table
+from skdpgen.tables.quality import warn_of_levels, warn_of_table
 from skdpgen.tables.report import describe
 
 
@@ -87,35 +87,62 @@ def warned_of(kind, counts, std=10.0, label=None, inferred=BOUNDS):
     return said(warn_of_table, report, schema, label, {"a": counts}, {"a": std}, {"a": inferred})
 
 
+def knots(lower, upper=10, atoms=None):
+    return Number(lower, upper, n_knots=4, atoms=atoms)
+
+
+DECLARED = {"inferred": ()}
+TWO, WHOLE = Category(["x", "y"]), Number(0, 1, decimals=0)
+OTHER = Category(["x", "y"], "rest")
+DATES = Date("2020-01-01", "2020-12-31", n_knots=3)
+
+
 @pytest.mark.parametrize(
-    ("lower", "counts", "ends"),
+    ("kind", "counts", "options", "messages"),
     [
-        (-5, [900, 50, 50, 50], ["lower"]),
-        (-5, [50, 50, 50, 900], ["upper"]),
-        (-5, [400, 50, 50, 400], ["lower", "upper"]),
-        (0, [900, 50, 50, 50], []),  # many columns end at 0
-        (-5, [300, 250, 250, 250], []),  # no more than beside it
-        (-5, [90, 0, 500, 500], []),  # not much
-        (-5, [170, 20, 500, 500], []),  # within noise
+        # Much at a bound, unless that is 0, no more than beside it, not much, or within noise.
+        (knots(-5), [900, 50, 50, 50], {}, ["% at -5"]),
+        (knots(-5), [50, 50, 50, 900], {}, ["% at 10"]),
+        (knots(-5), [400, 50, 50, 400], {}, ["44% at -5 and 44% at 10"]),
+        (knots(0), [900, 50, 50, 50], {}, []),
+        (knots(-5), [300, 250, 250, 250], {}, []),
+        (knots(-5), [90, 0, 500, 500], {}, []),
+        (knots(-5), [170, 20, 500, 500], {}, []),
+        # Declared bounds are meant, and each value has its knot: the counts show none beyond.
+        (knots(-5), [400, 50, 50, 400], DECLARED, []),
+        (knots(-5, atoms=[-5, 10]), [400, 50, 50, 400, 0, 0], {}, []),
+        (Number(1, 4, decimals=0), [900, 50, 50, 900], {}, []),
+        (Number(1, 2, n_knots=2), [900, 50], {}, []),
+        # Rare amounts that no range shows are all counted at 1; flags are clear of noise.
+        (WHOLE, [300, 39], {}, ["12% at 1"]),
+        (WHOLE, [300, 41], {}, []),
+        (WHOLE, [300, 39], DECLARED, []),
+        (TWO, [900, 5], {}, ["'a' are constant up to noise"]),
+        (TWO, [900, 50], {}, []),
+        (Category(["x"]), [900], {}, []),
+        # Values at a declared bound are not said to be constant.
+        (Number(0.18, 0.8, n_knots=3), [5, 3, 900], DECLARED, ["columns 'a' (0.8) are at a decl"]),
+        (Number(100, 200, n_knots=3, atoms=[100]), [0, 0, 3, 900], DECLARED, ["'a' (100) are at"]),
+        (DATES, [900, 2, 3], DECLARED, ["'a' (2020-01-01) are at a declared bound"]),
+        (Number(0, 9, n_knots=3), [3, 900, 5], DECLARED, ["constant up to noise"]),
+        # Others are many where categories were inferred; if none shows, that was said before.
+        (OTHER, [30, 40, 30], {"std": 1.0}, ["'a' (30% 'rest') lose their rare categories"]),
+        (OTHER, [30, 40, 30], {"std": 1.0, **DECLARED}, []),
+        (OTHER, [3, 2, 95], {"std": 1.0, **DECLARED}, ["'a' (95% 'rest')"]),
+        (Category(["rest"], "rest"), [95], {}, []),
+        (OTHER, [29, 500, 0], {"label": "a"}, ["1 of the 3 levels of 'a'"]),
+        (OTHER, [29, 500, 0], {}, []),
+        (Number(0, 9, missing=True, n_knots=2), [0, 0, 900], {}, ["'a' (100%) count as missing"]),
     ],
 )
-def test_much_at_a_bound(lower, counts, ends):
-    kind = Number(lower, 10, n_knots=4)
-    bounds = {"lower": lower, "upper": 10}
-    messages = warned_of(kind, counts)
-    assert len(messages) == bool(ends)
-    for end in ends:
-        assert f"% at {bounds[end]}" in messages[0]
-    assert MUCH_AT_BOUND < 400 / 900
-    # Declared bounds are meant.
-    assert not warned_of(kind, counts, inferred=())
-    assert not warned_of(Number(lower, 10, n_knots=4, atoms=[lower, 10]), [*counts, 0, 0])
-    # Each value has its knot: the counts show that none is beyond.
-    assert not warned_of(Number(1, 4, decimals=0), [900, 50, 50, 900])
+def test_findings_of_tables(kind, counts, options, messages):
+    found = warned_of(kind, counts, **options)
+    assert len(found) == len(messages)
+    assert all(part in text for part, text in zip(messages, found, strict=True))
 
 
 FIRST, LAST = np.array(["2020-01-01", "9999-12-31"], dtype="M8[s]")
-DECLARED = {
+SILENT = {
     "ratings": (lambda u: np.where(u < 0.7, 5, 1 + (u * 40) % 4 // 1), Number(1, 5, decimals=0)),
     "two days": (lambda u: FIRST + (u < 0.7) * 86_400, Date("2020-01-01", "2020-01-02")),
     "at the upper bound": (lambda u: np.where(u < 0.7, 10.0, 10 * u), Number(0, 10)),
@@ -133,49 +160,16 @@ DECLARED = {
 
 
 @pytest.mark.default("10.0-*")
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", SILENT)
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_declared_columns_are_silent(name, epsilon):
-    make_cells, column = DECLARED[name]
+    make_cells, column = SILENT[name]
     u = np.random.default_rng(0).random(3000)
     table = pd.DataFrame({"x": make_cells(u), "y": np.sin(1e4 * u)})
     schema = Schema({"x": column, "y": Number(-1, 1)})
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitQualityWarning)
         DPSWFlowSampler(epsilon, 1e-6, schema=schema, n_steps=2, random_state=0).fit(table)
-
-
-def test_columns_of_two_values_end_at_both():
-    assert not warned_of(Number(1, 2, n_knots=2), [900, 50])
-
-
-def test_the_rarer_of_two_whole_numbers_is_clear_of_noise():
-    """Rare amounts that no range shows are all counted at 1; flags are clear of noise."""
-    assert ["12% at 1" in text for text in warned_of(Number(0, 1, decimals=0), [300, 39])] == [True]
-    assert not warned_of(Number(0, 1, decimals=0), [300, 41])
-    assert not warned_of(Number(0, 1, decimals=0), [300, 39], inferred=())
-
-
-def test_a_column_that_is_constant_up_to_noise():
-    (message,) = warned_of(Category(["x", "y"]), [900, 5])
-    assert "'a' are constant up to noise" in message
-    assert not warned_of(Category(["x", "y"]), [900, 50])
-    assert not warned_of(Category(["x"]), [900])
-
-
-@pytest.mark.parametrize(
-    ("kind", "counts", "at"),
-    [
-        (Number(0.18, 0.8, n_knots=3), [5, 3, 900], "0.8"),
-        (Number(100, 200, n_knots=3, atoms=[100]), [0, 0, 3, 900], "100"),
-        (Date("2020-01-01", "2020-12-31", n_knots=3), [900, 2, 3], "2020-01-01"),
-    ],
-)
-def test_values_at_a_declared_bound_are_not_said_to_be_constant(kind, counts, at):
-    (message,) = warned_of(kind, counts, inferred=())
-    assert f"columns 'a' ({at}) are at a declared bound" in message
-    (message,) = warned_of(Number(0, 9, n_knots=3), [3, 900, 5], inferred=())
-    assert "constant up to noise" in message
 
 
 ABSENT = Schema({"age": Number(0, 99, decimals=0), "job": Category(["nurse", "Clerk"])})
@@ -209,41 +203,6 @@ def test_consequences_of_absent_persons_are_not_said():
     sampler = DPHistorySampler(4.0, 1e-5, schemas=schemas, n_steps=2, max_rows_per_person=2)
     found = said(lambda: sampler.fit({"persons": persons, "stays": stays}, persons="id"))
     assert ["not even which column it is" in text for text in found] == [True]
-
-
-def test_other_is_much_where_categories_were_inferred():
-    kind = Category(["x", "y"], "rest")
-    (message,) = warned_of(kind, [30, 40, 30], std=1.0)
-    assert "'a' (30% 'rest') lose their rare categories" in message
-    assert not warned_of(kind, [30, 40, 30], std=1.0, inferred=())
-    assert warned_of(kind, [3, 2, 95], std=1.0, inferred=())
-    assert not warned_of(Category(["rest"], "rest"), [95])  # said where it was found
-
-
-def test_levels_of_the_target_within_noise():
-    kind = Category(["x", "y"], "rest")
-    (message,) = warned_of(kind, [29, 500, 0], label="a")
-    assert "1 of the 3 levels of 'a'" in message
-    assert "['x']" in message
-    assert not warned_of(kind, [29, 500, 0])
-
-
-def test_describe_without_counts():
-    schema = Schema({"a": Number(1, 9, n_knots=3), "b": Category(["x"], "y", missing=True)})
-    report = describe(schema)
-    assert list(report.index) == ["a", "b"]
-    assert report["kind"].tolist() == ["number", "category"]
-    assert report.loc["a", ["lower", "upper", "n_levels", "share_missing"]].tolist() == [1, 9, 3, 0]
-    assert report.loc["b", "n_levels"] == 2
-    assert report[["share_other", "share_lower", "noise"]].isna().all(axis=None)
-    assert pd.isna(report.loc["b", "share_missing"])
-
-
-def test_texts_that_are_declared_as_numbers_are_told():
-    table = pd.DataFrame({"a": ["Smith", "Jones"] * 1000, "b": [0, 1] * 1000})
-    schema = Schema({"a": Number(0, 9, missing=True), "b": Boolean()})
-    with pytest.warns(FitQualityWarning, match=r"'a' \(100%\) count as missing"):
-        DPSWFlowSampler(4.0, 1e-5, schema=schema, n_steps=2).fit(table)
 
 
 def test_a_column_is_named_for_its_worst_cause_alone():

@@ -42,11 +42,6 @@ class BoxFormat(ArrayFormat):
     components: Any = None
     clip_norm: float = 1.0
 
-    # Parameters of estimators that are for arrays only, and their defaults.
-    parameters = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
-        ("encoder", "clip_norm"), "auto"
-    )
-
     @property
     def found(self):
         """Declared and inferred parameters, by the names of fitted attributes."""

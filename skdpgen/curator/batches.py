@@ -14,8 +14,8 @@ from tqdm import tqdm
 from ..data.cells import FrameCells
 from ..data.inputs import encode_labels, parse_rows
 from ..data.record_functions import RecordFunction, check_function
+from ..data.rows import clip_rows
 from ..exceptions import PlanError, PublicTypeError, PublicValueError
-from ..mechanisms.base import clip_rows
 from ..quality import warn_of_other_persons
 from .blocks import cut_blocks, slice_arrays
 from .partitions import Partitions
@@ -27,7 +27,9 @@ Block = tuple[torch.Tensor, torch.Tensor]
 # to the bit, as rows in memory.
 _BLOCK = 256
 # Rows per block of cells, whose codes do not depend on the block: larger blocks take less time.
-_CELLS_BLOCK = 2**11
+_CELLS_BLOCK = 2**13
+# Rows per block of cells that are counted: most cells of columns of categories are equal.
+_COUNTED_BLOCK = 2**15
 # Rows per block on an accelerator, where calls take longer than arithmetic.
 _ACCELERATOR_BLOCK = 2**11
 _OTHER_ROWS = (
@@ -111,8 +113,8 @@ class RecordSource:
     def open(self) -> None:
         """Read the rows for the first time: errors from here on may depend on them."""
         if self._arrays is not None:
-            if not self._has_cells:
-                self._arrays = self._parse(*self._arrays)
+            # Cells are read once: each release reads what is held here.
+            self._arrays, self._reader = self._parse(*self._arrays), None
         elif self._partitions is not None and self._partitions.person_column is not None:
             self._count_persons(self._partitions.n_units)
         elif self._partitions is not None:
@@ -185,6 +187,21 @@ class RecordSource:
             # Before anything is reserved, and about no record: rows of zeros.
             function.width_on(*self._to_map(np.zeros((1, X.shape[1])), y))
 
+    def parse_cells(self, function: Callable) -> None:
+        """Replace cells by what a public function makes of them, each on its own.
+
+        Those in memory are replaced once, and those of chunks in each reading.
+
+        Parameters
+        ----------
+        function : callable
+            Maps `FrameCells`, or an array of objects, to one of these. It raises for no cell.
+        """
+        if self._arrays is not None:
+            self._arrays = function(self._arrays[0]), self._arrays[1]
+        else:
+            self._reader = partial(_read_and_parse, self._reader, function)
+
     def encode_cells_by(self, function: RecordFunction) -> None:
         """Replace records by their codes in the columns of a table.
 
@@ -248,7 +265,7 @@ class RecordSource:
 
     def cells(self, name: str) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
         """Yield all records like `blocks`, with an array of their cells in place of rows."""
-        for X, y, null in self._read(name, _BLOCK):
+        for X, y, null in self._read(name, _COUNTED_BLOCK):
             classes = self._find_classes(X, y)
             yield X, self._membership(classes, classes >= 0, null)
 
@@ -316,9 +333,6 @@ class RecordSource:
                 "Releases from samples of the rows need them in one place, in memory or "
                 "memory-mapped; chunks and partitions cannot be read at random."
             )
-        if self._has_cells and self._reader is not None:
-            # Samples read cells many times: they are parsed once, and held.
-            self._arrays, self._reader = self._parse(self._arrays[0][:], self._arrays[1]), None
         X, y = self._arrays
         y = None if y is None else y[positions]
         null = None if self._null is None else self._null[torch.as_tensor(positions)]
@@ -367,6 +381,8 @@ class RecordSource:
                 )
 
     def _slice_arrays(self):
+        if isinstance(self._arrays[0], FrameCells):
+            return iter([self._arrays])
         return slice_arrays(*self._arrays)
 
     def _batches(self, size=_BLOCK, unknown=None):
@@ -404,7 +420,7 @@ class RecordSource:
     def _parse(self, X, y):
         if not self._has_cells:
             return parse_rows(X), y
-        return (X if self._reader is None else self._reader(X)), y
+        return (X if self._reader is None else self._reader(X[:])), y
 
     def _find_classes(self, X, y):
         """Return the position of each record's label in `classes`, or -1."""
@@ -434,6 +450,10 @@ class RecordSource:
     def _to_map(self, X, y):
         """Return the arguments of the public map: X, and y if it is numbers rather than labels."""
         return [X, None if y is None or self._classes is not None else y[: len(X)]]
+
+
+def _read_and_parse(reader, function, cells):
+    return function(cells if reader is None else reader(cells))
 
 
 @dataclass

@@ -40,5 +40,9 @@ def slice_arrays(X, y) -> Iterator[tuple]:
 def _join(blocks):
     if len(blocks) == 1:
         return blocks[0]
-    parts = zip(*blocks, strict=True)
-    return [None if part[0] is None else np.concatenate(part) for part in parts]
+    return [None if part[0] is None else _concatenate(part) for part in zip(*blocks, strict=True)]
+
+
+def _concatenate(parts):
+    own = getattr(parts[0], "concatenate", None)
+    return np.concatenate(parts) if own is None else own(parts)

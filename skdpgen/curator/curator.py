@@ -25,7 +25,6 @@ from ..accounting.spending import (
 )
 from ..data.record_functions import RecordFunction
 from ..exceptions import PlanError, TableError, warn_of_search, warn_of_seed
-from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
 from .dataset import Dataset
 from .partitions import Partitions
@@ -48,6 +47,7 @@ def open_curator(
     device="cpu",
     verbose: int = 0,
     keep: Callable[[], tuple[Any, str]] = keep_nothing,
+    row_count=None,
 ) -> Iterator["Curator"]:
     """Hand a dataset over to a curator, which nobody else then holds.
 
@@ -67,6 +67,8 @@ def open_curator(
         Whether to refuse bad records, rather than to count them as absent.
     keep : callable
         As in `report_spent_on_error`.
+    row_count : RowCountMechanism, default=None
+        Counts the rows of persons first, if that is planned.
 
     Yields
     ------
@@ -103,7 +105,8 @@ def open_curator(
     with curator, report_spent_on_error(curator.certificate, keep_all):
         if not curator.is_charged:
             warn_of_search()
-        curator.count_rows()
+        if row_count is not None:
+            curator.count_rows(row_count)
         yield curator
 
 
@@ -343,13 +346,17 @@ class Curator:
             raise PlanError("The curator is closed and holds no rows.")
         return self._source
 
-    def count_rows(self) -> None:
+    def count_rows(self, mechanism) -> None:
         """Release the noisy number of rows of persons in sums, if that is planned.
 
         It is clamped to the public bounds, and sets `n_rows`.
+
+        Parameters
+        ----------
+        mechanism : RowCountMechanism
         """
-        if self.plan.max_rows and RowCountMechanism.name in dict(self.plan.releases):
-            noisy = self.release(RowCountMechanism()).value.item()
+        if self.plan.max_rows and mechanism.name in dict(self.plan.releases):
+            noisy = self.release(mechanism).value.item()
             # Each person has at least one row, and at most `max_rows` count.
             self.n_rows = min(max(noisy, self.n_records), self.n_records * self.plan.max_rows)
 
@@ -364,6 +371,10 @@ class Curator:
             The radius that rows are scaled down to.
         """
         self._open_source().prepare(function, clip_norm)
+
+    def parse_cells(self, function: Callable) -> None:
+        """Replace cells by what a public function makes of them; see `RecordSource.parse_cells`."""
+        self._read(partial(self._open_source().parse_cells, function))
 
     def encode_cells_by(self, function: RecordFunction) -> None:
         """Replace records by their codes in the columns of a table.

@@ -318,7 +318,7 @@ class Dataset:
             format.check_held(head)
             if X.has_fixed_dtypes:
                 format.check_dtypes(head, are_stated=X.states_dtypes)
-            cells, n_rows, persons = X.map_parts(lambda part: read(part)[:])
+            cells, n_rows, persons = X.map_parts(read)
         else:
             if reset:
                 warn_of_index(X, persons)
@@ -344,7 +344,7 @@ class Dataset:
         X, y, persons = self._held.pop()
         self.reader = CellReader((), ())
         if isinstance(X, TableInParts):
-            cells, n_rows, persons = X.map_parts(lambda part: FrameCells(part)[:])
+            cells, n_rows, persons = X.map_parts(FrameCells)
             self._hold(cells, y, persons, n_rows)
         else:
             self._hold(FrameCells(X), y, persons, len(X))

@@ -21,10 +21,10 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from .._process.muting import muted
-from ..data.cells import list_cells, read_cell
-from ..data.containers import adapt_column, as_objects
+from ..data.cells import are_exact, as_objects, list_cells, read_cell
+from ..data.containers import adapt_column
 from ..data.inputs import check_order
-from ..data.names import are_exact, map_cells, name_cell
+from ..data.names import map_cells, name_cell
 from ..data.record_functions import call_quietly
 from ..data.texts import MISSING_TEXTS, PLAIN
 
@@ -312,7 +312,8 @@ def _factorize(persons):
         factorized = call_quietly(pd.factorize, persons) if is_plain else None
         if factorized is not None:
             return factorized[0], list(map(_write_name, _list_cells(factorized[1])))
-        return pd.factorize(as_objects(map_cells(_write_name, _list_cells(persons))))
+        cells = pd.Series(as_objects(_list_cells(persons)), dtype=object)
+        return pd.factorize(map_cells(_write_name, cells))
 
 
 def _list_cells(cells):
@@ -400,7 +401,7 @@ def hash_persons(persons) -> list[int | None]:
     return [hashes[i] if i >= 0 else None for i in positions.tolist()]
 
 
-def hash_rows(cells: np.ndarray) -> np.ndarray:
+def hash_rows(cells) -> np.ndarray:
     """Return a whole number for each row of cells, equal for equal ones, each on its own."""
     return _to_uint64(map(partial(_hash, b""), _write_rows(cells, None)))
 
@@ -413,6 +414,7 @@ def hash_name(name: str) -> int:
 
 def _write_rows(X, y):
     """Serialize rows with their labels, each on its own: equal rows become equal bytes."""
+    X = np.asarray(X)
     is_plain = X.dtype != object
     rows = [row.tobytes() for row in X] if is_plain else _write_each(X.tolist())
     if y is not None:

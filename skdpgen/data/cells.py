@@ -14,12 +14,13 @@ import math
 import numbers
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_object_dtype
 
 from .._process.muting import muted
 from ..saving.registry import savable
@@ -54,33 +55,64 @@ OBJECT = _Object()
 
 
 class FrameCells:
-    """Cells of a frame, of which slices are arrays of objects: these take far more memory.
+    """Cells of a frame by position. `numpy.asarray` gives objects, which take far more memory.
 
     Parameters
     ----------
     frame : DataFrame
     """
 
-    ndim = 2
+    ndim, dtype = 2, np.dtype(object)
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
+        self.frame = frame
         self.shape = frame.shape
 
-    def __len__(self) -> int:
-        return len(self._frame)
+    @classmethod
+    def concatenate(cls, parts: Sequence["FrameCells"]) -> "FrameCells":
+        """Return the cells of all parts."""
+        frames = [part.frame for part in parts]
+        joined = {j: _concatenate([f.iloc[:, j] for f in frames]) for j in range(parts[0].shape[1])}
+        return cls(_make_frame(joined, sum(map(len, frames)), frames[0].columns))
 
-    def __getitem__(self, rows) -> np.ndarray:
-        frame = self._frame.iloc[rows]
-        cells = np.empty(frame.shape, dtype=object)
-        # Dates have forms of their own, and conversions of Arrow fail for all cells of a column.
-        kinds = [isinstance(t, pd.ArrowDtype) or t.kind == "M" for t in frame.dtypes]
-        is_own = np.array(kinds, dtype=bool)
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __getitem__(self, rows) -> "FrameCells":
+        frame = self.frame.iloc[rows]
+        # Rows are known by position.
+        frame.index = pd.RangeIndex(len(frame))
+        return FrameCells(frame)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        cells = np.empty(self.shape, dtype=object)
         with muted():
-            cells[:, ~is_own] = frame.iloc[:, np.flatnonzero(~is_own)].to_numpy(dtype=object)
-            for j in np.flatnonzero(is_own):
-                cells[:, j] = list_cells(frame.iloc[:, j])
+            for j in range(self.shape[1]):
+                cells[:, j] = list_cells(self.frame.iloc[:, j])
         return cells
+
+    def copy(self) -> "FrameCells":
+        """Return the cells in memory of their own."""
+        return FrameCells(self.frame.copy())
+
+
+def as_frame(cells, names: Sequence | None = None) -> pd.DataFrame:
+    """Return cells, `FrameCells` or an array of objects, as a frame."""
+    if isinstance(cells, FrameCells):
+        return cells.frame
+    return pd.DataFrame(cells, columns=names, dtype=object)
+
+
+def _make_frame(columns, n_rows, names):
+    frame = pd.DataFrame(columns, pd.RangeIndex(n_rows), copy=False)
+    frame.columns = names
+    return frame
+
+
+def _concatenate(columns):
+    if len({column.dtype for column in columns}) == 1:
+        return pd.concat(columns, ignore_index=True)
+    return pd.Series(np.concatenate(list(map(list_cells, columns))), dtype=object)
 
 
 def list_cells(column: pd.Series) -> np.ndarray:
@@ -88,25 +120,27 @@ def list_cells(column: pd.Series) -> np.ndarray:
 
     Dates become those of Python, which take a tenth of the time of those of pandas.
     """
-    zone = None
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        column, zone = column.dt.tz_convert(None), datetime.timezone.utc
-    if is_date(column.dtype):
-        import pyarrow as pa
-
-        column = pa.array(column)
-        dates = column.to_numpy(zero_copy_only=False)
-    elif isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
-        dates = column.to_numpy()
-    else:
-        cells = call_quietly(column.to_numpy, object)
+    if _holds_dates(column.dtype):
+        read = _read_dates(column)
+        dates = read.to_numpy("M8[us]").astype(object)
+        if isinstance(read.dtype, pd.DatetimeTZDtype):
+            dates = as_objects(d and d.replace(tzinfo=datetime.timezone.utc) for d in dates)
+        return dates
+    cells = call_quietly(column.to_numpy, object)
+    if cells is None:
         # One cell that is no object of Python must not change others.
-        each = (call_quietly(column.iloc.__getitem__, i) for i in range(len(column)))
-        return np.fromiter(each, dtype=object) if cells is None else cells
-    dates = _as_python(dates).astype(object)
-    if zone is not None:
-        dates = np.fromiter((d and d.replace(tzinfo=zone) for d in dates), dtype=object)
-    return dates
+        cells = as_objects(call_quietly(column.iloc.__getitem__, i) for i in range(len(column)))
+    return cells
+
+
+def as_objects(cells: Iterable) -> np.ndarray:
+    """Return a list as a 1-dimensional array of objects, whatever its cells are."""
+    return np.fromiter(cells, dtype=object)
+
+
+def _holds_dates(dtype):
+    is_plain = isinstance(dtype, np.dtype) and dtype.kind == "M"
+    return is_plain or isinstance(dtype, pd.DatetimeTZDtype) or is_date(dtype)
 
 
 def _as_python(dates):
@@ -140,77 +174,183 @@ class CellReader:
     styles: tuple[TextStyle | None, ...]
     levels: tuple[tuple, ...]
 
-    def __call__(self, cells: np.ndarray) -> np.ndarray:
-        """Return cells, an array of objects of shape (n, n_columns), in canonical form."""
-        # Only cells that a reader changes are copied.
-        cells = cells if all(style is None for style in self.styles) else cells.copy()
-        for j, style in enumerate(self.styles):
-            if style is not None:
+    def __call__(self, cells) -> FrameCells:
+        """Return cells, `FrameCells` or an array of objects, in canonical form."""
+        frame = as_frame(cells)
+        read = {}
+        with muted():
+            for j, (style, levels) in enumerate(zip(self.styles, self.levels, strict=True)):
                 # A column of unknown categories may have any but blanks.
-                is_open = style.expected is None and not self.levels[j]
-                missing = BLANK_TEXTS if is_open else MISSING_TEXTS.difference(self.levels[j])
-                cells[:, j] = read_column(cells[:, j], style, missing)
-        return cells
+                is_open = style is not None and style.expected is None and not levels
+                missing = BLANK_TEXTS if is_open else MISSING_TEXTS.difference(levels)
+                read[j] = read_column(frame.iloc[:, j], style, missing)
+        return FrameCells(_make_frame(read, len(frame), frame.columns))
 
 
 def read_column(
-    column: np.ndarray, style: TextStyle, missing: frozenset = frozenset()
-) -> np.ndarray:
+    column: pd.Series, style: TextStyle | None, missing: frozenset = frozenset()
+) -> pd.Series:
     """Return the canonical form of the cells of a column.
+
+    A dtype that says what all cells are is read without Python objects, and equal texts and
+    categories once. The dtype of the result follows from all of its cells: numbers are float64 with
+    NaN for missing ones, dates datetime64[us], and all others categories or, where booleans equal
+    numbers, objects. The value of each follows from that cell alone.
+
+    Parameters
+    ----------
+    column : Series
+    style : TextStyle or None
+        How texts are written, and what the column is declared to be. None: cells stay unchanged.
+    missing : frozenset of str
+        Texts that become missing.
+
+    Returns
+    -------
+    Series
+    """
+    dtype = column.dtype
+    if _holds_dates(dtype):
+        return _read_dates(column)
+    if dtype.kind in "iuf":
+        if style is None:
+            return column
+        column = _read_dtype_of_numbers(column)
+        if style.date_format is None and style.expected in (None, "number", "integer"):
+            return column
+    codes, cells = factorize(column)
+    if style is not None:
+        cells = read_cells(cells, style, missing)
+    read = find_dtype(cells)
+    return read if codes is None else _take(read, codes)
+
+
+def factorize(column: pd.Series) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the distinct cells of a column, as objects, and where each row's is among them.
+
+    Returns
+    -------
+    codes : ndarray of int of shape (n,) or None
+        -1 for missing cells. None: cells are all listed, as equal ones may differ, such as 1 and
+        True, or a date in two zones.
+    cells : ndarray of object
+    """
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes, cells = column.cat.codes.to_numpy(), dtype.categories
+        if len(cells) > len(codes):
+            # A block has few of the categories of a table.
+            used, codes = np.unique(codes, return_inverse=True)
+            n_missing = int(len(used) > 0 and used[0] < 0)
+            codes, cells = codes - n_missing, cells[used[n_missing:]]
+        return codes, list_cells(pd.Series(cells))
+    if is_object_dtype(dtype) or (isinstance(dtype, pd.ArrowDtype) and not is_date(dtype)):
+        cells = list_cells(column)
+        if not are_exact(cells.tolist()):
+            return None, cells
+        return pd.factorize(cells)
+    codes, cells = pd.factorize(column)
+    return codes, list_cells(pd.Series(cells))
+
+
+def are_exact(cells: Iterable) -> bool:
+    """Whether equal cells are the same: all are texts, whole numbers or None."""
+    # By identity: types, too, may have users' code.
+    return all(type(cell) is str or type(cell) is int or cell is None for cell in cells)
+
+
+def _read_dates(column):
+    """Return dates in microseconds, in UTC if they have a time zone, of the years of Python."""
+    has_zone = isinstance(column.dtype, pd.DatetimeTZDtype)
+    column = column.dt.tz_convert(None) if has_zone else column
+    if is_date(column.dtype):
+        import pyarrow as pa
+
+        dates = pa.array(column).to_numpy(zero_copy_only=False)
+    else:
+        dates = column.to_numpy()
+    read = pd.Series(_as_python(dates))
+    return read.dt.tz_localize("UTC") if has_zone else read
+
+
+def _read_dtype_of_numbers(column):
+    """Return numbers, of which whole ones beyond 2^53 are what readers of their texts make."""
+    numbers = column.to_numpy(np.float64, na_value=np.nan, copy=True) + 0.0  # no negative zero
+    if column.dtype.kind != "f":
+        is_large = np.abs(numbers) >= _LARGEST_EXACT
+        if is_large.any():
+            numbers[is_large] = read_numbers(list(map(str, column[is_large].tolist())))
+    return pd.Series(numbers)
+
+
+def find_dtype(cells):
+    """Return an array of objects as a column of the dtype that all of them have, or categories."""
+    types = call_quietly(set, map(type, cells.tolist()))
+    types = {object} if types is None else types - {type(None)}
+    if types <= {float}:
+        return pd.Series(cells.astype(np.float64))
+    if types == {datetime.datetime}:
+        zones = {id(cell.tzinfo) for cell in cells if cell is not None}
+        if zones == {id(None)}:
+            return pd.Series(cells.astype("M8[us]"))
+        if zones == {id(datetime.timezone.utc)}:
+            naive = [cell and cell.replace(tzinfo=None) for cell in cells]
+            return pd.Series(np.array(naive, dtype="M8[us]")).dt.tz_localize("UTC")
+    # True equals 1.
+    is_distinct = types <= {*_PLAIN_TYPES, _Object} and not (bool in types and types & {int, float})
+    factorized = call_quietly(pd.factorize, cells) if is_distinct else None
+    if factorized is None:
+        return pd.Series(cells, dtype=object)
+    codes, found = factorized
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(found, dtype=object)))
+
+
+def _take(column, codes):
+    """Return the cells of a column at positions; a missing one at -1."""
+    return pd.Series(column.array.take(codes, allow_fill=True))
+
+
+def read_cells(cells: np.ndarray, style: TextStyle, missing: frozenset = frozenset()) -> np.ndarray:
+    """Return the canonical form of cells.
 
     A cell that cannot be read is None, and one that no column type holds is `OBJECT`.
 
     Parameters
     ----------
-    column : ndarray of object of shape (n,)
-    style : TextStyle
-        How texts are written, and what the column is declared to be.
-    missing : frozenset of str
-        Texts that become None.
+    cells : ndarray of object of shape (n,)
+    style, missing
+        As in `read_column`.
 
     Returns
     -------
     ndarray of object of shape (n,)
     """
-    listed = column.tolist()
+    listed = cells.tolist()
     types = call_quietly(set, map(type, listed))
-    if types is None:
+    if types is None or not types <= _PLAIN_TYPES:
         # Types, too, may have users' code.
         with muted():
             listed = list(map(_convert_quietly, listed))
-        column, types = np.fromiter(listed, dtype=object), set(map(type, listed))
-    elif not types <= _PLAIN_TYPES:
-        with muted():
-            listed = [c if type(c) in _PLAIN_TYPES else _convert_quietly(c) for c in listed]
-        column, types = np.fromiter(listed, dtype=object), set(map(type, listed))
+        types = set(map(type, listed))
     # The most frequent case: numbers in a column of numbers are canonical but for their type.
     if types <= {int, float} and style.expected in (None, "number") and style.date_format is None:
-        plain = call_quietly(column.astype, np.float64)
+        plain = call_quietly(as_objects(listed).astype, np.float64)
         if plain is not None and (int not in types or np.nanmax(np.abs(plain)) < _LARGEST_EXACT):
             # Adding 0.0 turns -0.0 into 0.0, which readers of whole numbers make of "-0".
             return (plain + 0.0).astype(object)
-    # Dates without a time zone are canonical.
-    if types <= {datetime.datetime, type(None)} and style.expected in (None, "date"):
-        if all(cell is None or cell.tzinfo is None for cell in listed):
-            return column
-    # Equal texts are parsed once: columns repeat few texts many times.
+    # Equal texts, and large whole numbers, are parsed once and at once.
     texts = {cell for cell in listed if type(cell) is str}
-    of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
+    known: dict = dict(zip(texts, _read_texts(list(texts), style), strict=True))
     # Missing codes win over readings as text, unless they are declared as levels.
-    of_texts |= dict.fromkeys(texts & missing)
-    if types == {str}:
-        return np.fromiter((of_texts[cell] for cell in listed), dtype=object)
+    known |= dict.fromkeys(texts & missing)
     large = {c for c in listed if type(c) is int and _LARGEST_EXACT <= abs(c) < 2**64}
-    read = read_numbers([str(cell) for cell in large]).tolist()
-    known = of_texts | {c: _expect(x, style) for c, x in zip(large, read, strict=True)}
+    read = read_numbers(list(map(str, large))).tolist()
+    known |= {c: _expect(number, style) for c, number in zip(large, read, strict=True)}
     with muted():
-        read = (
-            known[c]
-            if type(c) is str or (large and type(c) is int and c in large)
-            else _read_other(c, style)
+        return as_objects(
+            known[c] if type(c) is str or (type(c) is int and c in known) else _read_other(c, style)
             for c in listed
         )
-        return np.fromiter(read, dtype=object)
 
 
 def _convert_quietly(cell):
@@ -260,7 +400,7 @@ def read_cell(cell, style: TextStyle):
     >>> read_cell("07", PLAIN), read_cell(True, PLAIN), read_cell("2020-01-31", PLAIN)
     (7.0, True, datetime.datetime(2020, 1, 31, 0, 0))
     """
-    return read_column(np.fromiter([cell], dtype=object), style)[0]
+    return read_cells(as_objects([cell]), style)[0]
 
 
 def _read_texts(texts, style):

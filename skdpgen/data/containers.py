@@ -7,7 +7,7 @@ and samples come back in them. Categories that a dtype lists are not: they may b
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from scipy import sparse
 from .._process.muting import muted
 from ..exceptions import TableError
 from ..saving.registry import savable
+from .cells import as_objects
 from .dtypes import read_arrow, read_arrow_table, read_column, read_frame
 from .record_functions import call_quietly
 
@@ -207,11 +208,6 @@ def as_array(data):
         if all(isinstance(dtype, pd.SparseDtype) for dtype in data.dtypes):
             raise TypeError("Sparse columns are no array: X must be dense, as X.sparse.to_dense().")
     return adapt(data).data
-
-
-def as_objects(cells: Iterable) -> np.ndarray:
-    """Return a list as a 1-dimensional array of objects, whatever its cells are."""
-    return np.fromiter(cells, dtype=object)
 
 
 # Arrays.

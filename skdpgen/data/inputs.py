@@ -24,7 +24,8 @@ from ..exceptions import (
     PublicValueError,
     warn_caller,
 )
-from .containers import adapt_column, as_array, as_objects
+from .cells import as_objects
+from .containers import adapt_column, as_array
 from .dtypes import check_dtype
 from .names import encode_levels, find_ambiguous
 from .record_functions import call_quietly, drops_errors
@@ -463,7 +464,8 @@ def encode_labels(labels: np.ndarray, levels) -> np.ndarray:
     # Numbers on both sides: pandas' index is exact and fast, and needs no canonical form.
     if not kinds & set("ObUS"):
         return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
-    return encode_levels(labels.astype(object), tuple(np.asarray(levels, dtype=object).tolist()))
+    column = pd.Series(labels.astype(object), dtype=object)
+    return encode_levels(column, tuple(np.asarray(levels, dtype=object).tolist()))
 
 
 def find_positions(y, classes):

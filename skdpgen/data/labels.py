@@ -7,7 +7,8 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 from sklearn.utils.validation import column_or_1d
 
-from .containers import Container, adapt, adapt_column, as_objects
+from .cells import as_objects
+from .containers import Container, adapt, adapt_column
 from .inputs import check_length
 
 

@@ -7,18 +7,20 @@ import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from .._process.muting import muted
-from .cells import read_cell
+from .cells import as_objects, factorize, read_cell
 from .record_functions import call_quietly, drops_errors
 from .texts import PLAIN
 
 # Most digits of the numbers that people write; of floats of 32 bits, fewer than they hold.
 _DIGITS, _SINGLE_DIGITS = 9, 6
+# Powers of 10 that are exact as floats.
+_POWERS = np.array([float(f"1e{i}") for i in range(23)])
 _MIDNIGHT = re.compile(r"00:00(:00(\.0+)?)?")
 
 
@@ -38,81 +40,94 @@ def name_cell(value) -> str | None:
     if isinstance(value, datetime.datetime) and value is not pd.NaT:
         has_time = value.tzinfo is not None or value.time() != datetime.time()
         return str(value if has_time else value.date())
+    if type(value) is float:
+        return _name_number(value)
     if isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64):
         return call_quietly(_name_number, value)
     return None
 
 
-def are_exact(cells: Iterable) -> bool:
-    """Whether equal cells are the same: all are texts, whole numbers or None."""
-    # By identity: types, too, may have users' code.
-    return all(type(cell) is str or type(cell) is int or cell is None for cell in cells)
+def map_cells(function: Callable, column: pd.Series) -> np.ndarray:
+    """Apply a function to each cell of a column on its own, once to equal ones; see `factorize`.
 
-
-def map_cells(function: Callable, cells: list) -> list:
-    """Apply a function to each cell on its own, once to equal texts or whole numbers.
-
-    Other cells may be equal and differ, such as 0.0 and -0.0, or 1 and True.
+    Missing cells are None.
     """
-    is_exact = are_exact(cells)
-    distinct = set(cells) if is_exact else {cell for cell in cells if are_exact([cell])}
-    known = {cell: function(cell) for cell in distinct}
-    if is_exact:  # without a loop of Python
-        return list(map(known.__getitem__, cells))
-    return [known[cell] if are_exact([cell]) else function(cell) for cell in cells]
+    return map_distinct(lambda cells: map(function, cells.tolist()), column)
 
 
-def count_names(cells: list) -> Counter:
-    """Count the names of cells that have one, see `name_cell`."""
-    if set(map(type, cells)) <= {str, int, float, type(None)}:
-        # Equal cells of these types have the same name.
-        found = ((_name_plain(cell), count) for cell, count in Counter(cells).items())
-    else:
-        found = ((name_cell(cell), 1) for cell in cells)
-    counts: Counter = Counter()
-    for name, count in found:
-        counts[name] += count
-    del counts[None]
-    return counts
+def map_distinct(function: Callable, column: pd.Series) -> np.ndarray:
+    """Return an object for each cell of a column, from those of an array of distinct cells."""
+    codes, cells = factorize(column)
+    if codes is None:
+        return as_objects(function(cells))
+    return as_objects(function(as_objects([*cells, None])))[codes]
 
 
-def _name_plain(cell):
-    # Floats cannot fail, and are many.
-    return _name_number(cell) if type(cell) is float else name_cell(cell)
+def count_names(column: pd.Series) -> Counter:
+    """Count the names of the cells of a column that have one; see `name_cell`."""
+    return _count_names(*_count_cells(column))
 
 
-def count_short_names(cells: list) -> Counter:
+def count_short_names(column: pd.Series) -> Counter:
     """Count the names that people write: no numbers with many digits, and no dates with a time.
 
     Examples
     --------
-    >>> count_short_names([0.1, 1 / 3, 250_000, 0.1, "7 %"])
-    Counter({'0.1': 2, '250000': 1, '7 %': 1})
+    >>> count_short_names(pd.Series([0.1, 1 / 3, 250_000, 0.1]))
+    Counter({'0.1': 2, '250000': 1})
     """
-    counts = count_names(cells)
-    return Counter({name: counts[name] for name in _select_short(list(counts))})
+    cells, sizes = _count_cells(column)
+    if column.dtype != np.float64:
+        counts = _count_names(cells, sizes)
+        return Counter({name: count for name, count in counts.items() if _is_short(name)})
+    is_short = _are_short(cells.astype(np.float64))
+    return _count_names(cells[is_short], sizes[is_short])
 
 
-def _select_short(names):
-    """Return names of numbers with few digits, of dates without a time, and of neither."""
-    numbers = [_read_name(name) for name in names]
+def _count_cells(column):
+    """Return the distinct cells of a column, and how often each occurs."""
+    codes, cells = factorize(column)
+    if codes is None:
+        return cells, np.ones(len(cells), dtype=np.int64)
+    sizes = np.bincount(codes[codes >= 0], minlength=len(cells))
+    return cells[sizes > 0], sizes[sizes > 0]
+
+
+def _count_names(cells, sizes):
+    counts: Counter = Counter()
+    for cell, size in zip(cells.tolist(), sizes.tolist(), strict=True):
+        counts[name_cell(cell)] += size
+    del counts[None]
+    return counts
+
+
+def _are_short(numbers):
+    """Whether each number has few digits; as `_is_short` of its name, without writing most."""
+    with np.errstate(all="ignore"):
+        exponent = _DIGITS - 1 - np.floor(np.log10(np.abs(numbers)))
+        size = np.abs(exponent)
+        is_exact = size < len(_POWERS)
+        power = np.where(is_exact, _POWERS[np.where(is_exact, size, 0).astype(int)], np.nan)
+        digits = np.round(np.where(exponent >= 0, numbers * power, numbers / power))
+        # Quotients and products of numbers that are exact are rounded as their texts are read.
+        is_short = numbers == np.where(exponent >= 0, digits / power, digits * power)
+        is_unclear = ~is_exact | (numbers == numbers.astype(np.float32))
+    left = np.flatnonzero(np.isfinite(numbers) & is_unclear & ~is_short)
+    is_short[left] = [_is_short(repr(number)) for number in numbers[left].tolist()]
+    return is_short
+
+
+def _is_short(name):
+    """Whether a name is a number with few digits, a date without a time, or neither."""
+    try:
+        number = float(name)
+    except ValueError:
+        return ":" not in _MIDNIGHT.sub("", name)
+    if math.isnan(number) or number == float(f"{number:.{_DIGITS}g}"):
+        return True
     # Floats of 32 bits hold 7 digits; read as 64 bits, they have more.
     with np.errstate(all="ignore"):
-        singles = np.array([f"{x:.{_SINGLE_DIGITS}g}" for x in numbers], dtype=np.float32)
-    for name, number, single in zip(names, numbers, singles.tolist(), strict=True):
-        if math.isnan(number):
-            is_short = ":" not in _MIDNIGHT.sub("", name)
-        else:
-            is_short = number in (float(f"{number:.{_DIGITS}g}"), single)
-        if is_short:
-            yield name
-
-
-def _read_name(name):
-    try:
-        return float(name)
-    except ValueError:
-        return math.nan
+        return number == float(np.float32(f"{number:.{_SINGLE_DIGITS}g}"))
 
 
 def _name_number(value):
@@ -122,29 +137,28 @@ def _name_number(value):
     return str(int(value)) if is_whole else repr(float(value))
 
 
-def encode_levels(cells: np.ndarray, levels: tuple) -> np.ndarray:
+def encode_levels(column: pd.Series, levels: tuple) -> np.ndarray:
     """Return the position of each cell among declared levels, or -1, decided for each on its own.
 
     A cell has the level that equals it or, if there is none, that of the same canonical form.
 
     Parameters
     ----------
-    cells : ndarray of objects of shape (n,)
+    column : Series of shape (n,)
     levels : tuple
     """
-    with muted():
-        codes = map_cells(functools.partial(_encode_level, levels=levels), cells.tolist())
-    return np.array(codes, dtype=np.int64)
-
-
-def _encode_level(cell, levels):
     exact, named = _index_levels(levels)
-    # Cells whose comparison or conversion fails have no level.
-    with drops_errors():
-        if cell in exact:
-            return exact[cell]
-        return named.get(_find_key(cell, levels), -1)
-    return -1
+
+    def encode(cell):
+        # Cells whose comparison or conversion fails have no level.
+        with drops_errors():
+            if cell in exact:
+                return exact[cell]
+            return named.get(_find_key(cell, levels), -1)
+        return -1
+
+    with muted():
+        return map_cells(encode, column).astype(np.int64)
 
 
 @functools.lru_cache(maxsize=256)

@@ -253,6 +253,8 @@ def _by_record(result, function, blocks, width):
     rows = _as_rows(result, n, width)
     if rows is not None:
         return rows
+    # Cells of a frame are read as objects.
+    blocks = [b if b is None or isinstance(b, torch.Tensor) else np.asanyarray(b) for b in blocks]
     given = None
     for i in range(n):
         alone = _as_rows(call_quietly(function, *(_alone(block, i) for block in blocks)), n, width)

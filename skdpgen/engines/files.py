@@ -12,14 +12,13 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ..curator.chunks import iter_quietly
 from ..curator.partitions import PartitionedTable
-from ..data.cells import read_column
+from ..data.cells import as_objects, read_cells
 from ..data.dtypes import read_arrow_table
-from ..data.names import name_cell
+from ..data.names import map_distinct, name_cell
 from ..data.texts import PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows
@@ -349,10 +348,13 @@ def _read_markers(na_values):
 
 def _name_cells(column):
     """Return a key of each cell, equal for all spellings of a number."""
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.tolist()]
-    read = read_column(np.fromiter(cells, dtype=object), PLAIN).tolist()
-    # Numbers equal booleans.
-    return [(type(cell) is bool, cell) for cell in read]
+
+    def name(cells):
+        stripped = as_objects(c.strip() if isinstance(c, str) else c for c in cells.tolist())
+        # Numbers equal booleans.
+        return ((type(cell) is bool, cell) for cell in read_cells(stripped, PLAIN).tolist())
+
+    return map_distinct(name, column).tolist()
 
 
 def _read_arrow(data):

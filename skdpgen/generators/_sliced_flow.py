@@ -3,26 +3,22 @@
 
 import itertools
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .. import releases
 from .._process.isolation import isolated
-from ..arrays.box import BoxFormat
-from ..arrays.numbers import read_numbers
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
 from ..data.inputs import read_rows
-from ..mechanisms.base import clip_rows
+from ..data.rows import clip_rows
 from ..params import documented
 from ..planning.fits import refuse_given
-from ..releases.sketches import SliceSketch, make_tables
 
 if TYPE_CHECKING:
-    from ..releases.sliced_rows import SlicedRows
     from ..tables.schema import Schema
 
 
@@ -36,12 +32,6 @@ _FREE_STEPS = 1500
 _NORMAL_STEPS = 500
 # Final share of the steps along projected rows in which the step size decays to 0.
 _ANNEALED = 0.5
-
-
-def _make_sliced_rows(**params):
-    from ..releases.sliced_rows import SlicedRows
-
-    return SlicedRows(**params)
 
 
 @documented
@@ -153,10 +143,10 @@ class DPSWFlowSampler(CentralGenerator):
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {
-            "sketch": SliceSketch,
-            "pairs": partial(make_tables, max_order=2),
-            "resample": _make_sliced_rows,
-            "presample": partial(_make_sliced_rows, n_steps=1),
+            "sketch": lambda: releases.SliceSketch(),
+            "pairs": lambda: releases.TwoWayTables(max_order=2),
+            "resample": lambda: releases.SlicedRows(),
+            "presample": lambda: releases.SlicedRows(n_steps=1),
         },
     }
     _checks = {
@@ -184,7 +174,7 @@ class DPSWFlowSampler(CentralGenerator):
         clip_norm: float | str = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
-        release: "SliceSketch | SlicedRows | str" = "sketch",
+        release: "releases.SliceSketch | releases.SlicedRows | str" = "sketch",
         n_particles: int | None = None,
         init: object = None,
         diffusion: float = 0.0,
@@ -302,37 +292,38 @@ class DPSWFlowSampler(CentralGenerator):
         from ..releases.sliced_rows import DEFAULTS
 
         components, spread, init = self._encode(curator, format, **release.scaling)
-        releases = release.run(curator, format, len(spread), components)
-        generator, n_directions, n_features = noise.torch_generator(), None, releases.n_features
+        sliced = release.run(curator, format, len(spread), components)
+        generator, n_directions, n_features = noise.torch_generator(), None, sliced.n_features
         starts = self._draw_starts(curator, spread, init, generator)
         if release.n_steps == 1:
             n_steps = self.n_steps or _FREE_STEPS
             # The same release at each step: it has been paid for once.
-            steps = itertools.repeat(releases.make(), n_steps)
+            steps = itertools.repeat(sliced.make(), n_steps)
             n_directions = -(-release.count_projections(n_features) // DEFAULTS.directions_at_once)
             curator.close()  # the rest is post-processing
         else:
-            n_steps = releases.n_steps
-            steps = (releases.make() for _ in range(n_steps))
+            n_steps = sliced.n_steps
+            steps = (sliced.make() for _ in range(n_steps))
         # The mean over directions of a drift is 1/d of the distance: the step makes up for it.
         step_size = self.learning_rate or n_features / 10
         falling = max(_ANNEALED * n_steps, 1.0)
         rows, self.class_probabilities_, self.loss_curve_ = flow_along_slices(
             starts,
-            releases.mechanism,
+            sliced.mechanism,
             steps,
             step_sizes=[step_size * min(1.0, (n_steps - i) / falling) for i in range(n_steps)],
             diffusion=self.diffusion,
-            batch_size=releases.batch_size,
+            batch_size=sliced.batch_size,
             n_directions=n_directions,
             generator=generator,
             verbose=self.verbose,
         )
-        releases.means.warn()
+        sliced.means.warn()
         self._set_particles(rows, components, format)
 
     def _encode(self, curator, format, **scaling):
         """Return the components of rows, the scale of encoded rows, and encoded `init`."""
+        from ..arrays.numbers import read_numbers
         from ..learners.rows import even_scale
 
         init = None
@@ -367,6 +358,9 @@ class DPSWFlowSampler(CentralGenerator):
 
     def _check_init(self, format):
         """Raise a ValueError for an invalid `init`, before any private row is read."""
+        from ..arrays.box import BoxFormat
+        from ..arrays.numbers import read_numbers
+
         rows = read_numbers(self.init, "init").astype(np.float64)
         if rows.shape[1] != format.n_features:
             raise ValueError(

@@ -3,15 +3,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
+from .. import releases
 from ..checks import check_size, positive, whole
 from ..networks.generators import TABLE_GENERATORS, build, find_factory
 from ..params import documented
 from ..planning.fits import refuse_given
-from ..releases.sketches import SliceSketch, make_tables
-from ..releases.sliced_rows import SlicedRows
 from ._network import NetworkGenerator
 
 if TYPE_CHECKING:
@@ -132,9 +130,9 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
     _shorthands = {
         **NetworkGenerator._shorthands,
         "release": {
-            "sketch": SliceSketch,
-            "pairs": partial(make_tables, max_order=2),
-            "rows": SlicedRows,
+            "sketch": lambda: releases.SliceSketch(),
+            "pairs": lambda: releases.TwoWayTables(max_order=2),
+            "rows": lambda: releases.SlicedRows(),
         },
     }
     _checks = {
@@ -161,7 +159,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         clip_norm: float | str = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
-        release: SliceSketch | SlicedRows | str = "sketch",
+        release: "releases.SliceSketch | releases.SlicedRows | str" = "sketch",
         network: Callable | str = "mlp",
         latent_dim: int = 20,
         n_steps: int | None = None,
@@ -271,10 +269,10 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         from ..learners.slices import fit_to_rows
 
         rows = self._make_rows(release, curator, format, noise)
-        releases = release.run(curator, format, len(rows.scale), rows.components)
+        sliced = release.run(curator, format, len(rows.scale), rows.components)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
             rows,
-            releases,
+            sliced,
             learning_rate=self.learning_rate or 0.001,
             generator=noise.torch_generator(),
             verbose=self.verbose,

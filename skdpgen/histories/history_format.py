@@ -2,6 +2,7 @@
 """Data format of persons with histories: codes of persons and of their rows in order."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -170,7 +171,7 @@ class HistoryFormat(Format):
             [np.empty((0, n_columns - n + has_order), dtype=object)]
             + [history for history in histories if len(history)]
         )
-        rows = self.reader(rows)
+        rows = np.asarray(self.reader(rows))
         person = np.repeat(np.arange(len(X)), sizes)
         codes = self._encode_some(np.column_stack([X[person, : n - has_order], rows]), others)
         # Rows after the first M show only that there are any.
@@ -241,5 +242,12 @@ class _OneRow:
     def __getattr__(self, name):
         return getattr(self._curator, name)
 
+    def parse_cells(self, function):
+        self._curator.parse_cells(partial(_parse_one_row, function))
+
     def prepare(self, function, clip_norm):
         self._curator.prepare(function.after(lambda cells: cells[:, :-1]), clip_norm)
+
+
+def _parse_one_row(function, cells):
+    return np.column_stack([function(cells[:, :-1]), cells[:, -1]])

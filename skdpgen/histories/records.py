@@ -18,7 +18,8 @@ from ..accounting.plan import Plan
 from ..curator.dataset import Dataset
 from ..curator.partitions import PartitionedTable, Partitions
 from ..curator.persons import Persons, hash_name, hash_rows
-from ..data.cells import CellReader, FrameCells, read_column
+from ..data.cells import CellReader, FrameCells, as_frame, read_column
+from ..data.names import map_cells
 from ..data.texts import PLAIN, TextStyle
 from ..quality import warn_of_other_persons
 
@@ -30,7 +31,7 @@ _NUMBERS, _DATES, _NEITHER = range(3)
 
 
 class HistoryCells(FrameCells):
-    """Cells of persons, of which slices are arrays of objects.
+    """Cells of persons, which are joined when they are first read: an array of objects.
 
     A person's cells are those of one row of the table of persons, those of one of their rows of the
     table of events (None without any), and, as a single cell, an array of the first M + 1 rows in
@@ -51,7 +52,6 @@ class HistoryCells(FrameCells):
     layout : HistoryLayout
     """
 
-    ndim = 2
     has_persons = True
 
     def __init__(self, owners: Persons, read: Callable, layout: "HistoryLayout") -> None:
@@ -85,29 +85,23 @@ class HistoryCells(FrameCells):
     def __getstate__(self):
         raise TypeError("Private records cannot be pickled or copied.")
 
-    def __getitem__(self, rows) -> np.ndarray:
+    def __getitem__(self, rows):
         # Read before, since the warning of other persons is for the user.
         joined = self._joined
         with muted():
-            return self._collect(joined, rows)
+            return self._collect(joined)[rows]
 
-    def _collect(self, joined, rows):
-        sizes, starts = joined.sizes[rows], joined.starts[rows]
-        ends = np.cumsum(sizes)
-        # Rows of the chosen persons, one person after the other.
-        kept = np.repeat(starts - ends + sizes, sizes) + np.arange(sizes.sum())
-        events = self._rows.events[joined.rows[kept]][:, self._layout.columns]
+    def _collect(self, joined):
+        events = np.asarray(self._rows.events[joined.rows])[:, self._layout.columns]
         if joined.gaps is not None:
-            gaps = joined.gaps[kept]
-            gaps = np.where(np.isnan(gaps), None, gaps.astype(object))
+            gaps = np.where(np.isnan(joined.gaps), None, joined.gaps.astype(object))
             events = np.column_stack([events, gaps])
-        cells = np.full((len(sizes), self.shape[1]), None, dtype=object)
-        persons = self._rows.persons[self._rows.first[rows]]
-        cells[:, : persons.shape[1]] = persons
-        one = (ends - sizes + joined.chosen[rows])[sizes > 0]
-        cells[sizes > 0, persons.shape[1] : -1] = events[one]
-        for i, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
-            cells[i, -1] = events[end - size : end]
+        cells = np.full(self.shape, None, dtype=object)
+        n_columns, has_rows = self._layout.n_person_columns, joined.sizes > 0
+        cells[:, :n_columns] = self._rows.persons[self._rows.first]
+        cells[has_rows, n_columns:-1] = events[(joined.starts + joined.chosen)[has_rows]]
+        for i, (start, size) in enumerate(zip(joined.starts, joined.sizes, strict=True)):
+            cells[i, -1] = events[start : start + size]
         return cells
 
 
@@ -403,19 +397,17 @@ def _read_orders(events, column, style):
 
     Each cell is read on its own.
     """
-    kinds, values = [], []
-    for start in range(0, len(events), _SLICE):
-        cells = events[start : start + _SLICE][:, column]
-        for cell in read_column(cells, style or PLAIN).tolist():
-            if isinstance(cell, datetime.datetime) and cell == cell:
-                zone = cell.tzinfo or datetime.timezone.utc
-                kinds.append(_DATES)
-                values.append(cell.replace(tzinfo=zone).timestamp())
-            else:
-                is_number = type(cell) is float and cell == cell
-                kinds.append(_NUMBERS if is_number else _NEITHER)
-                values.append(cell if is_number else np.nan)
-    return np.array(kinds, dtype=np.int64), np.array(values, dtype=np.float64)
+
+    def read(cell):
+        if isinstance(cell, datetime.datetime) and cell == cell:
+            zone = cell.tzinfo or datetime.timezone.utc
+            return _DATES, cell.replace(tzinfo=zone).timestamp()
+        is_number = type(cell) is float and cell == cell
+        return (_NUMBERS, cell) if is_number else (_NEITHER, np.nan)
+
+    cells = read_column(as_frame(events).iloc[:, column], style or PLAIN)
+    orders = np.array(map_cells(read, cells).tolist()).reshape(-1, 2)
+    return orders[:, 0].astype(np.int64), orders[:, 1]
 
 
 def _find_gaps(kind, value, rank):

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..data.rows import clip_rows
 from ..mechanisms.aggregates import NoisyAggregate
-from ..mechanisms.base import clip_rows
 from ..networks.discriminators import Discriminator
 from ..quality import warn_of_absent
 from .rows import RowNetwork

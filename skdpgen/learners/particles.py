@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..mechanisms.base import clip_rows
+from ..data.rows import clip_rows
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..mechanisms.sums import Sketch
 from ..saving.registry import savable

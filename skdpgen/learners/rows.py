@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..mechanisms.base import clip_rows
+from ..data.rows import clip_rows
 from ..networks.generators import build, find_factory
 from ..saving.registry import savable
 from .rehearsal import try_generator

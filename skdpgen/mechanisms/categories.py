@@ -9,6 +9,7 @@ from dp_accounting import DpEvent, NonPrivateDpEvent
 from scipy.stats import norm
 
 from ..accounting.events import ThresholdDpEvent
+from ..data.cells import as_frame
 from ..data.names import count_names, count_short_names
 from ..exceptions import PlanError
 from .base import Measurement, Mechanism
@@ -78,9 +79,9 @@ class CategoryCountsMechanism(Mechanism):
         counts = Counter()
         for cells, membership in source.cells(self.name):
             # Null records have no categories.
-            cells = cells[membership.sum(1).bool().numpy()]
+            frame = as_frame(cells[membership.sum(1).bool().numpy()])
             for name, position in self.columns.items():
-                of_column = self.count_cells(cells[:, position].tolist())
+                of_column = self.count_cells(frame.iloc[:, position])
                 counts.update({(name, key): count for key, count in of_column.items()})
         return counts
 

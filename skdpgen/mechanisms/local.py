@@ -36,9 +36,10 @@ from ..accounting.calibration import (
 )
 from ..accounting.events import gaussian_event, pure_epsilon, step_std
 from ..accounting.plan import Plan
+from ..data.rows import sum_rows
 from ..exceptions import PlanError
 from ..saving.registry import savable
-from .base import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
+from .base import FixedSensitivity, Measurement, Mechanism, to_grid
 from .noise import NoiseSource
 
 # Least noise in units of the grid, so that rounding is negligible; and the finest grid in the unit

@@ -14,6 +14,7 @@ from scipy import stats
 
 from ..accounting.events import SlicedGaussianDpEvent, split_sampling, step_std
 from ..data.record_functions import RecordFunction, check_function
+from ..data.rows import clip_rows
 from ..exceptions import PlanError
 from ..saving.registry import savable
 from ..transport.directions import random_directions
@@ -21,7 +22,6 @@ from .base import (
     FixedSensitivity,
     Measurement,
     Mechanism,
-    clip_rows,
     grid_scale,
     to_grid,
 )

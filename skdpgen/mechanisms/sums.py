@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ..data.record_functions import RecordFunction, check_function
+from ..data.rows import clip_rows
 from ..saving.registry import savable
 from ..transport.harmonics import N_STEPS, SliceBasis, slice_diameter
 from .base import (
@@ -19,7 +20,6 @@ from .base import (
     NoisySum,
     SumMechanism,
     check_radius,
-    clip_rows,
     grid_scale,
     to_grid,
 )

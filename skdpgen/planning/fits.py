@@ -12,18 +12,14 @@ from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
 from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
-from ..arrays.box import BoxFormat
-from ..arrays.kind import ArrayKind
 from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
-from ..encoders import choose_components, split_encoder, try_encoder
 from ..format import Format
 from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE
 from ..mechanisms.sums import count_rows_by
 from ..params import TakesSpecifications
-from ..quality import warn_of_pixels
 from ..releases.release import Release
 
 if TYPE_CHECKING:
@@ -31,6 +27,10 @@ if TYPE_CHECKING:
 
 # Share of δ for the counts of undeclared categories, and of frequent values.
 _THRESHOLDS_DELTA = 0.1
+# Parameters that are for arrays only, and their defaults.
+_ARRAY_PARAMETERS = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
+    ("encoder", "clip_norm"), "auto"
+)
 # Values of `schema` other than a Schema.
 _SCHEMAS = ("auto", "private", None)
 
@@ -116,17 +116,9 @@ class Planning(TakesSpecifications):
             failure = self._name_array_params(error, dataset)
         if failure is not None:  # raised outside of except: it carries no other error
             raise failure
-        if self.y_bounds is not None and dataset.classes is not None:
-            raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
-        format = self._make_format(
-            equivalent_records(dataset.n_records or 0, max_rows),
-            dataset.n_columns,
-            dataset.n_classes,
-            has_number=dataset.has_number,
-            classes=dataset.classes,
-            kind=ArrayKind.of(dataset, has_classes=self.classes is not None),
-        )
-        return format, dataset
+        from .arrays import read_array
+
+        return read_array(self, dataset), dataset
 
     def _choose_schema(self, dataset: Dataset) -> "Schema | str | None":
         """Return the schema of a table, or None for an array."""
@@ -152,7 +144,7 @@ class Planning(TakesSpecifications):
 
     def _list_array_params(self) -> list[str]:
         """List the parameters that are not at their defaults, and that only arrays have."""
-        values = {name: (getattr(self, name), d) for name, d in BoxFormat.parameters.items()}
+        values = {name: (getattr(self, name), d) for name, d in _ARRAY_PARAMETERS.items()}
         return [
             name
             for name, (value, default) in values.items()
@@ -182,32 +174,10 @@ class Planning(TakesSpecifications):
         return format.with_even_knots() if needs_columns else format
 
     def _make_format(self, n_samples, n_features, n_classes, **public) -> Format:
-        from ..arrays.discovery import make_box
+        # Imported here, as `read_array` is: tables need nothing of arrays.
+        from .arrays import make_array_format
 
-        public_encoder, components = split_encoder(self.encoder)
-        is_auto = isinstance(components, str)
-        format = make_box(
-            n_samples,
-            n_features,
-            self._multiplier,
-            self.relation,
-            bounds=self.bounds,
-            y_bounds=self.y_bounds,
-            encoder=public_encoder,
-            components=None if is_auto else components,
-            clip_norm=self.clip_norm,
-            **public,
-        )
-        if public_encoder is not None:
-            try_encoder(format)
-        if not (is_auto and self._takes_components):
-            return format
-        components = choose_components(
-            n_samples, n_features, n_classes, self._multiplier, format.are_images
-        )
-        if components is None and format.could_be_images:
-            warn_of_pixels(n_features)
-        return replace(format, components=components)
+        return make_array_format(self, n_samples, n_features, n_classes, **public)
 
     @property
     def _multiplier(self) -> float:

@@ -25,7 +25,7 @@ from ..curator.dataset import Dataset, list_refusals
 from ..data.inputs import check_rows, parse_rows
 from ..data.record_functions import clears_frames
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
-from ..mechanisms.sums import CovarianceMechanism, count_rows_by
+from ..mechanisms.sums import CovarianceMechanism, RowCountMechanism, count_rows_by
 from ..params import (
     CENTRAL_CHECKS,
     Checked,
@@ -239,6 +239,7 @@ class DPPCA(
             device=choose_device(self.device),
             verbose=self.verbose,
             keep=self._keep,
+            row_count=RowCountMechanism(),
         ) as curator:
             resolved, n_inferred = format.resolve(curator), len(curator.released)
 

@@ -92,7 +92,12 @@ class SliceSketch(Release):
 
     def of(self, format) -> Release:
         """Return two-way tables for data of a table; see `Release.of`."""
-        return make_tables() if format.has_blocks else self
+        if not format.has_blocks:
+            return self
+        # Imported here: arrays need nothing of tables.
+        from .two_way_tables import TwoWayTables
+
+        return TwoWayTables()
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""
@@ -163,6 +168,8 @@ class SliceSketch(Release):
         basis : SliceBasis
         sketch : skdpgen.mechanisms.sums.Sketch
         """
+        from ..arrays.units import warn_of_sketch_units
+
         k, n_harmonics = self.count(curator.plan, len(std), curator.n_classes, curator.n_records)
         directions = _draw_directions(format, components, len(std), k, noise.torch_generator())
         widths = DEFAULTS.width * torch.linalg.vector_norm(directions * std[:, None], dim=0)
@@ -215,14 +222,6 @@ class SliceSketch(Release):
         if noise_ratio == 0:
             return most
         return round(within(0.4 / math.sqrt(noise_ratio), DEFAULTS.harmonics))
-
-
-def make_tables(**params) -> Release:
-    """Return `TwoWayTables`, the sketch of tables."""
-    # Imported here: arrays need nothing of tables.
-    from .two_way_tables import TwoWayTables
-
-    return TwoWayTables(**params)
 
 
 def _draw_directions(format, components, n_columns, k, generator):

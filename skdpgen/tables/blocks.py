@@ -83,10 +83,7 @@ class LevelBlock(Block):
 
     def _encode(self, column):
         """Return which cells are present, and their codes, NaN for undeclared levels."""
-        labels = column.to_numpy(dtype=object)
-        present = find_present(labels)
-        codes = np.full(len(labels), -1)
-        codes[present] = encode_levels(labels[present], self.kind.levels)
+        present, codes = find_present(column), encode_levels(column, self.kind.levels)
         if self.kind.other is not None:
             codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
         return present, np.where(codes < 0, np.nan, codes)

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from ..curator.dataset import Dataset
-from ..data.cells import CellReader
+from ..data.cells import CellReader, as_frame
 from ..data.inputs import find_positions
 from ..data.names import find_ambiguous
 from ..data.record_functions import RecordFunction
@@ -362,8 +362,7 @@ class TableFormat(Format):
         return tables if self.halves is None else replace(tables, by=None)
 
     def _parse(self, X):
-        table = pd.DataFrame(X, columns=list(self.schema), dtype=object)
-        return parse_found(table, self.schema, self.texts)
+        return parse_found(as_frame(X, list(self.schema)), self.schema, self.texts)
 
     # Public tables.
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from skdpgen.__main__ import main
-from skdpgen.generators import _sliced_flow, _sliced_wasserstein
+from skdpgen.learners import interactions
 
 
 def few_steps(fit, *args, **kwargs):
@@ -19,8 +19,7 @@ def few_steps(fit, *args, **kwargs):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder, the current one, where fits take a few steps only."""
-    for module in (_sliced_wasserstein, _sliced_flow):
-        monkeypatch.setattr(module, "fit_to_table", partial(few_steps, module.fit_to_table))
+    monkeypatch.setattr(interactions, "fit_to_table", partial(few_steps, interactions.fit_to_table))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")  # whatever terminal tests run in
     rng = np.random.RandomState(0)

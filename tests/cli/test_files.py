@@ -171,19 +171,11 @@ def test_a_public_excel_file_is_described(folder, capsys):
 def test_metadata_of_other_formats_is_a_schema(folder, synthesize, capsys):
     assert synthesize("--seed", "0") == 0
     whole = read_made()
-    required = {"required": True}
+    bounds, enum = {"minimum": 0, "maximum": 99}, {"enum": ["A", "B"], "maxLength": 1}
     document = {
         "fields": [
-            {
-                "name": "age",
-                "type": "integer",
-                "constraints": {"minimum": 0, "maximum": 99, **required},
-            },
-            {
-                "name": "ward",
-                "type": "string",
-                "constraints": {"enum": ["A", "B"], "maxLength": 1, **required},
-            },
+            {"name": name, "type": type, "constraints": {**constraints, "required": True}}
+            for name, type, constraints in (("age", "integer", bounds), ("ward", "string", enum))
         ]
     }
     (folder / "tableschema.json").write_text(json.dumps(document))
@@ -193,13 +185,6 @@ def test_metadata_of_other_formats_is_a_schema(folder, synthesize, capsys):
     printed = capsys.readouterr().err
     assert printed.startswith("skdpgen: warning: A schema cannot express all that the Frictionless")
     assert "'ward': maxLength 1." in printed
-    pytest.importorskip("sqlglot")
-    (folder / "table.sql").write_text(
-        "CREATE TABLE t (age INT NOT NULL CHECK (age BETWEEN 0 AND 99), "
-        "ward TEXT NOT NULL CHECK (ward IN ('A', 'B')));"
-    )
-    assert synthesize("--seed", "0", schema="table.sql") == 0
-    pd.testing.assert_frame_equal(read_made(), whole)
 
 
 def test_a_public_table_without_rows_is_named(folder, capsys):

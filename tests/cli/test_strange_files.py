@@ -22,7 +22,9 @@ FILES = {
     "a title": ("Report of 2020\n\nage,pay\n" + ROWS, "utf-8", "no row longer than that"),
     "a comment": ("# monday\nage,pay\n" + ROWS, "utf-8", "no row longer than that"),
     "an index": (",age\n" + ROWS, "utf-8", "at position 1"),
-    "equal names": ("age,age\n" + ROWS, "utf-8", "at position 1, 2"),
+    "equal names": ("age, age \n" + ROWS, "utf-8", "at position 1, 2"),
+    "Latin-1 cells": ("age,city\n1,Zürich\n", "latin-1", "--encoding, such as latin-1"),
+    "an open quote": ('age,pay\n1,"2\n', "utf-8", ""),
     "no names": (ROWS, "utf-8", "looks like a record"),
     "longer rows": ("age\n" + ROWS, "utf-8", "no row longer than that"),
     "a longer row": ("age,pay\n1,2,3\n" + ROWS, "utf-8", "no row longer than that"),
@@ -48,6 +50,7 @@ def test_files_that_cannot_be_read_are_refused_for_nothing(
     said = capsys.readouterr().err
     assert advice in said
     assert said.count("\n") == 1
+    assert not (folder / "made").exists()
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".zip", ".csv"])

@@ -21,7 +21,15 @@ from skdpgen.cli.tables import TableOptions
 from skdpgen.curator.chunks import TableChunks
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.partitions import PartitionedTable
-from skdpgen.data.cells import CellReader, FrameCells, read_cell, read_column, read_numbers
+from skdpgen.data.cells import (
+    CellReader,
+    as_frame,
+    list_cells,
+    read_cell,
+    read_cells,
+    read_column,
+    read_numbers,
+)
 from skdpgen.data.containers import adapt
 from skdpgen.data.inputs import check_labels
 from skdpgen.data.names import encode_levels, find_ambiguous, name_cell
@@ -156,8 +164,11 @@ def read(X, schema):
     dataset.validate_table(DPSWFlowSampler(schema=schema), format)
     given, _, _ = dataset.release_ownership()
     chunks = list(given()) if callable(given) else [given[:]]
-    cells = np.concatenate([dataset.reader(chunk) for chunk in chunks])
-    return cells, format.encode(cells)
+    parts = [dataset.reader(chunk) for chunk in chunks]
+    cells, rows = np.concatenate(parts), np.concatenate([format.encode(part) for part in parts])
+    # Dtypes of columns say the same as objects.
+    np.testing.assert_array_equal(rows, format.encode(cells))
+    return cells, rows
 
 
 def same(cells, others):
@@ -394,7 +405,7 @@ def test_a_cell_is_read_as_it_is_alone(cells):
     format = TableFormat(Schema({"a": Unknown()}))
     read = format.make_reader(())
     alone = [read(array[i : i + 1]) for i in range(len(cells))]
-    assert all(same(read(array), np.concatenate(alone)))
+    assert all(same(np.asarray(read(array)), np.concatenate(alone)))
 
 
 def test_missing_texts_are_those_of_pandas():
@@ -409,7 +420,9 @@ def test_categories_may_look_missing():
         pd.DataFrame(columns, dtype=object),
         Schema({"code": Category(["NA", "DE"], missing=True), "other": Category()}),
     )
-    assert cells.tolist() == [["NA", "NA"], ["DE", "DE"], [None, "x"]]
+    assert cells[:2].tolist() == [["NA", "NA"], ["DE", "DE"]]
+    assert pd.isna(cells[2, 0])
+    assert cells[2, 1] == "x"
 
 
 class Unhashable(str):
@@ -419,13 +432,14 @@ class Unhashable(str):
 
 def test_categories_that_are_not_known_may_look_missing():
     cells = np.array([["NA"] * 2, ["None"] * 2, ["nan"] * 2, [""] * 2], dtype=object)
-    read = CellReader((PLAIN, PLAIN), ((), ("DE",)))(cells)
-    assert read.tolist() == [["NA", None], ["None", None], [None, None], [None, None]]
+    read = as_frame(CellReader((PLAIN, PLAIN), ((), ("DE",)))(cells))
+    assert read[0].tolist()[:2] == ["NA", "None"]
+    assert read.isna().to_numpy().tolist() == [[False, True]] * 2 + [[True, True]] * 2
 
 
 def test_texts_of_other_types_are_texts():
     array = np.array([[Unhashable("07")], ["07"], [np.str_("?")], [Unhashable("?")]], dtype=object)
-    cells = TableFormat(Schema({"a": Unknown()})).make_reader(())(array)
+    cells = np.asarray(TableFormat(Schema({"a": Unknown()})).make_reader(())(array))
     assert cells.tolist() == [[7.0], [7.0], ["?"], ["?"]]
     assert {type(cell) for cell in cells[2:, 0]} == {str}
 
@@ -475,7 +489,7 @@ WRITTEN = [
 @pytest.mark.parametrize("beside", ["x", 3, None, uuid.UUID(int=0), ["list"]], ids=repr)
 def test_cells_with_a_text_of_their_own_are_read_as_that(cell, expected, beside):
     cells = np.fromiter([beside, cell, beside], dtype=object)
-    assert read_column(cells, PLAIN)[1] == expected
+    assert read_cells(cells, PLAIN)[1] == expected
 
 
 def test_texts_that_a_container_states_stay_codes():
@@ -490,14 +504,14 @@ def test_texts_that_a_container_states_stay_codes():
 
 
 def test_levels_are_found_by_value():
-    cells = np.array(
+    cells = pd.Series(
         ["07", 7, 7.0, "7", "8", 8, True, "TRUE", "x", None, [1], "1e1", 10], dtype=object
     )
     levels = ("07", "x", "True", "10")
     assert encode_levels(cells, levels).tolist() == [0, 0, 0, 0, -1, -1, 2, 2, 1, -1, -1, 3, 3]
     # A level that is just that text comes first.
     assert encode_levels(cells[:4], ("7", "07")).tolist() == [1, 0, 0, 0]
-    numbers = np.array([1, 1.0, True, "1", "01", 2, "2.0", "x", np.nan], dtype=object)
+    numbers = pd.Series([1, 1.0, True, "1", "01", 2, "2.0", "x", np.nan], dtype=object)
     assert encode_levels(numbers, (2, 1)).tolist() == [1, 1, 1, 1, 1, 0, 0, -1, -1]
 
 
@@ -543,9 +557,9 @@ def test_first_chunks_say_names_only():
 def test_dates_are_read_as_those_of_pandas(unit, last):
     """They are made as objects of Python where these exist."""
     dates = np.array(["1969-12-31T23:59:59.999999", "NaT", last], dtype=f"M8[{unit}]")
-    frame = pd.DataFrame({"date": dates, "number": [1, 2, 3]})
-    found = read_column(FrameCells(frame)[:][:, 0], PLAIN).tolist()
-    expected = read_column(frame["date"].to_numpy(dtype=object), PLAIN).tolist()
+    column = pd.Series(dates)
+    found = list_cells(read_column(column, PLAIN)).tolist()
+    expected = read_cells(column.to_numpy(dtype=object), PLAIN).tolist()
     assert [cell for cell in found if not pd.isna(cell)] == [expected[0], expected[2]]
     assert pd.isna(found[1])
 
@@ -581,7 +595,7 @@ STRANGE_DATES = [
 def test_dates_are_those_that_python_has(cell, expected):
     day = datetime.datetime(2020, 1, 31)
     assert read_cell(cell, PLAIN) == expected
-    assert read_column(np.array([day, cell, None], dtype=object), PLAIN)[0] == day
+    assert read_cells(np.array([day, cell, None], dtype=object), PLAIN)[0] == day
     assert read_cell(read_cell(cell, PLAIN), PLAIN) == expected
 
 
@@ -650,9 +664,8 @@ DATED = {
 @pytest.mark.parametrize("container", DATED)
 def test_dates_of_any_year_are_the_same_in_all_containers(container):
     """A far one changes no other, and ends no fit."""
-    column = adapt(DATED[container]()).data
-    frame = pd.DataFrame({"day": getattr(column, "array", column)})
-    found = read_column(FrameCells(frame)[:][:, 0], PLAIN).tolist()
+    column = pd.Series(adapt(DATED[container]()).data)
+    found = list_cells(read_column(column, PLAIN)).tolist()
     last, zone = LAST.replace(hour=0, minute=0, second=0), None
     expected = [np.datetime64(day, "D").item() for day in DAYS[:4]] + [LAST] * 3
     expected += [datetime.date(1, 1, 1)] * 2
@@ -662,7 +675,7 @@ def test_dates_of_any_year_are_the_same_in_all_containers(container):
     assert dates[3] == last.replace(tzinfo=zone)
     assert found[:-1] == dates
     assert pd.isna(found[-1])
-    alone = [read_column(FrameCells(frame[i : i + 1])[:][:, 0], PLAIN)[0] for i in range(9)]
+    alone = [list_cells(read_column(column[i : i + 1], PLAIN))[0] for i in range(9)]
     assert alone == dates
 
 
@@ -683,8 +696,8 @@ def test_cells_that_no_object_of_python_holds_change_no_others():
     pa = pytest.importorskip("pyarrow")
     times = pa.array([3_600_000_000, 2**62, None], pa.int64()).cast(pa.time64("us"))
     column = pd.Series(pd.arrays.ArrowExtensionArray(times))
-    whole = FrameCells(column.to_frame("time"))[:][:, 0]
-    alone = [FrameCells(column[i : i + 1].to_frame("time"))[:][0, 0] for i in range(3)]
+    whole = list_cells(column)
+    alone = [list_cells(column[i : i + 1])[0] for i in range(3)]
     assert whole[0] == alone[0] == datetime.time(1)
     assert whole[1] is alone[1] is None
     assert pd.isna(whole[2])

@@ -26,7 +26,7 @@ from skdpgen import (
 from skdpgen.accounting.events import over_sensitivity
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.persons import Persons, RowLimit
-from skdpgen.data.cells import OBJECT, read_column
+from skdpgen.data.cells import OBJECT, read_cells, read_column
 from skdpgen.data.inputs import check_labels, encode_labels
 from skdpgen.data.labels import Label
 from skdpgen.data.texts import PLAIN
@@ -399,8 +399,11 @@ def read(X, schema):
     public = dict(schema), kind, dataset.list_assumptions(False), dataset.reader
     given, _, _ = dataset.release_ownership()
     chunks = list(given()) if callable(given) else [given[:]]
-    cells = np.concatenate([dataset.reader(chunk) for chunk in chunks])
-    return public, cells, format.encode(cells)
+    parts = [dataset.reader(chunk) for chunk in chunks]
+    cells, rows = np.concatenate(parts), np.concatenate([format.encode(part) for part in parts])
+    # Dtypes of columns say the same as objects.
+    np.testing.assert_array_equal(rows, format.encode(cells))
+    return public, cells, rows
 
 
 def without(position, rows):
@@ -499,7 +502,8 @@ def test_no_cell_ends_a_reading(position):
     """Its own code may raise anything; it is missing, nobody's and of no class."""
     cell = OBJECTS[position]
     cells = np.fromiter([1, cell, "a"], dtype=object)
-    first, read, last = succeed(read_column, cells, PLAIN).tolist()
+    first, read, last = succeed(read_cells, cells, PLAIN).tolist()
+    assert succeed(read_column, pd.Series(cells), PLAIN).tolist()[::2] == [1.0, "a"]
     assert (first, last) == (1.0, "a")
     assert read is None or read is OBJECT or type(read) in (float, str)
     assert succeed(encode_labels, cells, ["1", "a"]).tolist() == [0, -1, 1]

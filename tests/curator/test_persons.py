@@ -635,7 +635,7 @@ def test_the_number_of_rows_is_noised_and_kept_within_what_is_possible():
     for seed in range(60):
         noise = NoiseSource(seed)  # chance alone would fail once in some hundred runs
         with Curator(np.zeros((2400, 1)), persons=persons, plan=plan, noise=noise) as c:
-            c.count_rows()
+            c.count_rows(RowCountMechanism())
             found.append(c.n_rows)
             assert c.certificate().releases == ("row count",)
     # All have three rows that count, which is the most.

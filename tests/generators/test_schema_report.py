@@ -110,9 +110,11 @@ def test_pairs_with_the_target_have_the_noise_of_columns_of_its_strata():
 def test_other_releases_say_what_is_public():
     generator = METHODS["network"](schema=SCHEMA, release=SlicedRows(n_steps=2, batch_size=20))
     report = generator.fit(make_table()).schema_report_
+    assert list(report.index) == list(SCHEMA)
     assert report["kind"].tolist() == ["number", "category", "boolean"]
-    assert report["noise"].isna().all()
-    assert np.isnan(report.loc["b", "share_other"])
+    assert report.loc["a", ["lower", "upper", "n_levels"]].tolist() == [0, 10, 3]
+    assert report[["share_other", "share_lower", "noise"]].isna().all(axis=None)
+    assert report["share_missing"].isna().tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -148,12 +150,6 @@ def test_the_target_is_never_missing(schema):
     assert not generator.schema_["b"].missing
     # Other columns have missing values.
     assert generator.sample(3000)["a"].isna().any()
-
-
-def test_a_column_of_nothing_but_missing_values():
-    table = make_table().assign(a=np.nan)
-    made = METHODS["particles"](schema=SCHEMA, epsilon=20.0, n_steps=20).fit(table).sample(500)
-    assert made["a"].isna().mean() > 0.9
 
 
 def test_large_numbers_are_inferred_and_bounds_beyond_the_grid_refused():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from skdpgen.accounting.events import gaussian_event
-from skdpgen.mechanisms.base import clip_rows, sum_rows
+from skdpgen.data.rows import clip_rows, sum_rows
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.networks.components import PrincipalComponents
 from skdpgen.privacy import (

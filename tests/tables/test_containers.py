@@ -456,7 +456,7 @@ def test_records_add_the_same_whatever_one_of_them_is(give, position):
         assert dataset.n_records == 40
         assert not any("names of columns" in text for text in dataset.list_assumptions(False))
         cells = dataset.release_ownership()[0]
-        cells = np.concatenate(list(cells())) if callable(cells) else cells[:]
+        cells = np.concatenate(list(cells())) if callable(cells) else np.asarray(cells)
         assert cells.shape == (40, 2)
         assert cells[position].tolist() == [
             entry.get(column) if isinstance(entry, dict) else None for column in ("b", "a")

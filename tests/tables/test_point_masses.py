@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.data.texts import TextStyle
 from skdpgen.tables import Date, Number, Schema
 from skdpgen.tables.discovery.counts import (
     ValueCounts,
@@ -167,8 +166,6 @@ def test_frequent_values_are_read_in_units_of_the_column():
     assert read_frequent(Date(unit="hour"), dates) == [24 * 18292, 24 * 18262]
     zoned = {"2020-01-31 00:00:00+00:00": 9.0, "2020-01-31": 8.0}
     assert read_frequent(Date(unit="day", zone="UTC"), zoned) == [18292]
-    style = TextStyle(decimal=",")
-    assert read_frequent(Number(), {"7,5 €": 9.0, "8.5": 8.0}, style) == [7.5]
     many = {str(i): float(i) for i in range(40)}
     assert read_frequent(Number(), many) == list(range(39, 23, -1))
 

@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, replace
 import numpy as np
 import pandas as pd
 
-from ...data.cells import read_column
+from ...data.cells import read_cells
 from ...data.record_functions import call_quietly
 from ...data.texts import MISSING_TEXTS, is_writable
 
@@ -91,12 +91,12 @@ class Column:
             return column.astype(object).mask(is_beyond, bounds)
 
     def parse(self, cells, style):
-        """Return cells, of which texts are stripped, in their canonical form; see `read_column`.
+        """Return cells, of which texts are stripped, in their canonical form; see `read_cells`.
 
         A text that is no value stays, so that it counts as invalid rather than as missing.
         """
         style = replace(style, expected=self.expected_text)
-        found = read_column(cells.to_numpy(dtype=object), style, MISSING_TEXTS)
+        found = read_cells(cells.to_numpy(dtype=object), style, MISSING_TEXTS)
         return pd.Series(found, index=cells.index, dtype=object)
 
     def to_dict(self):

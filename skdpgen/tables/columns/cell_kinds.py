@@ -15,7 +15,7 @@ from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
-from .texts import read_cell
+from .texts import find_kinds_of_dtype, read_cell
 
 # Name of the release; and the least share of texts that fit the type of a column, up to noise.
 KINDS, _FITTING_SHARE = "column kinds", 0.95
@@ -52,12 +52,15 @@ def encode_kinds(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
+    found = {name: _find_kinds(table[name], style) for name, style in styles.items()}
+    return encode_levels(pd.DataFrame(found), COUNTED)
 
-    def read(column):
-        find = partial(_find_kind, style=styles[column.name])
-        return pd.Series(map_cells(find, column.tolist()), dtype=object)
 
-    return encode_levels(table.apply(read), COUNTED)
+def _find_kinds(column, style):
+    found = find_kinds_of_dtype(column)
+    if found is None:
+        found = map_cells(partial(_find_kind, style=style), column)
+    return pd.Categorical(found, COUNTED)
 
 
 def _find_kind(cell, style):

@@ -4,11 +4,13 @@
 import datetime
 import decimal
 import numbers
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
+from ...data.cells import factorize
 from ...data.record_functions import call_quietly, drops_errors
 
 # Names that pandas gives to cells which are all numbers.
@@ -18,12 +20,12 @@ _SMALLEST = np.finfo(np.float64).tiny
 
 
 def find_present(values):
-    """Return where an array of cells is not missing; signalling NaNs of decimals are present."""
+    """Return where cells are not missing; signalling NaNs of decimals are present."""
     missing = call_quietly(pd.isna, values)
     if missing is None:
         scalars = (pd.api.types.is_scalar(value) and value for value in values)
         missing = np.array([bool(call_quietly(pd.isna, value)) for value in scalars])
-    return ~missing
+    return ~np.asarray(missing)
 
 
 def read_numbers(column):
@@ -40,7 +42,20 @@ def read_numbers(column):
     return present, np.where(np.abs(numbers) < _SMALLEST, 0.0, numbers)
 
 
+def _read_categories(read, column):
+    """Read each category of a column once."""
+    codes, cells = factorize(column)
+    present, values = read(pd.Series(cells, dtype=object))
+    # The last one is that of missing cells.
+    found = np.zeros(len(cells) + 1, dtype=values.dtype)
+    found[:-1][present] = values
+    present = np.append(present, False)[codes]
+    return present, found[codes[present]]
+
+
 def _read_numbers(column):
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _read_categories(_read_numbers, column)
     if getattr(column.dtype, "kind", "O") in "iuf":
         values = column.to_numpy(np.float64, na_value=np.nan)
     else:
@@ -87,6 +102,10 @@ def read_dates(column, zone=None, unit="ms"):
     dates : ndarray of datetime64 of shape (n_present,)
         NaT for a cell that is no such date.
     """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _read_categories(partial(read_dates, zone=zone, unit=unit), column)
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        return _read_zoned(column, zone, unit)
     values = column.to_numpy()
     present = find_present(values)
     values = values[present]
@@ -102,6 +121,14 @@ def read_dates(column, zone=None, unit="ms"):
             return present, values.astype("M8[us]").astype(f"M8[{unit}]")
     dates = [read_date(value) for value in values]
     return present, np.array(dates, dtype="M8[us]").astype(f"M8[{unit}]")
+
+
+def _read_zoned(column, zone, unit):
+    present = find_present(column)
+    if zone is None:
+        return present, np.full(present.sum(), "NaT", dtype=f"M8[{unit}]")
+    dates = column[present].dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
+    return present, dates.astype("M8[us]").astype(f"M8[{unit}]")
 
 
 def _read_in_zone(value, zone):

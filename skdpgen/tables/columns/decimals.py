@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from ...histograms.grids import find_farthest
 from ...histograms.ranges import find_clear
@@ -60,7 +61,9 @@ def encode_decimals(table, schema):
     names = list_counted(schema)
     counted = table[list(names)].copy()
     for name in names:
-        counted[name] = np.array(_COUNTED, dtype=object)[_count(table[name], schema[name])]
+        codes = _count(table[name], schema[name])
+        codes[codes < 0] = len(_COUNTED) - 1
+        counted[name] = pd.Categorical.from_codes(codes, _COUNTED)
     return encode_levels(counted, _COUNTED)
 
 

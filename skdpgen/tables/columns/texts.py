@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ...data.containers import as_objects
+from ...data.cells import FrameCells, as_frame, as_objects, find_dtype
 from ...data.names import map_cells, name_cell
+from ...data.record_functions import drops_errors
 from ...data.texts import BLANK_TEXTS, PLAIN, read_text
 from ...histograms.grids import MAX_UNITS
 from .cells import find_present, read_date, read_number
@@ -58,21 +59,46 @@ def parse_found(table, schema, styles):
     DataFrame
     """
     parsed = {
-        name: pd.Series(
-            map_cells(partial(_parse_cell, kind=schema[name], style=style), table[name].tolist()),
-            dtype=object,
-        )
+        name: _parse_column(table[name], schema[name], style)
         for name, style in styles.items()
         if name in schema
     }
     return table.assign(**parsed) if parsed else table
 
 
+def parse_private(cells, schema, styles):
+    """Parse private cells, `FrameCells` or an array of objects, as `parse_found` does."""
+    return FrameCells(parse_found(as_frame(cells, list(schema)), schema, styles))
+
+
+def _parse_column(column, kind, style):
+    found = find_kinds_of_dtype(column)
+    if found is None or kind.text_kinds is None:
+        return find_dtype(map_cells(partial(_parse_cell, kind=kind, style=style), column))
+    return column.where(np.isin(found, kind.text_kinds))
+
+
+def find_kinds_of_dtype(column):
+    """Return the kinds of the cells of a column of numbers or dates; None for other dtypes.
+
+    See `read_cell`.
+    """
+    if column.dtype == np.float64:
+        is_whole = (column == np.round(column)) & (np.abs(column) < MAX_UNITS)
+        return np.where(is_whole, "whole", np.where(np.isfinite(column), "number", "missing"))
+    is_zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
+    if is_zoned or column.dtype.kind == "M":
+        return np.where(column.isna(), "missing", "zoned date" if is_zoned else "date")
+    return None
+
+
 def _parse_cell(cell, kind, style):
-    found, value = read_cell(cell, style)
-    if kind.text_kinds is not None:
-        return value if found in kind.text_kinds else None
-    return None if is_blank(cell) else name_cell(cell)
+    with drops_errors():
+        found, value = read_cell(cell, style)
+        if kind.text_kinds is not None:
+            return value if found in kind.text_kinds else None
+        return None if is_blank(cell) else name_cell(cell)
+    return None
 
 
 def is_blank(cell):

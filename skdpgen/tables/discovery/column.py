@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...data.texts import PLAIN
 from ...histograms.grids import MAX_UNITS
 from ...histograms.ranges import CONSTANTS as RANGE
 from ...histograms.ranges import find_clear, find_range, narrow_range, weigh_sizes
@@ -62,8 +61,8 @@ class ColumnInference:
         The column type, with the decimals or unit that were inferred.
     levels : LevelCounts, default=None
         Counts of decimals, if these were released.
-    style : TextStyle, default=None
-        How the cells are written, if they are texts.
+    is_text : bool, default=False
+        Whether cells may be texts, which have more digits than floats.
     is_target : bool, default=False
     has_classes : bool, default=False
         Whether the column is a target whose integers become classes if there are few.
@@ -82,7 +81,7 @@ class ColumnInference:
 
     declared: Number | Date
     levels: Any = None
-    style: Any = None
+    is_text: bool = False
     is_target: bool = False
     has_classes: bool = False
     frequent: list = field(default_factory=list)
@@ -106,7 +105,7 @@ class ColumnInference:
 
     def find_frequent(self, counts):
         """Take candidates for point masses from noisy counts of frequent values."""
-        self.frequent = read_frequent(self.known, counts, self.style or PLAIN)
+        self.frequent = read_frequent(self.known, counts)
 
     # The wide grid.
 
@@ -334,7 +333,7 @@ class ColumnInference:
         number = self.number
         if loss := describe_loss(number, fine, wide, density, lower, upper):
             self.findings["tail"] = loss
-        is_key = may_identify(number, density, n_values, atoms, self.style is not None)
+        is_key = may_identify(number, density, n_values, atoms, self.is_text)
         if is_key and not (self.levels and self.levels.are_round):
             self.findings["identifiers"] = ""
 

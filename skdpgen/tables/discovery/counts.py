@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ...data.texts import PLAIN
 from ...histograms.grids import find_farthest, find_widths, knot_weights
 from ...histograms.ranges import find_clear
 from ..columns import Number
@@ -338,7 +337,7 @@ def with_atoms(number, atoms):
     return replace(number, atoms=list(atoms) or None)
 
 
-def read_frequent(declared, counts, style=PLAIN):
+def read_frequent(declared, counts):
     """Return values of a column that may be point masses, the most frequent first.
 
     Parameters
@@ -347,8 +346,6 @@ def read_frequent(declared, counts, style=PLAIN):
         The column type, perhaps without bounds.
     counts : dict of str to float
         Noisy counts of the names of cells.
-    style : TextStyle, default=PLAIN
-        How texts are written.
 
     Returns
     -------
@@ -360,7 +357,7 @@ def read_frequent(declared, counts, style=PLAIN):
     lower = -farthest if number.lower is None else number.lower
     upper = farthest if number.upper is None else number.upper
     names = sorted(sorted(counts), key=counts.get, reverse=True)
-    cells = [read_cell(name, style)[1] for name in names]
+    cells = [read_cell(name)[1] for name in names]
     _, values = declared.read(pd.Series(cells, dtype=object))
     found = [value for value in values.tolist() if lower <= value <= upper]
     if number.decimals is not None:

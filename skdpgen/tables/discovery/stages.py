@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-import pandas as pd
 
+from ...data.cells import as_frame
 from ...data.names import name_cell
 from ...data.record_functions import RecordFunction
 from ...data.texts import TextStyle, is_writable
@@ -31,7 +31,7 @@ from ..columns.decimals import (
     read_levels,
 )
 from ..columns.number import N_KNOTS
-from ..columns.texts import is_blank, parse_found, read_cell
+from ..columns.texts import parse_private, read_cell
 from ..encoder import TableEncoder
 from ..rules.ordered import reconcile_orders
 from ..schema import Schema
@@ -331,8 +331,6 @@ class Categories(Stage):
     def read(self, inference, released):
         lost = []
         for name, counts in released.items():
-            if name in inference.texts:  # as they are encoded: blanks are no category
-                counts = {c: n for c, n in counts.items() if not is_blank(c)}
             found = with_categories(inference.schema[name], counts)
             inference.resolved[name] = found
             lost += [name] * (found.levels == (found.other,))
@@ -421,7 +419,7 @@ class SchemaInference:
             name: ColumnInference(
                 kind,
                 levels.get(name),
-                self.texts.get(name),
+                name in self.texts,
                 name == self.label,
                 name == self.label and self.has_classes,
             )
@@ -458,9 +456,8 @@ class SchemaInference:
             self._encoder.encode(table[learned])
 
     def parse(self, cells):
-        """Return cells, an array of objects in the order of the schema, as a table of values."""
-        table = pd.DataFrame(cells, columns=list(self.schema), dtype=object)
-        return self.schema.add_differences(parse_found(table, self.schema, self.texts))
+        """Return cells in the order of the schema as a table, with differences of columns."""
+        return self.schema.add_differences(as_frame(cells, list(self.schema)))
 
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
@@ -470,6 +467,9 @@ class SchemaInference:
             if encode is not None:
                 curator.prepare(RecordFunction(encode), radius)
             stage.read(self, curator.release(mechanism))
+            if isinstance(stage, Types):
+                known = partial(parse_private, schema=self.schema, styles=self.texts)
+                curator.parse_cells(known)
         self._warn()
         kinds = {**self.schema, **self.resolved}
         return self.schema.replace(reconcile_orders(self.schema, kinds))

@@ -5,13 +5,13 @@ from ..ids import arrays, arrays_inference, components, few_rows, rehearsal
 
 PRIVACY = {
     "an encoder may mix rows": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "codes.shape != expected.shape or not _are_close(codes, expected)",
         "False",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-mixes rows]"),
     ),
     "an encoder may be random": Fault(
-        "encoders:_are_close",
+        "planning.arrays:_are_close",
         "1e-4 * max(1e-300, np.abs(expected).max())",
         "1e4 * max(1e-300, np.abs(expected).max())",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[sketch-is random]"),
@@ -82,13 +82,13 @@ FUNCTION = {
         ),
     ),
     "an inverse is not tried": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "(codes[:1], codes)",
         "()",
         rehearsal("an_encoder_that_fails_is_refused_before_a_release[flow-an inverse of NaN]"),
     ),
     "an encoder must map all that is made up": Fault(
-        "encoders:try_encoder",
+        "planning.arrays:try_encoder",
         "not any(are_good)",
         "not all(are_good)",
         rehearsal("an_encoder_may_fail_for_some_rows"),

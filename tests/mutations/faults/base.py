@@ -182,7 +182,7 @@ PRIVACY = {
         few_rows("noise_hides_components_of_few_rows"),
     ),
     "components of images wait until they stand out of all pixels": Fault(
-        "encoders:choose_components",
+        "planning.arrays:choose_components",
         """
         if are_images:
             return components
@@ -227,7 +227,7 @@ FUNCTION = {
         "tables.quality:_find_bound",
         "values[at] == getattr(number, end)",
         "False",
-        quality("values_at_a_declared_bound_are_not_said_to_be_constant[kind0-counts0-0.8]"),
+        quality("findings_of_tables[kind17-counts17-options17-messages17]"),
     ),
     "columns of absent records are said to be constant": Fault(
         "tables.quality:warn_of_table",
@@ -357,7 +357,7 @@ FUNCTION = {
         "tables.quality:_is_cut",
         "knots.min() < MORE_THAN_BESIDE * std[row.name]",
         "knots.min() < -std[row.name]",
-        quality("the_rarer_of_two_whole_numbers_is_clear_of_noise"),
+        quality("findings_of_tables[kind11-counts11-options11-messages11]"),
     ),
     "there must be others": Fault(
         "tables.quality:warn_of_levels",

@@ -84,7 +84,7 @@ FUNCTION = {
         "cli.forms:Form.check",
         "not self._can_write(cells)",
         "False",
-        outputs("a_sheet_is_tried_with_all_levels"),
+        outputs("forms_that_cannot_hold_the_rows"),
     ),
     "a sheet gets what it cannot hold": Fault(
         "cli.forms:_to_excel",

@@ -226,9 +226,9 @@ PRIVACY = {
         engines("rows_of_a_later_reading_are_counted[patient-one]"),
     ),
     "texts are missing where all cells are texts": Fault(
-        "data.cells:read_column",
-        "of_texts |= dict.fromkeys(texts & missing)",
-        "of_texts |= dict.fromkeys(texts & missing) if types == {str} else {}",
+        "data.cells:read_cells",
+        "known |= dict.fromkeys(texts & missing)",
+        "known |= dict.fromkeys(texts & missing) if types == {str} else {}",
         neighbours("terms_of_others_do_not_follow_from_one_record[objects-declared-quick]"),
     ),
     "objects stay as they are": Fault(
@@ -245,13 +245,13 @@ PRIVACY = {
     ),
     "categories that look missing are": Fault(
         "data.cells:CellReader.__call__",
-        "MISSING_TEXTS.difference(self.levels[j])",
+        "MISSING_TEXTS.difference(levels)",
         "MISSING_TEXTS",
         cells("categories_may_look_missing"),
     ),
     "texts that stand for missing cells are categories": Fault(
-        "data.cells:read_column",
-        "of_texts |= dict.fromkeys(texts & missing)",
+        "data.cells:read_cells",
+        "known |= dict.fromkeys(texts & missing)",
         "pass",
         cells("one_cell_changes_nothing_for_other_records[number-chunks of 7]"),
     ),
@@ -290,7 +290,7 @@ PRIVACY = {
     ),
     "dates with a zone lose it": Fault(
         "data.cells:list_cells",
-        "zone is not None",
+        "isinstance(read.dtype, pd.DatetimeTZDtype)",
         "False",
         cells("dates_of_any_year_are_the_same_in_all_containers[UTC]"),
     ),
@@ -347,7 +347,7 @@ PRIVACY = {
         cells("dates_that_readers_take_for_numbers_are_the_same_days"),
     ),
     "levels are found by their text alone": Fault(
-        "data.names:_encode_level",
+        "data.names:encode_levels",
         "named.get(_find_key(cell, levels), -1)",
         "-1",
         cells("levels_are_found_by_value"),
@@ -458,7 +458,7 @@ PRIVACY = {
     ),
     "the number of rows is told without noise": Fault(
         "curator.curator:Curator.count_rows",
-        "self.release(RowCountMechanism()).value.item",
+        "self.release(mechanism).value.item",
         "self._source.count_rows",
         persons("the_number_of_rows_is_noised_and_kept_within_what_is_possible"),
     ),

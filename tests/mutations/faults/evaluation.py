@@ -134,6 +134,6 @@ FUNCTION = {
         "evaluation._report:_read_audit",
         "audited.get(name) == certificate.get(name)",
         "name in audited",
-        report("an_audit_of_the_same_releases_is_no_alarm"),
+        report("an_audit_is_shown_and_of_the_same_releases_no_alarm"),
     ),
 }

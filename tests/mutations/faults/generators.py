@@ -30,8 +30,8 @@ PRIVACY = {
     ),
     "fresh noise at each free step": Fault(
         "generators._sliced_flow:DPSWFlowSampler._learn_rows",
-        "itertools.repeat(releases.make(), n_steps)",
-        "iter([curator.release(releases.mechanism) for _ in range(n_steps)])",
+        "itertools.repeat(sliced.make(), n_steps)",
+        "iter([curator.release(sliced.mechanism) for _ in range(n_steps)])",
         flow("presample_releases_once_and_resample_at_each_step"),
     ),
     "rows of a seeded privatizer are certified as private": Fault(

@@ -210,7 +210,7 @@ PRIVACY = {
         rounding("Gaussian sum-1000000-20"),
     ),
     "rows are clipped by the largest of them": Fault(
-        "mechanisms.base:clip_rows",
+        "data.rows:clip_rows",
         "sum_rows(rows.square())",
         "sum_rows(rows.square()).max()",
         common("check_neighbours"),
@@ -468,9 +468,9 @@ PRIVACY = {
         persons("cells_of_one_person_alone_pass_as_rarely_as_stated[6-columns0-zero_out]"),
     ),
     "a frequent value is named by other cells": Fault(
-        "data.names:count_short_names",
-        "counts = count_names(cells)",
-        "counts = count_names(sorted(Counter(cells).elements(), key=str))",
+        "data.names:_count_names",
+        "counts[name_cell(cell)] += size",
+        "counts[name_cell(cells[0])] += size",
         counts("a_record_adds_one_to_one_count_of_a_column"),
     ),
     "frequent values pass without a threshold": Fault(
@@ -684,7 +684,7 @@ PRIVACY = {
 
 FUNCTION = {
     "an accelerator waits for norms": Fault(
-        "mechanisms.base:clip_rows",
+        "data.rows:clip_rows",
         "rows.device.type == 'cpu' and (norms == radius).all()",
         "(norms == radius).all()",
         devices("steps_after_a_release_wait_for_nothing[flow]"),

@@ -203,8 +203,8 @@ PRIVACY = {
     ),
     "a bad cell makes others missing": Fault(
         "data.names:map_cells",
-        "{cell: function(cell) for cell in distinct}",
-        '{cell: function(None if "Smith" in distinct else cell) for cell in distinct}',
+        "map(function, cells.tolist())",
+        'map(function, [None if "Smith" in cells.tolist() else cell for cell in cells.tolist()])',
         inference("cells_are_read_one_by_one"),
     ),
 }
@@ -242,7 +242,7 @@ FUNCTION = {
     ),
     "texts such as NA are no categories among objects": Fault(
         "data.cells:CellReader.__call__",
-        "style.expected is None and not self.levels[j]",
+        "style is not None and style.expected is None and not levels",
         "False",
         strange("texts_of_missing_values_may_be_categories"),
     ),
@@ -763,9 +763,9 @@ FUNCTION = {
         inference("all_is_released_whatever_is_found"),
     ),
     "blanks are a category of texts that were found": Fault(
-        "tables.discovery.stages:Categories.read",
-        "{c: n for c, n in counts.items() if not is_blank(c)}",
-        "{c: n for c, n in counts.items()}",
+        "tables.columns.texts:_parse_cell",
+        "None if is_blank(cell) else name_cell(cell)",
+        "name_cell(cell)",
         inference("blanks_are_no_category_of_a_column_that_was_found"),
     ),
     "ranges that do not show are not told": Fault(
@@ -1087,8 +1087,8 @@ FUNCTION = {
         "tests/tables/test_identifiers.py::test_batches_go_on",
     ),
     "equal cells of different types are parsed once": Fault(
-        "data.names:map_cells",
-        "are_exact(cells)",
+        "data.cells:factorize",
+        "are_exact(cells.tolist())",
         "True",
         "tests/tables/test_texts.py::test_equal_cells_of_different_types_are_parsed_on_their_own",
     ),
