@@ -39,9 +39,9 @@ PRIVACY = {
         history_rules("days_to_a_date_follow_from_its_row_alone"),
     ),
     "categories of dtypes are held with histories": Fault(
-        "histories.joining:JoinedTables.of",
-        "replace(part.kind, listed={})",
-        "part.kind",
+        "histories.history_format:HistoryFormat.open",
+        "replace(part.layout, listed={})",
+        "part.layout",
         history_fits("private_categories_of_dtypes_are_not_held"),
     ),
     "a difference is that of another record": Fault(
@@ -103,12 +103,6 @@ PRIVACY = {
         "sorted(map(float, found))",
         "list(map(float, found))",
         containers("categories_of_numbers_are_sorted_unless_their_dtype_is_ordered[True]"),
-    ),
-    "zoned dates are naive where all cells are dates": Fault(
-        "tables.columns.cells:read_dates",
-        '_infer(values) in ("date", "datetime") and not has_zones',
-        '_infer(values) in ("date", "datetime")',
-        neighbours("terms_of_others_do_not_follow_from_one_record[objects-declared-quick]"),
     ),
     "classes that no label has get out": Fault(
         "arrays.kind:ArrayKind.of",
