@@ -18,6 +18,8 @@ class Rule:
         The columns that the rule constrains.
     """
 
+    names: tuple[str, ...]
+
     def to_dict(self):
         """Return the rule as a dict, without parameters at their defaults.
 
