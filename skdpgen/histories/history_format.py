@@ -98,11 +98,12 @@ class HistoryFormat(Format):
         # Both are known once the tables are validated, as `open_tables` has done.
         readers: tuple[Any, Any] = persons.dataset.reader, rows.dataset.reader
         reader = HistoryReader(*readers, order is not None, max_rows)
+        # Categories that dtypes list are private: they stay with `table` until inferred.
+        layouts: Any = tuple(replace(part.layout, listed={}) for part in parts)
         format = cls(
             TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
             (persons.name, rows.name),
-            # Categories that dtypes list are private: they stay with `table` until inferred.
-            (replace(persons.layout, listed={}), replace(rows.layout, listed={})),
+            layouts,
             key,
             order,
             reader,
