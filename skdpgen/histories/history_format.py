@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -94,12 +95,15 @@ class HistoryFormat(Format):
             for what in ("dtypes", "listed")
         )
         datasets = persons.dataset, rows.dataset
-        reader = HistoryReader(*(d.reader for d in datasets), order is not None, max_rows)
+        # Both are known once the tables are validated, as `open_tables` has done.
+        readers: tuple[Any, Any] = persons.dataset.reader, rows.dataset.reader
+        reader = HistoryReader(*readers, order is not None, max_rows)
+        # Categories that dtypes list are private: they stay with `table` until inferred.
+        layouts: Any = tuple(replace(part.layout, listed={}) for part in parts)
         format = cls(
             TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
             (persons.name, rows.name),
-            # Categories that dtypes list are private: they stay with `table` until inferred.
-            tuple(replace(part.layout, listed={}) for part in parts),
+            layouts,
             key,
             order,
             reader,

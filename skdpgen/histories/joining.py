@@ -70,7 +70,8 @@ class OpenTable:
 def open_tables(tables, schemas: Mapping | None, key, order: str | None) -> list[OpenTable]:
     """Check the public facts of the tables of persons and of their rows."""
     _check_tables(tables, order)
-    schemas, opened = schemas or {}, []
+    schemas = schemas or {}
+    opened: list[OpenTable] = []
     unknown = [name for name in schemas if name not in tables]
     if unknown:
         raise ValueError(f"schemas names {unknown}, but the tables are {list(tables)}.")

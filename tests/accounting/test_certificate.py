@@ -186,6 +186,7 @@ def test_text():
         (lambda c: preview(DPSlicedWassersteinGenerator(), 0, 3), "whole number of at least 1"),
         (lambda c: preview(DPSlicedWassersteinGenerator(), 10, "a"), "whole number of at least 1"),
         (lambda c: preview(object(), 10, 3), "must be a generator"),
+        (lambda c: verify(Certificate((), ()).to_json()), "lists no release"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):

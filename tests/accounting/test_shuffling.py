@@ -5,7 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent, SelfComposedDpEvent
+from dp_accounting import (
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    RandomizedResponseDpEvent,
+    SelfComposedDpEvent,
+)
 from scipy import stats
 
 from skdpgen.accounting.shuffling import _clones, _divergence, shuffled_epsilon
@@ -105,6 +110,8 @@ def test_limits():
     assert shuffled_epsilon(1.0, 1000, 1e-6) < shuffled_epsilon(2.0, 1000, 1e-6)
     assert shuffled_epsilon(0.0, 1000, 1e-6) == 0.0
     assert shuffled_delta(1.0, 1.0 - 1e-9, 50) == 0.0
+    plain = Certificate((NonPrivateDpEvent(),), ("rows",), "replace_one", local=True)
+    assert plain.shuffled(10**6, 1e-6) == math.inf
 
 
 # With ε₀: two rows of a ball are twice its radius apart, and e^ε₀ is 1 + k(1 - p)/p for labels.

@@ -265,6 +265,14 @@ def test_neighbours_differ_in_one_slot_and_overflow_together(n_classes, monkeypa
     assert 120 * 0.26 * 0.6 < changed < 120 * 0.26 * 1.4
 
 
+def test_chunks_cannot_be_sampled():
+    event = PoissonSampledDpEvent(0.5, sliced(3.0))
+    plan = Plan((("sliced rows", event),), 10.0, 1e-5)
+    curator = Curator(lambda: iter([np.ones((5, 2))]), plan=plan, noise=NoiseSource(0))
+    with pytest.raises(PlanError, match="chunks and partitions cannot be read"):
+        curator.release(SlicedRowsMechanism(2))
+
+
 # --- directions ----------------------------------------------------------------------------------
 
 
