@@ -26,7 +26,6 @@ from .events import (
 from .plan import Plan
 from .provenance import Provenance
 from .rounding import show, show_event
-from .shuffling import shuffled_epsilon
 from .units import check_unit, describe_unit, unit_assumptions, unit_sensitivity
 
 # Longest line of printed text: fits a terminal of 90 columns.
@@ -301,6 +300,8 @@ class Certificate:
         # The bound is for one randomiser a record: its releases count as one, of the sum of their
         # ε₀.
         epsilon = sum(count * losses[leaf] for leaf, count in leaves.items())
+        from .shuffling import shuffled_epsilon
+
         return shuffled_epsilon(epsilon, int(n_samples), delta)
 
     def to_json(self) -> str:
