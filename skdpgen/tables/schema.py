@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from .._html import make_table
 from ..data.containers import adapt
 from ..saving.registry import savable
 from .columns.base import check_list
@@ -338,6 +337,8 @@ class Schema(ConvertibleSchema):
         return len(self.columns)
 
     def _repr_html_(self):
+        from .._html import make_table
+
         types = ((name, type(kind).__name__, repr(kind)) for name, kind in self.columns)
         rows = ((name, text, shown[len(text) + 1 : -1]) for name, text, shown in types)
         head = ["Column", "Kind", "Public facts"]
