@@ -2,7 +2,6 @@
 """Findings on the quality of fits, judged from public sizes and released values."""
 
 import contextlib
-import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -23,19 +22,12 @@ WITHIN_NOISE = 3.0
 # Least signal-to-noise ratio of a sketch or of two-way tables. Below it, classifiers trained on
 # synthetic rows of small public data sets lost much of their accuracy.
 LEAST_SIGNAL = 0.2
-# Least share of Σ‖x‖² in components; below it they are mostly directions of noise.
-LEAST_HELD = 0.1
 # Largest share of `other` in a column of declared categories without a warning.
 MOSTLY_OTHER = 0.9
 # Largest share of missing values without a warning.
 MOSTLY_MISSING = 0.95
 # Bounds of arrays are inferred within ± this number.
 FARTHEST = 2.0**65
-# Verdicts on a table of counts, the best first, and the most noise of a good one, relative to its
-# average count.
-GOOD, ROUGH, NOISE = VERDICTS = "good", "rough", "noise"
-GOOD_NOISE = 0.1
-
 
 # Codes of findings on columns, the worst first, and their texts.
 CAUSES = {
@@ -226,13 +218,11 @@ def collects_findings(estimator) -> Iterator[None]:
 
 def _warn_of(*found: Finding) -> None:
     """Warn of findings, at the end of the fit if there is one."""
-    findings = _findings.get()
-    if findings is not None:
-        findings.add(*found)
-        return
-    findings = Findings()
+    outer = _findings.get()
+    findings = outer or Findings()
     findings.add(*found)
-    findings.warn()
+    if outer is None:
+        findings.warn()
 
 
 def warn_of_fit(detail: str | Message) -> None:
@@ -256,9 +246,7 @@ def warn_of_columns(code: str, details: dict[str, str] | list[str]) -> None:
 
 def advise_on_columns(advice: dict[str, str]) -> None:
     """Add to warnings of a fit what to do about columns that no schema declares, by name."""
-    found = _findings.get()
-    if found is not None:
-        found.advise(advice)
+    (_findings.get() or Findings()).advise(advice)
 
 
 def warn_of_other_persons(n_first: int, n_later: int) -> None:
@@ -309,25 +297,6 @@ def warn_of_pixels(n_columns):
         "components, which preserve more at this ε. If they are no pixels, set encoder=None.",
         FitQualityWarning,
     )
-
-
-def warn_of_components(held, total):
-    """Warn if noisy components are mostly directions of noise.
-
-    Parameters
-    ----------
-    held : float
-        Estimated part of Σ‖x‖² in the components.
-    total : float
-        Noisy Σ‖x‖².
-    """
-    if held <= LEAST_HELD * max(total, 0.0):
-        share = held / total if held > 0 else 0.0
-        warn_of_fit(
-            f"The released principal components show about {share:.0%} of the rows above the "
-            "noise; the others are directions of noise. Use encoder=None, a larger epsilon, or "
-            "more rows."
-        )
 
 
 def warn_of_absent(share, std):
@@ -390,44 +359,6 @@ def find_signal(numbers, std):
     """
     noisy = numbers[numbers != 0]
     return max(0.0, np.mean(np.square(noisy)) / std**2 - 1) if std > 0 and noisy.size else np.inf
-
-
-@dataclass(frozen=True)
-class CountTable:
-    """A released or planned table of counts, its expected error, and the verdict on it.
-
-    Attributes
-    ----------
-    n_levels : int
-        Number of counts.
-    noise : float
-        Standard deviation of the noise on each count, in records.
-    n_records : float
-
-    Examples
-    --------
-    >>> [CountTable(10, noise, 1000).verdict for noise in (10, 11, 230)]
-    ['good', 'rough', 'noise']
-    """
-
-    n_levels: int
-    noise: float
-    n_records: float
-
-    @property
-    def n_moved(self) -> float:
-        """Number of records that the noise is expected to move to other counts."""
-        # Half of the mean absolute value of normal noise: a record that moves is in two counts.
-        return min(self.n_levels * self.noise / math.sqrt(2 * math.pi), self.n_records)
-
-    @property
-    def verdict(self) -> str:
-        """One of `VERDICTS`."""
-        average = self.n_records / self.n_levels
-        if self.noise <= GOOD_NOISE * average:
-            return GOOD
-        # The signal-to-noise ratio of equal counts is below that of the warning after a fit.
-        return NOISE if average**2 < LEAST_SIGNAL * self.noise**2 else ROUGH
 
 
 def warn_of_noise(signal, what):

@@ -20,7 +20,6 @@ from dp_accounting import DpEvent, GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from joblib import parallel_config
 
-from .._html import make_table
 from ..exceptions import BudgetExceededError
 from .accountants import check_relation, is_covered, ledger_epsilon
 from .budget_stores import Charge, FileStore, MemoryStore, read_terms
@@ -196,6 +195,8 @@ class PrivacyBudget:
         return f"<PrivacyBudget: {self._describe()}>"
 
     def _repr_html_(self) -> str:
+        from .._html import make_table
+
         rows = []
         # `_describe` reports a file that cannot be read.
         with contextlib.suppress(OSError):

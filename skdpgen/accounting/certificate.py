@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from dp_accounting import DpEvent, NonPrivateDpEvent, UnsupportedEventError
 from sklearn.base import BaseEstimator
 
-from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .certificate_form import read_digests, read_event, read_form, write_form
@@ -402,6 +401,8 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
+        from .._html import make_table
+
         return make_table(
             self._list_statements(),
             ["Release", f"Event, priced with the others by {self.accountant!r}"],

@@ -13,7 +13,6 @@ import numpy as np
 from dp_accounting import NonPrivateDpEvent
 from sklearn.base import clone
 
-from .._html import make_table
 from .._process.muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import find_open_budgets
@@ -190,6 +189,8 @@ class AuditReport:
         return lines
 
     def _repr_html_(self) -> str:
+        from .._html import make_table
+
         head = ["Release", "Lower bound", "Claim", "Verdict"]
         return make_table(" ".join(self._list_statements()), head, self._list_rows())
 

@@ -18,7 +18,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
 from ..evaluation._verdicts import judge_protection
 from ..generators._schema_inference import InferredSchema
-from ..quality import NOISE, VERDICTS
+from ..planning.forecasts import NOISE, VERDICTS
 from ..tables.schema import Schema
 from .tables import Read
 

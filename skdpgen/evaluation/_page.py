@@ -8,7 +8,8 @@ from itertools import combinations
 from .._html import render
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show, show_event
-from ..quality import GOOD_NOISE, LEAST_SIGNAL
+from ..planning.forecasts import GOOD_NOISE
+from ..quality import LEAST_SIGNAL
 from ._charts import MOST_BARS, Shares, draw_bars, draw_histogram, draw_matrix
 from ._verdicts import CONSTANTS, LOWERED, show_range
 

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from .._process.isolation import isolated
 from .._version import __version__
@@ -18,7 +19,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..exceptions import PrivacyLeakWarning, warn_caller
-from ..tables.report import read_report
+from ..tables.report import DTYPES
 from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
     compare_marginals,
@@ -227,7 +228,7 @@ def report(
         "certificate": certificate,
         **_judge(
             given,
-            None if schema_report is None else read_report(schema_report),
+            None if schema_report is None else _read_report(schema_report),
             _find_rarest(columns, kinds),
         ),
         "budget": None if budget is None else _describe_budget(budget),
@@ -261,6 +262,30 @@ def _read_certificate(given) -> Certificate | None:
     text = _read_text(given)
     _check_content("certificate", parse_json(text, "The certificate"), "statement")
     return Certificate.from_json(text)
+
+
+def _read_report(given) -> pd.DataFrame:
+    """Return what `describe` returned, from a DataFrame or from the records of its JSON.
+
+    Parameters
+    ----------
+    given : DataFrame or list of dict
+        Records have the name at ``"column"``.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    if not isinstance(given, pd.DataFrame):
+        given = pd.DataFrame(given)
+        given = given.set_index("column") if "column" in given else given
+    if missing := {"kind", "n_levels", "noise"} - {*given}:
+        raise ValueError(
+            f"schema_report has no {', '.join(sorted(missing))}. Give generator.schema_report_, or "
+            'the "report" of the JSON that skdpgen synthesize writes.'
+        )
+    return given.reindex(columns=list(DTYPES)).astype(DTYPES)
 
 
 def _find_rarest(columns: Sequence[EncodedColumn], kinds: dict) -> dict[str, tuple[str, float]]:

@@ -10,15 +10,8 @@ from itertools import combinations
 import pandas as pd
 
 from ..accounting.certificate import Certificate
-from ..quality import (
-    GOOD,
-    MOSTLY_MISSING,
-    MOSTLY_OTHER,
-    NOISE,
-    ROUGH,
-    VERDICTS,
-    CountTable,
-)
+from ..planning.forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
+from ..quality import MOSTLY_MISSING, MOSTLY_OTHER
 from ..releases.two_way_tables import TwoWayTables
 
 

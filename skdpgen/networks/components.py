@@ -9,12 +9,15 @@ import torch
 from torch import nn
 
 from ..images import find_shape, lowest_frequencies
-from ..quality import warn_of_components
+from ..quality import warn_of_fit
 from ..registry import savable
 from ..transport.products import ExactMatrix
 
 # Ratio of the dimensions of successive spaces of low frequencies; a coarser grid misses the best.
 _GROWTH = 1.3
+
+# Least share of Σ‖x‖² in components; below it they are mostly directions of noise.
+_LEAST_HELD = 0.1
 
 
 @savable
@@ -73,7 +76,7 @@ class PrincipalComponents(nn.Module):
             Further parameters of the constructor.
         """
         space, inside, held = choose_space(moments, n_components)
-        warn_of_components(held, np.trace(moments.value))
+        _warn_of_noise(held, np.trace(moments.value))
         values, vectors = np.linalg.eigh(inside)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
         # Noise alone has eigenvalues up to σ√(2d); smaller ones carry no information.
@@ -183,3 +186,22 @@ def held_by_leading(eigenvalues: np.ndarray, n_components: int, std: float) -> f
     """
     leading = np.maximum(np.sort(eigenvalues)[::-1][:n_components], 0)
     return np.sqrt(np.maximum(leading**2 - 2 * std**2 * len(eigenvalues), 0)).sum()
+
+
+def _warn_of_noise(held, total):
+    """Warn if noisy components are mostly directions of noise.
+
+    Parameters
+    ----------
+    held : float
+        Estimated part of Σ‖x‖² in the components.
+    total : float
+        Noisy Σ‖x‖².
+    """
+    if held <= _LEAST_HELD * max(total, 0.0):
+        share = held / total if held > 0 else 0.0
+        warn_of_fit(
+            f"The released principal components show about {share:.0%} of the rows above the "
+            "noise; the others are directions of noise. Use encoder=None, a larger epsilon, or "
+            "more rows."
+        )

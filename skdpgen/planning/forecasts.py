@@ -13,13 +13,56 @@ from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan
 from ..mechanisms.categories import CategoryCountsMechanism
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
-from ..quality import CountTable
+from ..quality import LEAST_SIGNAL
 from ..releases.two_way_tables import TwoWayTables
 from ..tables.columns.number import N_KNOTS
 from ..tables.discovery.stages import CONSTANTS as STAGES
 from ..tables.discovery.stages import COUNTS, count_knots, noise_on_counts
 from ..tables.format import TableFormat
 from ..tables.strata import may_be_class, may_stratify
+
+# Verdicts on a table of counts, the best first, and the most noise of a good one, relative to its
+# average count.
+GOOD, ROUGH, NOISE = VERDICTS = "good", "rough", "noise"
+GOOD_NOISE = 0.1
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """A released or planned table of counts, its expected error, and the verdict on it.
+
+    Attributes
+    ----------
+    n_levels : int
+        Number of counts.
+    noise : float
+        Standard deviation of the noise on each count, in records.
+    n_records : float
+
+    Examples
+    --------
+    >>> [CountTable(10, noise, 1000).verdict for noise in (10, 11, 230)]
+    ['good', 'rough', 'noise']
+    """
+
+    n_levels: int
+    noise: float
+    n_records: float
+
+    @property
+    def n_moved(self) -> float:
+        """Number of records that the noise is expected to move to other counts."""
+        # Half of the mean absolute value of normal noise: a record that moves is in two counts.
+        return min(self.n_levels * self.noise / math.sqrt(2 * math.pi), self.n_records)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        average = self.n_records / self.n_levels
+        if self.noise <= GOOD_NOISE * average:
+            return GOOD
+        # The signal-to-noise ratio of equal counts is below that of the warning after a fit.
+        return NOISE if average**2 < LEAST_SIGNAL * self.noise**2 else ROUGH
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 
 import numpy as np
 
-from ..histograms.grids import find_widths
 from ..messages import Message
 from ..quality import (
     LEAST_SIGNAL,
@@ -22,9 +21,6 @@ NEARLY_ALL = 0.98
 # A range may be truncated if an outermost knot has this share of a column, and this many times the
 # count of the next knot.
 MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
-# Values may be clipped to a declared bound with so many times the density next to it. Smooth
-# densities have up to 2.7 times, those of an arcsine distribution.
-DENSER_THAN_BESIDE = 3.0
 
 
 def warn_of_levels(signals, counts, label, levels, other=None):
@@ -166,31 +162,3 @@ def _is_cut(row, end, kind, counts, std):
     first, second = knots[:2] if is_lower else knots[:-3:-1]
     beside = max(second, 0) + WITHIN_NOISE * std[row.name]
     return first > MORE_THAN_BESIDE * beside
-
-
-def is_clipped(kind, end, counts, std, inferred=()):
-    """Return whether a declared bound has far more values than the density next to it predicts.
-
-    As in `_is_cut`, not at 0, at a declared point mass, or if each value has a knot.
-
-    Parameters
-    ----------
-    kind : Number or Date
-    end : {"lower", "upper"}
-    counts, std : ndarray of shape (n_levels,)
-        Noisy counts near the knots and of the point masses, and standard deviations of their noise.
-    inferred : tuple of str, default=()
-        The inferred parameters of the column.
-    """
-    number = kind.to_number()
-    knots, atoms = number.positions, list(number.atoms or ())
-    bound, order = getattr(number, end), [0, 1] if end == "lower" else [-1, -2]
-    is_atom = bound in atoms
-    if bound == 0 or len(knots) in (2, number.n_values) or (is_atom and "atoms" not in inferred):
-        return False
-    first, second = counts[: len(knots)][order]
-    if is_atom:
-        first += counts[len(knots) + atoms.index(bound)]
-    ratio = np.divide(*find_widths(knots)[order]) * DENSER_THAN_BESIDE
-    noise = std[: len(knots)][order] @ [1 + is_atom, ratio]
-    return bool(first - ratio * max(second, 0) > WITHIN_NOISE * noise)

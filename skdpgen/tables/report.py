@@ -61,35 +61,11 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
             row["share_atoms"] = atoms.sum()
         elif kind.other is not None:
             row["share_other"] = shares[kind.levels.index(kind.other)]
-    report = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(_DTYPES))
-    return report.astype(_DTYPES)
+    report = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(DTYPES))
+    return report.astype(DTYPES)
 
 
-def read_report(given) -> pd.DataFrame:
-    """Return what `describe` returned, from a DataFrame or from the records of its JSON.
-
-    Parameters
-    ----------
-    given : DataFrame or list of dict
-        Records have the name at ``"column"``.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
-    if not isinstance(given, pd.DataFrame):
-        given = pd.DataFrame(given)
-        given = given.set_index("column") if "column" in given else given
-    if missing := {"kind", "n_levels", "noise"} - {*given}:
-        raise ValueError(
-            f"schema_report has no {', '.join(sorted(missing))}. Give generator.schema_report_, or "
-            'the "report" of the JSON that skdpgen synthesize writes.'
-        )
-    return given.reindex(columns=list(_DTYPES)).astype(_DTYPES)
-
-
-_DTYPES = {
+DTYPES = {
     "kind": object,
     "lower": object,
     "upper": object,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._html import make_table
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..data.containers import adapt, as_array
@@ -602,6 +601,8 @@ class Schema(Mapping):
         return len(self.columns)
 
     def _repr_html_(self):
+        from .._html import make_table
+
         types = ((name, type(column).__name__, repr(column)) for name, column in self.columns)
         rows = ((name, text, shown[len(text) + 1 : -1]) for name, text, shown in types)
         head = ["Column", "Type", "Public facts"]

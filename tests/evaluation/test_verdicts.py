@@ -17,8 +17,8 @@ from skdpgen.evaluation._verdicts import (
     list_limits,
     list_uses,
 )
+from skdpgen.planning.forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
 from skdpgen.privacy import Certificate
-from skdpgen.quality import GOOD, NOISE, ROUGH, VERDICTS, CountTable
 
 GOOD_ROW = {
     "interactions": None,

@@ -20,11 +20,11 @@ from skdpgen import (
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.inference import estimate, estimate_quantiles
 from skdpgen.inference.estimates import _bound_quantile
+from skdpgen.inference.limits import is_clipped
 from skdpgen.inference.model import Model
 from skdpgen.inference.projection import Features
 from skdpgen.releases import from_release, merge
 from skdpgen.streams import ReleaseStream
-from skdpgen.tables.quality import is_clipped
 
 OPEN = "are open: the noise may hide values"
 GROUPS = Category(list("abc"))

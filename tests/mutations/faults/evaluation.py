@@ -101,7 +101,7 @@ FUNCTION = {
         verdicts("the_error_is_the_share_of_rows_that_noise_moves"),
     ),
     "a table of much noise is good": Fault(
-        "quality:CountTable.verdict",
+        "planning.forecasts:CountTable.verdict",
         "self.noise <= GOOD_NOISE * average",
         "self.noise >= GOOD_NOISE * average",
         verdicts("verdicts_have_their_bounds"),

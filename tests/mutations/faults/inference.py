@@ -170,13 +170,13 @@ FUNCTION = {
         limits("categories_that_were_merged_are_named"),
     ),
     "point masses that were found at a declared bound hide that it clips": Fault(
-        "tables.quality:is_clipped",
+        "inference.limits:is_clipped",
         'is_atom and "atoms" not in inferred',
         "is_atom",
         limits("declared_bounds_that_clip_are_named[number1-True]"),
     ),
     "densities that rise to a bound look clipped": Fault(
-        "tables.quality:is_clipped",
+        "inference.limits:is_clipped",
         "DENSER_THAN_BESIDE",
         "1.0",
         limits("usual_densities_do_not_look_clipped"),
