@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..histories.joining import Keys, join_names
+from ..histories.joining import join_names
 from ..histories.sampler import DPHistorySampler
 from ..metadata.frictionless import write_package
 from .outputs import check_folder
@@ -54,7 +54,7 @@ class Histories(Run):
             verbose=int(shows_progress(options)),
         )
         frames = {name: _read_rows(table) for name, table in self.tables.items()}
-        keys = Keys(options.key, options.order)
+        keys = options.key, options.order
         _, fit_plan, self.planned = self.generator._plan_data(frames, None, None, keys)
         self.fit_arguments = {"X": frames, "persons": options.key, "order": options.order}
         self._needed = fit_plan.min_samples

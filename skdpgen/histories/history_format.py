@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data format of persons with histories: codes of persons and of their rows in order."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from ..data.cells import CellReader
 from ..format import Format, check_count
 from ..saving.registry import savable
 from ..tables.encoder import TableEncoder
 from ..tables.format import TableFormat
+from ..tables.kind import TableKind
+from ..tables.rules.base import Rule
 from ..tables.schema import Schema
-from .joining import JoinedTables, Keys, join_names
+from .joining import join_names, join_schemas, open_tables
 from .mechanism import HistorySizes
+from .records import HistoryDataset, HistoryReader
 from .sampling import HistorySampler
 
 
@@ -25,37 +28,95 @@ class HistoryFormat(Format):
     Parameters
     ----------
     table : TableFormat
-        As in `JoinedTables`. `resolve` infers what is not declared, from one row of each person.
-    names, kinds, reader, required, rules : tuple, tuple, CellReader, tuple, tuple
-        As in `JoinedTables`; `required` columns have missing values until `resolve` returns.
-    key, order : str
-        As in `Keys`.
-    max_rows : int
-        Rows of a person that are used.
+        With a `JoinedSchema`: the columns of persons, the order, the other columns of rows, and, if
+        there is an order, the gap since the row before. `resolve` infers what is not declared, from
+        one row of each person.
+    names : tuple of str
+        Names of the two tables.
+    layouts : tuple of TableKind
+        Containers and columns of both.
+    key : str
+        Name of the column of both tables that identifies persons.
+    order : str or None
+        Name of the column of the second table that orders the rows of a person.
+    reader : HistoryReader
+    required : tuple of str
+        Columns of rows without missing values. They have some, in persons without rows, until
+        `resolve` returns.
+    rules : tuple of (tuple of Rule)
+        The rules of both schemas.
     """
 
     table: TableFormat
-    names: tuple
-    kinds: tuple
+    names: tuple[str, str]
+    layouts: tuple[TableKind, TableKind]
     key: str
     order: str | None
-    max_rows: int
-    reader: CellReader
-    required: tuple
-    rules: tuple
+    reader: HistoryReader
+    required: tuple[str, ...]
+    rules: tuple[tuple[Rule, ...], ...]
 
     has_blocks = True
 
     @classmethod
-    def of(cls, joined: JoinedTables, keys: Keys, max_rows: int) -> "HistoryFormat":
-        """Return the format of two tables."""
-        parts = "table", "names", "kinds", "reader", "required", "rules"
-        return cls(
-            **{name: getattr(joined, name) for name in parts},
-            key=keys.persons,
-            order=keys.order,
-            max_rows=max_rows,
+    def open(
+        cls,
+        tables,
+        schemas: Mapping[str, Schema] | None,
+        key: str,
+        order: str | None,
+        max_rows: int,
+        rules: Sequence[Rule] = (),
+    ) -> tuple["HistoryFormat", HistoryDataset]:
+        """Check the public facts of two tables; return their format, and the private records.
+
+        Parameters
+        ----------
+        tables : dict of str to DataFrame
+            That of persons, and that of their rows.
+        schemas : dict of str to Schema or None
+        key, order : str
+            As in the attributes.
+        max_rows : int
+            Rows of a person that are used.
+        rules : sequence of Rule
+            As in `join_schemas`.
+
+        Raises
+        ------
+        ValueError
+            If their public facts contradict each other.
+        """
+        persons, rows = parts = open_tables(tables, schemas, key, order)
+        schema, required = join_schemas(persons, rows, order, rules)
+        dtypes, listed = (
+            persons.rename(getattr(persons.layout, what)) | rows.rename(getattr(rows.layout, what))
+            for what in ("dtypes", "listed")
         )
+        datasets = persons.dataset, rows.dataset
+        reader = HistoryReader(*(d.reader for d in datasets), order is not None, max_rows)
+        format = cls(
+            TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
+            (persons.name, rows.name),
+            # Categories that dtypes list are private: they stay with `table` until inferred.
+            tuple(replace(part.layout, listed={}) for part in parts),
+            key,
+            order,
+            reader,
+            required,
+            tuple(part.rules for part in parts),
+        )
+        assumption = (
+            f"a person has one row of {persons.name!r}, and rows of {rows.name!r}, of which the "
+            f"first {max_rows} in the order of {repr(order) if reader.has_order else 'the table'} "
+            f"are used; {key!r} identifies them in both"
+        )
+        return format, HistoryDataset(*datasets, reader, assumption)
+
+    @property
+    def max_rows(self) -> int:
+        """Rows of a person that are used."""
+        return self.reader.max_rows
 
     @property
     def found(self):
@@ -118,25 +179,23 @@ class HistoryFormat(Format):
     @property
     def person_names(self):
         """The joined columns that a person has once: the order stands for that of the first row."""
-        n = len(self.kinds[0].names) + (self.order is not None)
+        n = len(self.layouts[0].names) + (self.order is not None)
         return self.table.schema.names[:n]
 
     def list_schemas(self):
         """Return the schemas of the tables, by name, without the gap; not of keys alone."""
-        found = {}
-        for table, kind, rules in zip(self.names, self.kinds, self.rules, strict=True):
-            names = {name: join_names(table, name) for name in kind.names}
-            columns = {n: self.table.schema[names[n]] for n in names}
-            # Each synthetic row has an order.
-            present = {n for n in names if names[n] in (*self.required, self.order_name)}
-            columns |= {
-                n: replace(kind, missing=False)
-                for n, kind in columns.items()
-                if n in present and not kind.is_unknown
-            }
+        schemas = {}
+        for table, layout, rules in zip(self.names, self.layouts, self.rules, strict=True):
+            columns = {}
+            for name in layout.names:
+                joined = join_names(table, name)
+                columns[name] = column = self.table.schema[joined]
+                # Each synthetic row has an order.
+                if joined in (*self.required, self.order_name) and not column.is_unknown:
+                    columns[name] = replace(column, missing=False)
             if columns:
-                found[table] = Schema(columns, rules)
-        return found
+                schemas[table] = Schema(columns, rules)
+        return schemas
 
     # Private tables.
 
@@ -145,14 +204,14 @@ class HistoryFormat(Format):
         table, name = self.table.resolve(_OneRow(curator)), self.order_name
         # A derived column is missing where the order is.
         computed = {getattr(rule, "column", None) for rule in table.schema.rules}
-        kinds = {
+        columns = {
             n: replace(table.schema[n], missing=False) for n in self.required if n not in computed
         }
         if name is not None:
             # Persons without rows have no first order, and counts are those of rows in any place.
-            kinds[name] = replace(table.schema[name], missing=True)
+            columns[name] = replace(table.schema[name], missing=True)
             table = table.without_histograms([name])
-        return replace(self, table=replace(table, schema=table.schema.replace(kinds)))
+        return replace(self, table=replace(table, schema=table.schema.replace(columns)))
 
     def encode(self, X, y=None):
         """Map persons with one of their rows to rows of weights; see `TableFormat.encode`."""
@@ -171,7 +230,7 @@ class HistoryFormat(Format):
             [np.empty((0, n_columns - n + has_order), dtype=object)]
             + [history for history in histories if len(history)]
         )
-        rows = np.asarray(self.reader(rows))
+        rows = np.asarray(self.reader.rows_with_gaps(rows))
         person = np.repeat(np.arange(len(X)), sizes)
         codes = self._encode_some(np.column_stack([X[person, : n - has_order], rows]), others)
         # Rows after the first M show only that there are any.
@@ -185,11 +244,11 @@ class HistoryFormat(Format):
             first = np.full(len(X), None, dtype=object)
             first[counts > 0] = rows[is_valid, 0][starts[counts > 0]]
             persons = np.column_stack([persons[:, :-1], first])
-        found = np.zeros((len(X), self.max_rows, codes.shape[1]))
-        found[person, np.arange(len(person)) - starts[person]] = codes[is_valid]
+        of_rows = np.zeros((len(X), self.max_rows, codes.shape[1]))
+        of_rows[person, np.arange(len(person)) - starts[person]] = codes[is_valid]
         persons = self._encode_some(persons, own)
         counts += (counts == self.max_rows) & (sizes > self.max_rows)
-        return np.column_stack([persons, counts, found.reshape(len(X), -1)])
+        return np.column_stack([persons, counts, of_rows.reshape(len(X), -1)])
 
     def _encode_some(self, cells, names):
         """Return the codes of some learned columns and differences, from the first columns."""
@@ -210,8 +269,8 @@ class HistoryFormat(Format):
         return replace(self, table=self.table.calibrate_marginals(generate))
 
     def read_public(self, estimator, X):
-        keys = Keys(self.key, self.order)
-        dataset = JoinedTables.of(X, self.list_schemas(), keys, self.max_rows).dataset
+        facts = self.list_schemas(), self.key, self.order, self.max_rows
+        dataset = HistoryFormat.open(X, *facts)[1]
         cells = dataset.reader(dataset.release_ownership()[0][:])
         # Only persons with rows have one that can be compared.
         return cells[[len(history) > 0 for history in cells[:, -1]]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public facts of two tables that belong together, and their columns side by side."""
+"""Schema of two private tables that belong together, with their columns side by side."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,6 @@ from typing import Any
 from ..checks import list_names
 from ..curator.chunks import adapt_table
 from ..curator.dataset import Dataset
-from ..data.cells import CellReader
 from ..exceptions import FitQualityWarning, TableError, warn_caller
 from ..tables.columns import Date, Number
 from ..tables.format import TableFormat, declare
@@ -17,153 +16,34 @@ from ..tables.kind import TableKind
 from ..tables.rules.base import Rule
 from ..tables.rules.ordered import Ordered
 from ..tables.schema import Schema
-from .records import HistoryDataset, HistoryLayout
 from .schema import Elapsed, JoinedSchema
 
-_PERSON = (
-    "a person has one row of {0!r}, and rows of {1!r}, of which the first {2} in the order of {3} "
-    "are used; {4!r} identifies them in both"
-)
-
 
 @dataclass(frozen=True)
-class Keys:
-    """Columns that connect two tables.
+class OpenTable:
+    """One of the tables, at the trust boundary.
 
     Attributes
     ----------
-    persons : str
-        Name of the column of both tables that identifies persons.
-    order : str or None
-        Name of the column of the second table that orders the rows of a person.
+    name : str
+    dataset : Dataset
+        The private rows.
+    schema : Schema or dict
+        All columns, that of the order first; empty if there are only identifiers.
+    layout : TableKind
+        Container and dtypes.
+    rules : tuple of Rule
     """
-
-    persons: str
-    order: str | None = None
-
-
-@dataclass(frozen=True)
-class JoinedTables:
-    """Two tables, and their columns side by side, with the names of their tables.
-
-    Attributes
-    ----------
-    table : TableFormat
-        With a `JoinedSchema`: the columns of persons, the order, the other columns of rows, and, if
-        there is an order, the gap since the row before.
-    names : tuple of str
-        Names of the two tables.
-    kinds : tuple of TableKind
-        Containers and columns of both.
-    reader : CellReader
-        Reads the cells of a row, with its order first, if there is one.
-    required : tuple of str
-        Columns of rows without missing values. Here they have some, in persons without rows.
-    rules : tuple of (tuple of Rule)
-        The rules of both schemas.
-    dataset : HistoryDataset
-        The private records.
-    """
-
-    table: TableFormat
-    names: tuple[str, str]
-    kinds: tuple[TableKind, TableKind]
-    reader: CellReader
-    required: tuple[str, ...]
-    rules: tuple[tuple[Rule, ...], ...]
-    dataset: HistoryDataset
-
-    @classmethod
-    def of(
-        cls,
-        tables,
-        schemas: Mapping[str, Schema] | None,
-        keys: Keys,
-        max_rows: int,
-        rules: Sequence[Rule] = (),
-    ) -> "JoinedTables":
-        """Check the public facts of two tables, and join their columns.
-
-        Parameters
-        ----------
-        tables : dict of str to DataFrame
-            That of persons, and that of their rows.
-        schemas : dict of str to Schema or None
-        keys : Keys
-        max_rows : int
-            Rows of a person that are used.
-        rules : sequence of Rule
-            Rules across both tables, of columns as `join_names` names them.
-
-        Raises
-        ------
-        ValueError
-            If their public facts contradict each other.
-        """
-        names, schemas = _check_tables(tables, keys.order), schemas or {}
-        unknown = [name for name in schemas if name not in names]
-        if unknown:
-            raise ValueError(f"schemas names {unknown}, but the tables are {list(names)}.")
-        persons, rows = parts = [
-            _open(name, tables[name], schemas.get(name), keys.persons, may_be_empty)
-            # The number of persons is public, and whether any has rows is not.
-            for name, may_be_empty in zip(names, (False, True), strict=True)
-        ]
-        _check_order(rows, keys.order)
-        schema, required = _join_schemas(persons, rows, keys.order, rules)
-        # Columns of rows as they are given out: the order, if there is one, comes first.
-        names_of_rows = _put_first(list(rows.schema), keys.order)
-        columns = [list(rows.schema).index(name) for name in names_of_rows]
-        has_order, given = keys.order is not None, rows.dataset.reader
-        # The last column is the gap.
-        styles, levels = (
-            tuple(getattr(given, what)[i] for i in columns) + (nothing,) * has_order
-            for what, nothing in (("styles", None), ("levels", ()))
-        )
-        before = persons.dataset.reader
-        dtypes, listed = (
-            {
-                join_names(part.name, name): dtype
-                for part in parts
-                for name, dtype in getattr(part.kind, what).items()
-            }
-            for what in ("dtypes", "listed")
-        )
-        order = repr(keys.order) if has_order else "the table"
-        return cls(
-            TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
-            names,
-            # Categories that dtypes list are private: they stay with `table` until inferred.
-            tuple(replace(part.kind, listed={}) for part in parts),
-            CellReader(styles, levels),
-            required,
-            tuple(tuple(getattr(part.schema, "rules", ())) for part in parts),
-            HistoryDataset(
-                persons.dataset,
-                rows.dataset,
-                CellReader(before.styles + styles, before.levels + levels),
-                _PERSON.format(*names, max_rows, order, keys.persons),
-                HistoryLayout(
-                    tuple(columns),
-                    (columns[0], styles[0]) if has_order else None,
-                    max_rows,
-                    (before, given),
-                ),
-            ),
-        )
-
-
-@dataclass(frozen=True)
-class _OpenTable:
-    """One of the tables: its private dataset, and its public facts."""
 
     name: str
     dataset: Dataset
     schema: Any
-    kind: TableKind
+    layout: TableKind
+    rules: tuple[Rule, ...] = ()
 
     @classmethod
-    def of(cls, name, table, schema, key, may_be_empty):
+    def of(cls, name, table, schema, key, order, may_be_empty):
+        """Check the public facts of a table."""
         dataset = Dataset.of(table)
         columns = list(dataset.head)
         if not isinstance(key, str) or key not in columns:
@@ -174,36 +54,52 @@ class _OpenTable:
         dataset = Dataset.of(table, persons=key, may_be_empty=may_be_empty)
         if len(columns) == 1:
             # Persons of whom nothing is known but their rows.
-            kind = TableKind((), {}, X=dataset.container)
-            return cls(name, dataset.validate_persons(), {}, kind)
-        schema = _complete(schema, dataset)
-        kind = TableKind.of(schema, dataset)
+            layout = TableKind((), {}, X=dataset.container)
+            return cls(name, dataset.validate_persons(), {}, layout)
+        schema = _complete(schema, dataset, order)
+        layout = TableKind.of(schema, dataset)
         # Names of features are those of an array; here they would be of two tables.
-        dataset.validate_table(SimpleNamespace(), TableFormat(schema, kind))
-        return cls(name, dataset, schema, kind)
+        dataset.validate_table(SimpleNamespace(), TableFormat(schema, layout))
+        return cls(name, dataset, schema, layout, tuple(schema.rules))
+
+    def rename(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values by the names that columns have next to those of another table."""
+        return {join_names(self.name, name): value for name, value in columns.items()}
 
 
-def _open(name, table, schema, key, may_be_empty):
-    """Return one of the tables, whose name stands before errors about it."""
-    try:
-        return _OpenTable.of(name, table, schema, key, may_be_empty)
-    except TableError as error:
-        message = str(error)
-    raise TableError(f"Table {name!r}: {message}")
+def open_tables(tables, schemas: Mapping | None, key, order: str | None) -> list[OpenTable]:
+    """Check the public facts of the tables of persons and of their rows."""
+    _check_tables(tables, order)
+    schemas, opened = schemas or {}, []
+    unknown = [name for name in schemas if name not in tables]
+    if unknown:
+        raise ValueError(f"schemas names {unknown}, but the tables are {list(tables)}.")
+    for name, table in tables.items():
+        # The number of persons is public, and whether any has rows is not.
+        given = (order, True) if opened else (None, False)
+        try:
+            opened.append(OpenTable.of(name, table, schemas.get(name), key, *given))
+        except TableError as error:
+            message = str(error)
+        else:
+            continue
+        raise TableError(f"Table {name!r}: {message}")
+    _check_order(opened[1], order)
+    return opened
 
 
-def _complete(schema, dataset):
-    """Return a schema with the columns of a table that it does not declare, to be inferred."""
+def _complete(schema, dataset, order):
+    """Return the schema of all columns of a table, to be inferred if it does not declare them."""
     declared = declare(schema, dataset)
-    if all(name in declared for name in dataset.head):
-        return declared
-    kinds = {**declare(None, dataset), **declared}
-    first = [name for name in dataset.head if name in kinds]
-    return type(declared)({name: kinds.pop(name) for name in first} | kinds, declared.rules)
+    columns = {**declared}
+    if not all(name in declared for name in dataset.head):
+        columns = {**declare(None, dataset), **declared}
+    names = sorted(columns, key=lambda name: name != order)
+    return Schema({name: columns[name] for name in names}, declared.rules)
 
 
 def _check_tables(tables, order):
-    """Return the names of two tables."""
+    """Raise an error if these are not two tables that can be joined."""
     if not isinstance(tables, Mapping) or len(tables) != 2:
         given = f"{len(tables)} tables" if isinstance(tables, Mapping) else type(tables).__name__
         raise ValueError(
@@ -224,63 +120,71 @@ def _check_tables(tables, order):
             "Rows of an engine have no order: name the column of numbers or dates that orders the "
             "rows of a person, as order='date'."
         )
-    return tuple(tables)
 
 
 def _check_order(rows, order):
     """Raise an error if rows cannot be learned, or put in order."""
-    if not any(not kind.is_generated for kind in rows.schema.values()):
-        raise ValueError(f"{rows.name!r} has no column to learn beside its identifiers.")
+    if not any(not column.is_generated for column in rows.schema.values()):
+        raise ValueError(f"{rows.name!r} has no column to learn besides its identifiers.")
     if order is None:
         return
     if order not in rows.schema:
         raise ValueError(f"order must be a column of {rows.name!r}; got {order!r}.")
-    kind = rows.schema[order]
-    if not (kind.has_knots or kind.is_unknown):
+    column = rows.schema[order]
+    if not (column.has_knots or column.is_unknown):
         raise ValueError(
-            f"order must be a column of numbers or dates; {order!r} is a {type(kind).__name__}."
+            f"order must be a column of numbers or dates; {order!r} is a {type(column).__name__}."
         )
 
 
-def _put_first(names, order):
-    return sorted(names, key=lambda name: name != order)
+def join_schemas(
+    persons: OpenTable, rows: OpenTable, order: str | None, rules: Sequence[Rule]
+) -> tuple[JoinedSchema, tuple[str, ...]]:
+    """Return the schema of all columns, and the columns of rows without missing values.
 
+    Parameters
+    ----------
+    persons, rows : OpenTable
+    order : str or None
+        Name of the column of rows that orders them.
+    rules : sequence of Rule
+        Rules across both tables, of columns as `join_names` names them.
 
-def _join_schemas(persons, rows, order, rules):
-    """Return the schema of all columns, and the columns of rows without missing values."""
-    parts = [
-        {join_names(part.name, name): part.schema[name] for name in _put_first(part.schema, first)}
-        for part, first in ((persons, None), (rows, order))
-    ]
+    Raises
+    ------
+    ValueError
+        If rows cannot obey the rules.
+    """
+    parts = [part.rename(part.schema) for part in (persons, rows)]
     renamed = [
         rule.rename({name: join_names(part.name, name) for name in rule.names})
         for part in (persons, rows)
-        for rule in getattr(part.schema, "rules", ())
+        for rule in part.rules
     ]
     rules = [*renamed, *rules]
-    required = [n for n, kind in parts[1].items() if not (kind.missing or kind.is_generated)]
-    kinds = parts[0] | parts[1] | {n: replace(parts[1][n], missing=True) for n in required}
+    required = [n for n, column in parts[1].items() if not (column.missing or column.is_generated)]
+    columns = parts[0] | parts[1] | {n: replace(parts[1][n], missing=True) for n in required}
     if order is None:
         _check_rules(rules, parts, ())
-        return JoinedSchema(kinds, rules), tuple(required)
+        return JoinedSchema(columns, rules), tuple(required)
     order = join_names(rows.name, order)
     computed = {getattr(rule, "column", None) for rule in rules}
     differences = {r.names: r.difference for r in rules if isinstance(r, Ordered)}
     dates = [
-        Elapsed(order, name, _find_days(kinds, order, name, differences.get((order, name))))
+        Elapsed(order, name, _find_days(columns, order, name, differences.get((order, name))))
         for name in parts[1]
-        if name not in (order, *computed) and _may_follow(kinds[name], kinds[order])
+        if name not in (order, *computed) and _may_follow(columns[name], columns[order])
     ]
     _check_rules(rules, parts, (order, *(rule.date for rule in dates)))
     _warn_of_zones(order, {name: parts[1][name] for name in parts[1] if name not in computed})
-    kinds[f"{rows.name} gap"] = _find_gap(kinds[order])
+    columns[f"{rows.name} gap"] = _find_gap(columns[order])
     # Persons without rows have no order.
-    return JoinedSchema(kinds, [*rules, *dates]), tuple(n for n in required if n != order)
+    return JoinedSchema(columns, [*rules, *dates]), tuple(n for n in required if n != order)
 
 
-def _warn_of_zones(order, kinds):
+def _warn_of_zones(order, columns):
     """Warn of dates whose time since the order is not learned, as one of them has no time zone."""
-    dates = {name: kind.zone for name, kind in kinds.items() if isinstance(kind, Date)}
+    dates = {name: column.zone for name, column in columns.items() if isinstance(column, Date)}
     zone = dates.get(order)
     if others := [n for n, other in dates.items() if order in dates and other != zone]:
         warn_caller(
@@ -290,23 +194,23 @@ def _warn_of_zones(order, kinds):
         )
 
 
-def _may_follow(kind, order):
+def _may_follow(column, order):
     """Whether a column may hold dates, as the order may: these are learned relative to it.
 
     So the time from an admission to the discharge is kept, whatever the admission is.
     """
-    if isinstance(kind, Date) and isinstance(order, Date):
-        return kind.zone == order.zone
+    if isinstance(column, Date) and isinstance(order, Date):
+        return column.zone == order.zone
     # If an order of texts turns out to be no date, declared bounds of others are of use.
-    if order.is_unknown and isinstance(kind, Date):
-        return kind.is_open
-    return kind.is_unknown and (order.is_unknown or isinstance(order, Date))
+    if order.is_unknown and isinstance(column, Date):
+        return column.is_open
+    return column.is_unknown and (order.is_unknown or isinstance(order, Date))
 
 
-def _find_days(kinds, order, name, difference):
+def _find_days(columns, order, name, difference):
     """Return the column type of the days from an order to a date that a rule declares."""
     if difference is not None and "day" not in (
-        getattr(kinds[n], "unit", "day") for n in (order, name)
+        getattr(columns[n], "unit", "day") for n in (order, name)
     ):
         raise ValueError(
             f"The difference of {order!r} and {name!r} must be in days: declare unit='day'."
@@ -346,16 +250,16 @@ def _check_rules(rules, parts, dated):
             )
 
 
-def _find_gap(kind):
+def _find_gap(order):
     """Return the column type of the gaps between orders, in days for dates."""
-    if kind.is_unknown or kind.is_open:
+    if order.is_unknown or order.is_open:
         return Number(missing=True)
-    number, unit = kind.to_number(), getattr(kind, "units_per_day", 1)
-    is_whole = not isinstance(kind, Date) or unit == 1
+    number, unit = order.to_number(), getattr(order, "units_per_day", 1)
+    is_whole = not isinstance(order, Date) or unit == 1
     upper = (number.upper - number.lower) / unit
     return Number(0, upper, decimals=number.decimals if is_whole else None, missing=True)
 
 
 def join_names(table: str, column: str) -> str:
-    """Return the name of a column beside those of another table."""
+    """Return the name of a column next to those of another table."""
     return f"{table}.{column}"

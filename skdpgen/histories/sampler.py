@@ -9,7 +9,6 @@ from ..params import CENTRAL_CHECKS, documented
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
 from .history_format import HistoryFormat
-from .joining import JoinedTables, Keys
 from .learner import fit_to_histories
 from .release import HistoryTables
 
@@ -190,13 +189,12 @@ class DPHistorySampler(BaseGenerator):
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released.
         """
-        return super().fit(X, persons=Keys(persons, order))
+        return super().fit(X, persons=(persons, order))
 
     def _read(self, X, y, target, persons):
-        keys = persons if isinstance(persons, Keys) else Keys(persons)
+        key, order = persons if isinstance(persons, tuple) else (persons, None)
         rules = parse_rules(self.rules)
-        joined = JoinedTables.of(X, self.schemas, keys, self.max_rows_per_person, rules)
-        return HistoryFormat.of(joined, keys, self.max_rows_per_person), joined.dataset
+        return HistoryFormat.open(X, self.schemas, key, order, self.max_rows_per_person, rules)
 
     def _preview(self, n_samples, n_features, n_classes, has_persons=False):
         raise ValueError(

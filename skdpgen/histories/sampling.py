@@ -188,12 +188,11 @@ class HistorySampler:
     def _restore(self, i, frame):
         """Return a table in the container and dtypes that `fit` was given."""
         format = self._format
-        table, kind, dtypes = format.names[i], format.kinds[i], format.table.kind.dtypes
-        dtypes = {
-            n: dtypes[join_names(table, n)] for n in kind.names if join_names(table, n) in dtypes
-        }
-        kind = replace(kind, names=(format.key, *kind.names), dtypes=dtypes)
-        return kind.restore(frame, self._schemas[i])
+        layout, dtypes = format.layouts[i], format.table.kind.dtypes
+        joined = {n: join_names(format.names[i], n) for n in layout.names}
+        dtypes = {n: dtypes[name] for n, name in joined.items() if name in dtypes}
+        layout = replace(layout, names=(format.key, *layout.names), dtypes=dtypes)
+        return layout.restore(frame, self._schemas[i])
 
 
 def _with_units(schema):

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from skdpgen.histories.history_format import HistoryFormat
-from skdpgen.histories.joining import JoinedTables, Keys
 
 PERSONS = pd.DataFrame({"id": [7, 8, 9, 10], "sex": list("fmfm")})
 ROWS = pd.DataFrame(
@@ -23,9 +22,7 @@ ROWS = pd.DataFrame(
 
 
 def open_tables(persons, rows, order="day", max_rows=3, schemas=None):
-    keys = Keys("id", order)
-    joined = JoinedTables.of({"a": persons, "b": rows}, schemas, keys, max_rows)
-    return HistoryFormat.of(joined, keys, max_rows), joined.dataset
+    return HistoryFormat.open({"a": persons, "b": rows}, schemas, "id", order, max_rows)
 
 
 def read(persons, rows, order="day", max_rows=3):

@@ -10,7 +10,6 @@ from skdpgen import Category, Number, Schema
 from skdpgen.generators import DPHistorySampler
 from skdpgen.histories import records as histories
 from skdpgen.histories.history_format import HistoryFormat
-from skdpgen.histories.joining import JoinedTables, Keys
 from skdpgen.privacy import FitQualityWarning, PrivacyBudget, TableFile
 
 from .conftest import HISTORIES, Parts, check_same_histories, cut, make_histories
@@ -81,7 +80,7 @@ def test_tables_without_persons_are_refused():
             with contextlib.ExitStack() as stack:
                 if is_refused:
                     stack.enter_context(pytest.raises(ValueError, match=r"no identifier|no rows"))
-                JoinedTables.of(others | {name: form}, HISTORIES, Keys("patient", "day"), 3)
+                HistoryFormat.open(others | {name: form}, HISTORIES, "patient", "day", 3)
 
 
 def test_keys_alone_are_a_table_of_persons():
@@ -100,12 +99,16 @@ SCHEMAS = {
 }
 
 
+def open_cells(tables):
+    """Return the cells of all persons, of whom two rows count."""
+    return HistoryFormat.open(tables, SCHEMAS, "id", "day", 2)[1].release_ownership()[0]
+
+
 def list_terms(persons, rows, max_rows=2):
     """Return the canonical cells of all persons in partitions, sorted."""
-    keys = Keys("id", "day")
-    joined = JoinedTables.of({"a": persons, "b": rows}, SCHEMAS, keys, max_rows)
-    format, reader = HistoryFormat.of(joined, keys, max_rows), joined.dataset.reader
-    parts = joined.dataset.release_ownership()[0]
+    tables = {"a": persons, "b": rows}
+    format, dataset = HistoryFormat.open(tables, SCHEMAS, "id", "day", max_rows)
+    parts, reader = dataset.release_ownership()[0], dataset.reader
 
     def show(cells):
         cells = reader(cells[:])
@@ -166,9 +169,8 @@ def test_chunks_are_held_up_to_the_rows_that_count(monkeypatch):
 
     monkeypatch.setattr(histories, "_find_first", spy)
     rows = pd.DataFrame({"id": [7, 8] * 500, "code": 1, "day": np.arange(1000) % 10})
-    keys = Keys("id", "day")
     given = {"a": PERSONS, "b": lambda: (rows[i : i + 5] for i in range(0, 1000, 5))}
-    cells = JoinedTables.of(given, SCHEMAS, keys, 2).dataset.release_ownership()[0]
+    cells = open_cells(given)
     assert [len(history) for history in cells[:][:, -1]] == [3, 3, 0]
     assert max(held) <= 2 * 10 + 6
 
@@ -176,7 +178,7 @@ def test_chunks_are_held_up_to_the_rows_that_count(monkeypatch):
 def test_the_first_row_of_a_person_in_chunks_counts():
     rows = pd.DataFrame({"id": [7], "code": 1, "day": 1.0})
     given = {"a": lambda: iter([PERSONS, PERSONS.assign(sex="m")]), "b": rows}
-    cells = JoinedTables.of(given, SCHEMAS, Keys("id", "day"), 2).dataset.release_ownership()[0]
+    cells = open_cells(given)
     assert cells[:][:, 0].tolist() == ["f", "m", "x"]
 
 
@@ -184,7 +186,7 @@ def test_a_later_reading_cannot_add_persons_or_rows():
     persons = [PERSONS]
     rows = pd.DataFrame({"id": [7, 99, 9], "code": 1, "day": 1.0})
     given = {"a": lambda: iter(persons), "b": lambda: iter([rows])}
-    cells = JoinedTables.of(given, SCHEMAS, Keys("id", "day"), 2).dataset.release_ownership()[0]
+    cells = open_cells(given)
     persons[:] = [PERSONS.assign(id=[7, 99, 99])]
     with pytest.warns(FitQualityWarning, match="3 persons at first and 2") as caught:
         read = cells[:]

@@ -483,7 +483,7 @@ def test_private_categories_of_dtypes_are_not_held():
         tables["visits"]["ward"], categories=["A", "B", "C", SECRET], ordered=True
     )
     sampler = fit(tables, random_state=None)
-    assert SECRET not in str([vars(kind) for kind in sampler._format.kinds])
+    assert SECRET not in str([vars(layout) for layout in sampler._format.layouts])
     assert SECRET not in repr(sampler._format)
 
 

@@ -31,13 +31,13 @@ from ..ids import (
 
 PRIVACY = {
     "rows without a person are the first person's": Fault(
-        "histories.records:HistoryRows.of",
+        "histories.records:_read_tables",
         "known.get(name, -1)",
         "known.get(name, 0)",
         history_cells("rows_are_those_of_the_person_in_order"),
     ),
     "rows without an identifier are the first person's": Fault(
-        "histories.records:HistoryRows.of",
+        "histories.records:_read_tables",
         "np.array([*(known.get(name, -1) for name in members.names), -1])",
         "np.array([*(known.get(name, -1) for name in members.names), 0])",
         history_cells("identifiers_have_one_form_and_the_first_row_of_a_person_counts"),
@@ -122,8 +122,8 @@ PRIVACY = {
     ),
     "a gap reaches back to another person": Fault(
         "histories.records:_find_gaps",
-        "(rank > 0) & (kind == np.roll(kind, 1))",
-        "kind == np.roll(kind, 1)",
+        "(rank > 0) & (form == np.roll(form, 1))",
+        "form == np.roll(form, 1)",
         history_cells("rows_are_those_of_the_person_in_order"),
     ),
     "histories are pickled": Fault(

@@ -39,9 +39,9 @@ PRIVACY = {
         history_rules("days_to_a_date_follow_from_its_row_alone"),
     ),
     "categories of dtypes are held with histories": Fault(
-        "histories.joining:JoinedTables.of",
-        "replace(part.kind, listed={})",
-        "part.kind",
+        "histories.history_format:HistoryFormat.open",
+        "replace(part.layout, listed={})",
+        "part.layout",
         history_fits("private_categories_of_dtypes_are_not_held"),
     ),
     "a difference is that of another record": Fault(
