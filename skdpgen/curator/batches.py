@@ -18,7 +18,7 @@ from ..data.rows import clip_rows
 from ..exceptions import PlanError, PublicTypeError, PublicValueError
 from ..quality import warn_of_other_persons
 from .blocks import cut_blocks, slice_arrays
-from .partitions import Partitions
+from .chunks import Partitions
 from .persons import Persons, RowLimit
 
 Block = tuple[torch.Tensor, torch.Tensor]

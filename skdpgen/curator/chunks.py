@@ -16,7 +16,7 @@ import pandas as pd
 from .._process.muting import muted
 from ..data.containers import PANDAS, adapt, adapt_records, take_names
 from ..data.record_functions import call_quietly
-from ..exceptions import INTERRUPTS, TableError
+from ..exceptions import INTERRUPTS, PublicRuntimeError, TableError
 from .persons import Persons
 
 # Engines that were imported, by the top-level package of their tables.
@@ -72,6 +72,65 @@ class TableInParts(ABC):
             Number of rows, or of persons if the engine counts them. None: `persons` counts them.
         persons : Persons or None
         """
+
+
+class Partitions(ABC):
+    """Private records of an engine, whose workers sum their partitions.
+
+    Exact sums over partitions are private: that of a partition of one row *is* a row. So the
+    workers, scheduler, spills and logs of an engine are inside the trust boundary. This process
+    adds noise once, to the sum of all partitions.
+
+    Attributes
+    ----------
+    engine : str or None
+        Name of the engine on certificates.
+    person_column : str or None
+        The column that identifies the person of each row.
+    """
+
+    engine: str | None
+    person_column: str | None = None
+
+    @property
+    @abstractmethod
+    def n_units(self) -> int:
+        """Number of rows or, with a person column, of persons."""
+
+    def add_up(self, function: Callable):
+        """Return the sum of a function over non-empty partitions.
+
+        Messages of workers' errors are withheld, as they may quote rows.
+
+        Parameters
+        ----------
+        function : callable
+            Its arguments are the records of a partition and, if these are rows with a person
+            column, their identifiers.
+
+        Raises
+        ------
+        RuntimeError
+            If the function fails for a partition.
+        """
+        failure, sums = "a partition could not be added up", None
+        # Workers give None for a failed partition, so both ways to fail end in one message.
+        try:
+            sums = self._sum_parts(function)
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            failure = type(error).__name__
+        if sums is None:
+            raise PublicRuntimeError(
+                f"The engine's workers failed ({failure}). Their messages are withheld, as they "
+                "may quote rows: read the workers' own logs."
+            )
+        return sums[0] if sums else 0
+
+    @abstractmethod
+    def _sum_parts(self, function: Callable) -> list | None:
+        """Return `merge_sums` of a function over all partitions, as in `add_up`."""
 
 
 def iter_quietly(

@@ -26,8 +26,8 @@ from ..accounting.spending import (
 from ..data.record_functions import RecordFunction
 from ..exceptions import PlanError, TableError, warn_of_search, warn_of_seed
 from .batches import RecordSource
+from .chunks import Partitions
 from .dataset import Dataset
-from .partitions import Partitions
 from .persons import Persons
 
 # The function called in place of a release, and the null records: see `intercept_releases`.

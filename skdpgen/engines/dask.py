@@ -4,7 +4,7 @@
 import numpy as np
 
 from ..curator.chunks import register_engine
-from ..curator.partitions import PartitionedTable, draw_name, mark_persons, merge_sums
+from .partitioned import PartitionedTable, draw_name, mark_persons, merge_sums
 
 # Sums that a task adds up.
 _FAN_IN = 8

@@ -15,13 +15,13 @@ from pathlib import Path
 import pandas as pd
 
 from ..curator.chunks import iter_quietly
-from ..curator.partitions import PartitionedTable
 from ..data.cells import as_objects, read_cells
 from ..data.dtypes import read_arrow_table
 from ..data.names import map_distinct, name_cell
 from ..data.texts import PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows
+from .partitioned import PartitionedTable
 
 # Rows per chunk, which bounds the memory that reading takes.
 _CHUNK_ROWS = 50_000

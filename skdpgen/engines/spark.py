@@ -8,8 +8,8 @@ from functools import cached_property, partial
 import pandas as pd
 
 from ..curator.chunks import register_engine
-from ..curator.partitions import PartitionedTable, merge_sums
 from ..curator.persons import hash_persons
+from .partitioned import PartitionedTable, merge_sums
 
 # Up to so many partitions send their sums to the driver; more are merged beforehand.
 _FAN_IN = 8

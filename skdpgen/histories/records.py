@@ -9,14 +9,15 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from .._process.muting import muted
 from ..accounting.plan import Plan
+from ..curator.chunks import Partitions
 from ..curator.dataset import Dataset
-from ..curator.partitions import PartitionedTable, Partitions
 from ..curator.persons import Persons, hash_name, hash_rows
 from ..data.cells import CellReader, FrameCells, as_frame, read_column
 from ..data.names import map_cells
@@ -274,9 +275,7 @@ class PartitionedHistories(Partitions):
     reader : HistoryReader
     """
 
-    def __init__(
-        self, persons: PartitionedTable, events: PartitionedTable, reader: HistoryReader
-    ) -> None:
+    def __init__(self, persons: Any, events: Any, reader: HistoryReader) -> None:
         self._persons, self._events, self._reader = persons, events, reader
         self.engine, self.person_column = persons.engine, persons.person_column
 
@@ -324,7 +323,7 @@ class HistoryDataset:
     def release_ownership(self) -> tuple:
         """Return the cells, once; see `Dataset.release_ownership`."""
         (own, _, owners), (events, _, members) = (part.release_ownership() for part in self._parts)
-        if isinstance(own, PartitionedTable):
+        if isinstance(own, Partitions):
             return PartitionedHistories(own, events, self.reader), None, None
         read = partial(_read_tables, (own, owners), (events, members), self.reader)
         return HistoryCells(owners, read, self.reader), None, None

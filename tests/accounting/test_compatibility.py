@@ -25,7 +25,7 @@ from skdpgen import (
     preview,
 )
 from skdpgen.accounting.event_types import RELEASES
-from skdpgen.curator.partitions import Partitions
+from skdpgen.curator.chunks import Partitions
 from skdpgen.privacy import (
     Certificate,
     Curator,

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from skdpgen.__main__ import main
-from skdpgen.curator import partitions
 from skdpgen.engines import dask as engine
+from skdpgen.engines import partitioned
 from skdpgen.tables import Boolean, Category, Date, Number, Schema
 
 
@@ -37,7 +37,7 @@ def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
             self.parts = [pd.read_parquet(path).drop(columns=drop) for path in paths]
             self.columns, self.dtypes = self.parts[0].columns, self.parts[0].dtypes
 
-    class Table(partitions.PartitionedTable):
+    class Table(partitioned.PartitionedTable):
         engine = "parts"
         _empty_frame = property(lambda self: self._frame.parts[0][:0])
 
@@ -48,7 +48,7 @@ def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
             return iter(self._frame.parts)
 
         def _add_up(self, function):
-            return partitions.merge_sums(map(function, self._frame.parts))
+            return partitioned.merge_sums(map(function, self._frame.parts))
 
         def _add_up_pairs(self, other, name, function):
             raise AssertionError

@@ -20,7 +20,6 @@ from skdpgen.cli.parser import make_parser
 from skdpgen.cli.tables import TableOptions
 from skdpgen.curator.chunks import TableChunks
 from skdpgen.curator.dataset import Dataset
-from skdpgen.curator.partitions import PartitionedTable
 from skdpgen.data.cells import (
     CellReader,
     as_frame,
@@ -34,6 +33,7 @@ from skdpgen.data.containers import adapt
 from skdpgen.data.inputs import check_labels
 from skdpgen.data.names import encode_levels, find_ambiguous, name_cell
 from skdpgen.data.texts import MISSING_TEXTS, PLAIN, TextStyle
+from skdpgen.engines.partitioned import PartitionedTable
 from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.kind import TableKind
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from randomgen import ChaCha
 
 import skdpgen
-from skdpgen.curator import partitions
+from skdpgen.engines import partitioned
 from skdpgen.mechanisms import noise
 from skdpgen.privacy import NoiseSource
 
@@ -37,7 +37,7 @@ def stream_key():
 
 def task_name():
     """Return the part of a task's name that is drawn; six bits say that it was drawn at random."""
-    return bytes.fromhex(partitions.draw_name().removeprefix("skdpgen-"))
+    return bytes.fromhex(partitioned.draw_name().removeprefix("skdpgen-"))
 
 
 # How each secret is made, and how many of its bits are drawn.
@@ -79,7 +79,7 @@ def test_no_other_module_draws_secrets():
         "_process/isolation.py",  # seeds of torch's own generators
         "accounting/verification.py",  # an example
         "data/cells.py",  # the type of cells that are UUIDs
-        "curator/partitions.py",
+        "engines/partitioned.py",
         "mechanisms/noise.py",
         "streams.py",  # names, which are public
         "tables/columns/identifier.py",  # how identifiers of synthetic rows are written
@@ -104,7 +104,7 @@ def test_keys_are_what_the_operating_system_gave(monkeypatch):
 
 def test_names_of_tasks_are_what_the_operating_system_gave(monkeypatch):
     monkeypatch.setattr(uuid.os, "urandom", lambda n_bytes: ENTROPY[:n_bytes])
-    assert partitions.draw_name() == f"skdpgen-{uuid.UUID(bytes=ENTROPY[:16], version=4).hex}"
+    assert partitioned.draw_name() == f"skdpgen-{uuid.UUID(bytes=ENTROPY[:16], version=4).hex}"
 
 
 def flip(i):

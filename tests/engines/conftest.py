@@ -15,7 +15,7 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen.curator.partitions import PartitionedTable, mark_persons, merge_sums
+from skdpgen.engines.partitioned import PartitionedTable, mark_persons, merge_sums
 from skdpgen.generators import DPHistorySampler
 from skdpgen.tables import Date
 

@@ -11,7 +11,7 @@ from dp_accounting import GaussianDpEvent
 from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.accounting.plan import Plan, gaussian_plan
 from skdpgen.curator.chunks import adapt_table
-from skdpgen.curator.partitions import merge_sums
+from skdpgen.engines.partitioned import merge_sums
 from skdpgen.exceptions import SpentError, TableError
 from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
 from skdpgen.releases import SliceSketch

@@ -202,7 +202,7 @@ PRIVACY = {
         curator("errors_while_rows_are_read_are_withheld_and_charge_all[False-Panic]"),
     ),
     "a panic of a worker is quoted": Fault(
-        "curator.partitions:Partitions.add_up",
+        "curator.chunks:Partitions.add_up",
         "BaseException",
         "Exception",
         engines("a_panic_of_a_worker_is_withheld_and_an_interrupt_is_not"),

@@ -5,37 +5,37 @@ from ..ids import containers, engines, files, outputs, secrets
 
 PRIVACY = {
     "rows of a person are bounded within partitions": Fault(
-        "curator.partitions:PartitionedTable.__init__",
+        "engines.partitioned:PartitionedTable.__init__",
         "frame if person_column is None else self._group_by_person(draw_name())",
         "frame",
         engines("rows_of_a_person_are_bounded_across_partitions[stops1-1]"),
     ),
     "what a worker raises is quoted": Fault(
-        "curator.partitions:Partitions.add_up",
+        "curator.chunks:Partitions.add_up",
         "type(error).__name__",
         "str(error)",
         engines("output_of_a_worker_is_dropped"),
     ),
     "what a worker raises is the cause": Fault(
-        "curator.partitions:Partitions.add_up",
+        "curator.chunks:Partitions.add_up",
         "failure = type(error).__name__",
         'raise RuntimeError("workers failed (KeyError)") from error',
         engines("output_of_a_worker_is_dropped"),
     ),
     "names of tasks are short": Fault(
-        "curator.partitions:draw_name",
+        "engines.partitioned:draw_name",
         "uuid4().hex",
         "4 * uuid4().hex[:8]",
         secrets("each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are[name of a task]"),
     ),
     "one partition counts": Fault(
-        "curator.partitions:merge_sums",
+        "engines.partitioned:merge_sums",
         "total + part",
         "part or total",
         engines("partitions_give_what_the_table_gives"),
     ),
     "a failed partition counts as empty": Fault(
-        "curator.partitions:merge_sums",
+        "engines.partitioned:merge_sums",
         "return None",
         "continue",
         engines("a_failure_after_a_release_says_what_is_charged"),

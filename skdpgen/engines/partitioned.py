@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Partitioned tables of engines, whose workers sum their partitions.
-
-Exact sums over partitions are private: that of a partition of one row *is* a row. So the workers,
-scheduler, spills and logs of an engine are inside the trust boundary. This process adds noise once,
-to the sum of all partitions.
-"""
+"""Partitioned tables: the base of engines, and sums over their partitions."""
 
 import copy
 import operator
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial, reduce
 from uuid import uuid4
@@ -18,69 +13,13 @@ import numpy as np
 import pandas as pd
 
 from .._process.forking import in_forked_children
+from ..curator.chunks import Partitions, TableInParts
+from ..curator.persons import UNKNOWN_COLUMN, Persons, hash_persons
 from ..data.record_functions import call_quietly
-from ..exceptions import INTERRUPTS, PublicRuntimeError
-from .chunks import TableInParts
-from .persons import UNKNOWN_COLUMN, Persons, hash_persons
 
 # `muted` acts on the whole process: the threads of a worker take turns.
 _LOCK = threading.Lock()
 in_forked_children(lambda: globals().update(_LOCK=threading.Lock()))
-
-
-class Partitions(ABC):
-    """Private records of an engine, whose workers sum their partitions.
-
-    Attributes
-    ----------
-    engine : str or None
-        Name of the engine on certificates.
-    person_column : str or None
-        The column that identifies the person of each row.
-    """
-
-    engine: str | None
-    person_column: str | None = None
-
-    @property
-    @abstractmethod
-    def n_units(self) -> int:
-        """Number of rows or, with a person column, of persons."""
-
-    def add_up(self, function: Callable):
-        """Return the sum of a function over non-empty partitions.
-
-        Messages of workers' errors are withheld, as they may quote rows.
-
-        Parameters
-        ----------
-        function : callable
-            Its arguments are the records of a partition and, if these are rows with a person
-            column, their identifiers.
-
-        Raises
-        ------
-        RuntimeError
-            If the function fails for a partition.
-        """
-        failure, sums = "a partition could not be added up", None
-        # Workers give None for a failed partition, so both ways to fail end in one message.
-        try:
-            sums = self._sum_parts(function)
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failure = type(error).__name__
-        if sums is None:
-            raise PublicRuntimeError(
-                f"The engine's workers failed ({failure}). Their messages are withheld, as they "
-                "may quote rows: read the workers' own logs."
-            )
-        return sums[0] if sums else 0
-
-    @abstractmethod
-    def _sum_parts(self, function: Callable) -> list | None:
-        """Return `merge_sums` of a function over all partitions, as in `add_up`."""
 
 
 class PartitionedTable(TableInParts, Partitions):
