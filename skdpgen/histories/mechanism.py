@@ -16,7 +16,7 @@ themselves is below `MARGIN`.
 """
 
 import math
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,9 @@ from ..mechanisms.base import FixedSensitivity, to_grid
 from ..mechanisms.codes import HatBasis
 from ..mechanisms.two_way import CONSTANTS, ProductMechanism, TablesMechanism
 from ..saving.registry import savable
+
+# Names of the releases.
+ROWS, PERSONS, LINKS, STEPS = "row tables", "person tables", "person-row tables", "step tables"
 
 
 @savable
@@ -78,6 +81,11 @@ class HistorySizes:
         person = is_row.nonzero()[:, 0]
         return rows[is_row], persons[person], (1 / n_rows[person]).to(rows)[:, None]
 
+    def list_links(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return codes of the persons of all rows, those of the rows, and their shares."""
+        rows, persons, shares = self.list_rows(codes)
+        return persons, rows, shares
+
     def list_steps(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of rows, those of the rows that follow them, and the shares of the pairs."""
         _, n_rows, rows = self.split(codes)
@@ -85,6 +93,16 @@ class HistorySizes:
         is_step = torch.arange(self.max_rows - 1, device=codes.device) < n_steps[:, None]
         shares = (1 / n_steps[is_step.nonzero()[:, 0]]).to(rows)[:, None]
         return rows[:, :-1][is_step], rows[:, 1:][is_step], shares
+
+    def make_mechanisms(self) -> list["TablesMechanism | LinkTablesMechanism"]:
+        """Return the mechanisms of all tables, in the order of their release."""
+        own, rows, M = self.persons, self.numbered_rows, self.max_rows
+        return [
+            RowTablesMechanism(self),
+            PersonTablesMechanism(self),
+            LinkTablesMechanism(LINKS, own, rows, self.list_links, M),
+            LinkTablesMechanism(STEPS, self.rows, self.rows, self.list_steps, M),
+        ]
 
 
 class PersonTablesMechanism(TablesMechanism):
@@ -95,7 +113,7 @@ class PersonTablesMechanism(TablesMechanism):
     history : HistorySizes
     """
 
-    name = "person tables"
+    name = PERSONS
 
     def __init__(self, history: HistorySizes) -> None:
         super().__init__(history.persons)
@@ -114,7 +132,7 @@ class RowTablesMechanism(TablesMechanism):
     history : HistorySizes
     """
 
-    name = "row tables"
+    name = ROWS
 
     def __init__(self, history: HistorySizes) -> None:
         super().__init__(history.numbered_rows)
@@ -137,12 +155,12 @@ class LinkTables:
     ----------
     cells : ndarray of shape (n_levels of all columns, n_levels of all others)
         Noisy numbers of persons, of whom each has one share.
-    std : float
+    pairs_std : float
         Standard deviation of the noise.
     """
 
     cells: np.ndarray
-    std: float
+    pairs_std: float
 
 
 class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
@@ -153,22 +171,27 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
 
     Parameters
     ----------
-    history : HistorySizes
+    name : str
+    left, right : tuple of int
+        Numbers of levels of both sides.
+    list_pairs : callable
+        Returns, for the codes of persons, codes of both sides, and shares of a person, (n, 1).
+    max_rows : int
+        Pairs of a person at most, all of which are in memory at once.
     """
 
     sensitivities = TablesMechanism.sensitivities
 
-    def __init__(self, history: HistorySizes) -> None:
-        self._history = history
-        self.left, self.right = self._find_sizes()
-
-    @abstractmethod
-    def _find_sizes(self):
-        """Return the numbers of levels of both sides."""
-
-    @abstractmethod
-    def _list_pairs(self, codes):
-        """Return codes of both sides, and shares of a person of shape (n, 1)."""
+    def __init__(
+        self,
+        name: str,
+        left: tuple[int, ...],
+        right: tuple[int, ...],
+        list_pairs: Callable,
+        max_rows: int,
+    ) -> None:
+        self.name, self.left, self.right = name, left, right
+        self._list_pairs, self._max_rows = list_pairs, max_rows
 
     @property
     def records(self) -> float:
@@ -179,8 +202,7 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
         total = np.zeros((sum(self.left), sum(self.right)), dtype=np.int64)
         n_rows = CONSTANTS.batch_size(sum(self.left) + sum(self.right))
         scale = half / math.sqrt(self.records)
-        # A person has up to M rows, all of which are in memory at once.
-        size = max(1, n_rows // self._history.max_rows)
+        size = max(1, n_rows // self._max_rows)
         for codes, membership in source.codes(self.name, size):
             left, right, shares = self._list_pairs(codes[membership.sum(1) > 0])
             left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
@@ -190,28 +212,3 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
 
     def postprocess(self, noisy, measured):
         return LinkTables(noisy * self.records, measured.context * self.records)
-
-
-class PersonRowTablesMechanism(LinkTablesMechanism):
-    """The tables of each column of persons with each column of their rows; see `LinkTables`."""
-
-    name = "person-row tables"
-
-    def _find_sizes(self):
-        return self._history.persons, self._history.numbered_rows
-
-    def _list_pairs(self, codes):
-        rows, persons, shares = self._history.list_rows(codes)
-        return persons, rows, shares
-
-
-class StepTablesMechanism(LinkTablesMechanism):
-    """The tables of each column of a row with each column of the next row; see `LinkTables`."""
-
-    name = "step tables"
-
-    def _find_sizes(self):
-        return self._history.rows, self._history.rows
-
-    def _list_pairs(self, codes):
-        return self._history.list_steps(codes)

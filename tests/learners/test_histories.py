@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from skdpgen.histories.learner import HistoryParticles, find_absent, make_tables
-from skdpgen.histories.mechanism import (
-    HistorySizes,
-    PersonRowTablesMechanism,
-    PersonTablesMechanism,
-    RowTablesMechanism,
-    StepTablesMechanism,
-)
-from skdpgen.mechanisms.two_way import own_and_later
+from skdpgen.histories.learner import HistoryParticles, HistoryTarget, find_absent, make_tables
+from skdpgen.histories.mechanism import LINKS, PERSONS, ROWS, STEPS, HistorySizes
 
 from ..mechanisms.common import Blocks
 from ..mechanisms.test_tables import release
@@ -48,71 +41,47 @@ def make_codes(n, rng):
     return np.column_stack([persons, *rows]).astype(float)
 
 
+def release_tables(codes):
+    """The shares of persons in all tables, as those of a `HistoryTarget`, and their masks."""
+    released = [release(mechanism, Blocks(codes)) for mechanism in SIZES.make_mechanisms()]
+    target = HistoryTarget.of(released, len(codes), "cpu")
+    return dict(zip((PERSONS, ROWS, LINKS, STEPS), target.tables, strict=True)), target.columns
+
+
 def test_tables_of_particles_are_those_that_are_released():
     codes = make_codes(200, np.random.default_rng(0))
     particles = make_certain(codes)
-    persons, rows = particles.find_probabilities(torch.arange(200))
-    (pairs, within, links, steps), columns = make_tables(particles, persons, rows)
-    released = {
-        cls: release(cls(SIZES), Blocks(codes))
-        for cls in (
-            PersonTablesMechanism,
-            RowTablesMechanism,
-            PersonRowTablesMechanism,
-            StepTablesMechanism,
-        )
-    }
-    found = {PersonTablesMechanism: pairs, RowTablesMechanism: within}
-    n_rows = sum(SIZES.rows)
-    for cls, made in found.items():
-        tables = released[cls]
-        for (own, later), table in zip(own_and_later(tables.sizes), tables.with_later, strict=True):
-            if own.start < len(made) and later.stop > later.start:
-                assert 200 * made[own, later].detach() == pytest.approx(table, abs=0.05)
-    for made, cls in ((links, PersonRowTablesMechanism), (steps, StepTablesMechanism)):
-        assert 200 * made.detach() == pytest.approx(released[cls].cells, abs=0.05)
-    for made, cls in zip(columns, found, strict=True):
-        tables = released[cls]
-        expected = tables.columns[: n_rows if cls is RowTablesMechanism else None]
-        assert 200 * tables.weight * made.detach() == pytest.approx(expected, abs=0.05)
+    tables, columns = make_tables(particles, *particles.find_probabilities(torch.arange(200)))
+    expected, expected_columns = release_tables(codes)
+    for made, (table, mask) in zip(tables, expected.values(), strict=True):
+        assert (made * mask).detach() == pytest.approx(table, abs=3e-4)
+    for made, (shares, weight) in zip(columns, expected_columns, strict=True):
+        assert weight * made.detach() == pytest.approx(shares, abs=3e-4)
     # The mean row is that of marginals, to which particles are shifted.
     assert particles(torch.arange(200)).mean(0).detach() == pytest.approx(
         torch.cat(columns).detach(), abs=1e-6
     )
 
 
-@pytest.mark.parametrize(
-    "cls", [PersonTablesMechanism, PersonRowTablesMechanism, StepTablesMechanism]
-)
-def test_tables_of_uncertain_particles_are_those_of_their_persons(cls):
+@pytest.mark.parametrize("name", [PERSONS, LINKS, STEPS])
+def test_tables_of_uncertain_particles_are_those_of_their_persons(name):
     """The number of rows decides which ones a person has: the two are not independent."""
     rng, n = np.random.default_rng(0), 40_000
     particles = make_certain(make_codes(1, rng))
     for logits in (particles.persons, particles.rows):
         logits.data = torch.as_tensor(rng.normal(size=logits.shape)).float()
     persons, rows = (part.detach() for part in particles.find_probabilities(torch.arange(1)))
-    tables = dict(
-        zip(
-            (PersonTablesMechanism, "rows", PersonRowTablesMechanism, StepTablesMechanism),
-            make_tables(particles, persons, rows)[0],
-            strict=True,
-        )
-    )
+    tables = make_tables(particles, persons, rows)[0]
     blocks = [(persons[0], SIZES.persons), *((row, SIZES.rows) for row in rows[0])]
-    codes = np.column_stack(
-        [
-            rng.choice(len(p), n, p=p.double().numpy() / p.double().numpy().sum())
-            for weights, sizes in blocks
-            for p in weights.split(sizes)
-        ]
-    ).astype(float)
-    released = release(cls(SIZES), Blocks(codes))
-    if cls is PersonTablesMechanism:
-        pairs = zip(own_and_later(released.sizes), released.with_later, strict=True)
-        for (own, later), table in pairs:
-            assert tables[cls][own, later].numpy() == pytest.approx(table / n, abs=0.01)
-    else:
-        assert tables[cls].numpy() == pytest.approx(released.cells / n, abs=0.01)
+    codes = [
+        rng.choice(len(p), n, p=p.double().numpy() / p.double().numpy().sum())
+        for weights, sizes in blocks
+        for p in weights.split(sizes)
+    ]
+    expected = release_tables(np.column_stack(codes).astype(float))[0]
+    table, mask = expected[name]
+    made = dict(zip(expected, tables, strict=True))[name]
+    assert (made * mask).numpy() == pytest.approx(table.numpy(), abs=0.01)
 
 
 def test_one_row_of_each_person_is_drawn_for_calibration():
