@@ -13,7 +13,6 @@ from ..learners.marginals import Marginals
 from ..learners.table_rows import SoftmaxBlocks, TableRows, draw_in_rounds
 from ..learners.tables import CONSTANTS, match_marginals
 from ..learners.training import Training, descend_to_noise
-from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import own_and_later
 from ..messages import Message
 from ..quality import (
@@ -52,19 +51,24 @@ class HistoryParticles(TableRows):
     generator : torch.Generator
         Generator of the initial logits.
     history : HistorySizes
-    marginals : tensor of shape (1, n_levels)
+    marginals : ndarray of shape (n_levels,)
         Initial probabilities, of the levels of persons and of rows.
-    is_possible : tensor of bool of shape (M, n_row_levels)
-        Levels that a row may have, by its number.
+    has_gaps : bool
+        Whether the last column of rows holds gaps: the first row has none, and others have one.
     """
 
     is_possible: torch.Tensor
 
-    def __init__(self, n_particles, generator, history, marginals, is_possible):
-        super().__init__([*history.persons, *history.rows], marginals)
+    def __init__(self, n_particles, generator, history, marginals, has_gaps):
+        starts = torch.tensor(marginals[None], dtype=torch.float32)
+        super().__init__([*history.persons, *history.rows], starts)
         self.history, self.n_particles = history, n_particles
         self.person_blocks = SoftmaxBlocks(list(history.persons))
         self.row_blocks = SoftmaxBlocks(list(history.rows))
+        is_possible = torch.ones(history.max_rows, sum(history.rows), dtype=torch.bool)
+        if has_gaps:
+            is_possible[0, -history.rows[-1] : -1] = False
+            is_possible[1:, -1] = False
         self.register_buffer("is_possible", is_possible)
         persons, rows = self.offset[0].split([sum(history.persons), sum(history.rows)])
 
@@ -226,29 +230,26 @@ def _join(tables):
     return cells, mask
 
 
-def fit_to_histories(
-    release,
-    curator,
-    format,
-    noise: NoiseSource,
+def fit_particles(
+    particles: HistoryParticles,
+    released: list,
+    marginals: Marginals,
     *,
-    n_particles: int,
+    generator: torch.Generator,
     n_steps: int,
     learning_rate: float,
     verbose: int = 0,
-) -> tuple[HistoryParticles, list[float], pd.DataFrame]:
-    """Release the tables of histories, and train particles to match them, up to the noise.
+) -> tuple[HistoryParticles, list[float]]:
+    """Train particles to match released tables, up to the noise.
 
     Parameters
     ----------
-    release : HistoryTables
-    curator : Curator
-        It is closed after the last release.
-    format : HistoryFormat
-        A resolved format.
-    noise : NoiseSource
-    n_particles : int
-    n_steps, learning_rate, verbose
+    particles : HistoryParticles
+    released : list
+        From `HistoryTables.run`.
+    marginals : Marginals
+        From `read_tables`.
+    generator, n_steps, learning_rate, verbose
         As in `fit_to_tables`.
 
     Returns
@@ -256,20 +257,11 @@ def fit_to_histories(
     particles : HistoryParticles
         On the CPU, and in evaluation mode.
     losses : list of float
-    report : DataFrame
-        From `describe`; counts of columns of rows are of persons, who have one share each.
     """
-    released = release.run(curator, format)
-    curator.close()  # the rest is post-processing
-    marginals, report = _read_tables(released, format, curator.n_records)
-    sizes, device, generator = format.history_sizes, curator.device, noise.torch_generator()
-    target = HistoryTarget.of(released, marginals.n_records, device)
-    starts = torch.tensor(marginals.starts[None], dtype=torch.float32)
-    is_possible = torch.as_tensor(_find_possible(format))
-    particles = HistoryParticles(n_particles, generator, sizes, starts, is_possible).to(device)
+    target = HistoryTarget.of(released, marginals.n_records, particles.offset.device)
     particles.forbid(marginals.is_empty)
-    most = max(_LEAST_BATCH, _MAX_NUMBERS // sizes.width)
-    half = max(1, min(n_particles, _MOST_BATCH, most) // 2)
+    most = max(_LEAST_BATCH, _MAX_NUMBERS // particles.history.width)
+    half = max(1, min(particles.n_particles, _MOST_BATCH, most) // 2)
     training = Training(particles, learning_rate, memory=0.99)
 
     def loss():
@@ -281,21 +273,27 @@ def fit_to_histories(
     particles = training.finish(lambda: particles.draw([2 * half], generator))
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
     match_marginals(particles, [marginals], n_batches * [[2 * half]], generator)
-    return particles, losses, report
+    return particles, losses
 
 
-def _find_possible(format):
-    """Return the levels of rows by their number: the first has no gap, and others have one."""
-    sizes = format.history_sizes
-    is_possible = np.ones((sizes.max_rows, sum(sizes.rows)), dtype=bool)
-    if format.gap_block is not None:
-        is_possible[0, -sizes.rows[-1] : -1] = False
-        is_possible[1:, -1] = False
-    return is_possible
+def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd.DataFrame]:
+    """Estimate the marginals of persons and rows, describe columns, and warn of poor quality.
 
+    Parameters
+    ----------
+    released : list
+        From `HistoryTables.run`.
+    format : HistoryFormat
+        A resolved format.
+    n_records : int
+        Number of persons.
 
-def _read_tables(released, format, n_records):
-    """Estimate the marginals of persons and rows, describe columns, and warn of poor quality."""
+    Returns
+    -------
+    marginals : Marginals
+    report : DataFrame
+        From `describe`; counts of columns of rows are of persons, who have one share each.
+    """
     persons, std = released[1], max(part.pairs_std for part in released)
     advise_on_columns(format.list_advice())
     present, present_std = persons.count_records()

@@ -72,6 +72,10 @@ class HistorySizes:
         n_rows = codes[:, n - 1].round().clamp(0, M).long()
         return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, len(self.rows))
 
+    def list_persons(self, codes: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Return codes of persons, who have one share each."""
+        return codes[:, : len(self.persons)], None
+
     def list_rows(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of all rows with their numbers, those of their persons, and their shares."""
         persons, n_rows, rows = self.split(codes)
@@ -94,55 +98,42 @@ class HistorySizes:
         shares = (1 / n_steps[is_step.nonzero()[:, 0]]).to(rows)[:, None]
         return rows[:, :-1][is_step], rows[:, 1:][is_step], shares
 
-    def make_mechanisms(self) -> list["TablesMechanism | LinkTablesMechanism"]:
+    def make_mechanisms(self) -> list["HistoryTablesMechanism | LinkTablesMechanism"]:
         """Return the mechanisms of all tables, in the order of their release."""
         own, rows, M = self.persons, self.numbered_rows, self.max_rows
         return [
-            RowTablesMechanism(self),
-            PersonTablesMechanism(self),
+            HistoryTablesMechanism(ROWS, rows, self.list_rows, M),
+            HistoryTablesMechanism(PERSONS, own, self.list_persons, 1),
             LinkTablesMechanism(LINKS, own, rows, self.list_links, M),
             LinkTablesMechanism(STEPS, self.rows, self.rows, self.list_steps, M),
         ]
 
 
-class PersonTablesMechanism(TablesMechanism):
-    """All two-way tables of the columns of persons, among them the number of rows.
+class HistoryTablesMechanism(TablesMechanism):
+    """All two-way tables of the columns of persons, or of their rows; see `TablesMechanism`.
 
     Parameters
     ----------
-    history : HistorySizes
+    name : str
+    sizes : tuple of int
+        Numbers of levels of the columns.
+    list_rows : callable
+        Returns, for the codes of persons, those of the columns first, and shares of a person last.
+    max_rows : int
+        Rows of a person at most, whose mean vector a person contributes.
     """
 
-    name = PERSONS
-
-    def __init__(self, history: HistorySizes) -> None:
-        super().__init__(history.persons)
-
-    def _list_rows(self, codes):
-        return codes[:, : len(self.sizes)], None
-
-
-class RowTablesMechanism(TablesMechanism):
-    """All two-way tables of the columns of rows and of their number in the order.
-
-    A person contributes the mean of the vectors of their rows; see `TablesMechanism`.
-
-    Parameters
-    ----------
-    history : HistorySizes
-    """
-
-    name = ROWS
-
-    def __init__(self, history: HistorySizes) -> None:
-        super().__init__(history.numbered_rows)
-        self._history = history
+    def __init__(
+        self, name: str, sizes: tuple[int, ...], list_rows: Callable, max_rows: int
+    ) -> None:
+        super().__init__(sizes)
+        self.name, self._select, self._max_rows = name, list_rows, max_rows
 
     def _count_at_once(self, n_rows):
-        return max(1, n_rows // self._history.max_rows)
+        return max(1, n_rows // self._max_rows)
 
     def _list_rows(self, codes):
-        rows, _, shares = self._history.list_rows(codes)
+        rows, *_, shares = self._select(codes)
         return rows, shares
 
 

@@ -71,6 +71,14 @@ def fit(tables, order="day", **params):
     return DPHistorySampler(**QUICK | params).fit(tables, persons="id", order=order)
 
 
+def list_warnings(tables, order="day", **params):
+    """Return a fit, and the messages of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sampler = fit(tables, order, **params)
+    return sampler, [str(w.message) for w in caught if w.category is FitQualityWarning]
+
+
 class _Fit:
     """A fit with the signature of those of a single table."""
 
@@ -269,16 +277,6 @@ def test_other_dates_follow_the_order(declared):
     assert (sampler.schemas_["visits"].share_obeying(drawn) == 1).all()
 
 
-def test_first_rows_have_no_gap_and_others_have_one():
-    sampler = fit(make_tables_of(200), schemas=SCHEMAS)
-    _, rows = sampler._particles.draw_persons(50, None)
-    where = slice(-sampler._particles.history.rows[-1], None)
-    gaps = rows[:, :, where]
-    assert (gaps[:, 0, -1] == 1).all()
-    assert (gaps[:, 1:, -1] == 0).all()
-    assert rows.sum(2) == pytest.approx(3)
-
-
 def test_identifiers_missing_cells_and_integers_come_back():
     tables = make_tables_of(300)
     n = len(tables["visits"])
@@ -304,43 +302,46 @@ def test_identifiers_missing_cells_and_integers_come_back():
 
 
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
-def test_undeclared_columns_of_persons_with_and_without_rows():
+def test_columns_that_a_schema_leaves_out_are_inferred():
     tables = make_tables_of(800)
-    sampler = fit(tables, epsilon=8.0)
-    schemas = sampler.schemas_
-    assert set(schemas["visits"]["ward"].levels) - {"other"} == {"A", "B", "C"}
-    assert (schemas["visits"]["cost"].lower, schemas["visits"]["cost"].upper) != (None, None)
+    ward, age = Category(["A", "B", "C"]), Number(0, 99, decimals=0)
+    partial = {"visits": Schema({"ward": ward}), "patients": Schema({"age": age})}
+    schemas = {}
+    with contextlib.suppress(ValueError):
+        schemas = fit(tables, schemas=partial, epsilon=20.0).schemas_
+    assert {name: list(schema) for name, schema in schemas.items()} == {
+        "patients": ["sex", "age"],
+        "visits": ["day", "ward", "cost"],
+    }
+    assert schemas["visits"]["ward"].categories == ward.categories
     alone = {"patients": tables["patients"][["id"]], "visits": tables["visits"]}
     sampler = fit(alone, epsilon=8.0)
-    assert list(sampler.schemas_) == ["visits"]
-    drawn = sampler.sample(30)
-    assert list(drawn["patients"]) == ["id"]
-    assert len(drawn["patients"]) == 30
+    (schema,) = sampler.schemas_.values()
+    assert set(schema["ward"].levels) - {"other"} == {"A", "B", "C"}
+    assert None not in (schema["cost"].lower, schema["cost"].upper)
+    drawn = sampler.sample(30)["patients"]
+    assert (list(drawn), len(drawn)) == (["id"], 30)
 
 
 def test_rows_beyond_those_that_count_are_told_of():
     def warn(max_rows):
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            fit(make_tables_of(600, most=6), schemas=SCHEMAS, max_rows_per_person=max_rows)
-        return [str(w.message) for w in found if w.category is FitQualityWarning]
+        _, messages = list_warnings(
+            make_tables_of(600, most=6), schemas=SCHEMAS, max_rows_per_person=max_rows
+        )
+        return [
+            message for message in messages if f"max_rows_per_person={max_rows} rows" in message
+        ]
 
-    told = [message for message in warn(2) if "max_rows_per_person=2 rows" in message]
-    assert len(told) == 1
-    share = int(told[0].split("%")[0].split()[-1])
+    (message,) = warn(2)
+    share = int(message.split("%")[0].split()[-1])
     assert share == pytest.approx(100 * 4 / 7, abs=8)
-    assert not any("max_rows_per_person" in message for message in warn(6))
+    assert not warn(6)
 
 
-def test_too_few_persons_are_told_of():
-    def is_told(n):
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            fit(make_tables_of(n), epsilon=1.0, schemas=SCHEMAS)
-        return any("takes about" in str(w.message) for w in found)
-
-    assert is_told(200)
-    assert not is_told(6000)
+@pytest.mark.parametrize(("n", "is_warned"), [(200, True), (6000, False)])
+def test_too_few_persons_are_told_of(n, is_warned):
+    _, messages = list_warnings(make_tables_of(n), epsilon=1.0, schemas=SCHEMAS)
+    assert any("takes about" in message for message in messages) == is_warned
 
 
 def test_few_persons_have_any_number_of_rows():
@@ -367,12 +368,10 @@ def test_few_persons_have_any_number_of_rows():
     ids=["no key matches", "swapped", "one row each", "sound"],
 )
 def test_persons_without_rows_are_told_of(change, message):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        sampler = fit(change(make_tables_of(600)), None, epsilon=8.0)
-    told = [str(w.message) for w in found if "Hardly any person" in str(w.message)]
-    assert len(told) == (message is not None)
-    assert all(f"Hardly any person has {message} in the second table" in text for text in told)
+    sampler, messages = list_warnings(change(make_tables_of(600)), None, epsilon=8.0)
+    named = [text for text in messages if "Hardly any person" in text]
+    assert len(named) == (message is not None)
+    assert all(f"Hardly any person has {message} in the second table" in text for text in named)
     drawn = list(sampler.sample(50).values())
     assert len(drawn[0]) == 50
     assert list(drawn[1]) == list(dict.fromkeys(drawn[1]))
@@ -384,22 +383,21 @@ def test_saved_and_published_fits_are_the_same(tmp_path):
     tables = make_tables_of(100)
     sampler = fit(tables, schemas=SCHEMAS)
     sampler.save(tmp_path / "fit")
-    loaded = skdpgen.load(tmp_path / "fit")
-    assert loaded.privacy_ == sampler.privacy_
-    for name, table in sampler.sample(20, random_state=1).items():
-        assert loaded.sample(20, random_state=1)[name].equals(table)
     sampler.release_.to_file(tmp_path / "release")
     again = from_release(tmp_path / "release", DPHistorySampler(**QUICK))
-    assert again.privacy_ == sampler.privacy_
-    for name, table in sampler.sample(20, random_state=1).items():
-        assert again.sample(20, random_state=1)[name].equals(table)
+    drawn = sampler.sample(20, random_state=1)
+    for copied in (skdpgen.load(tmp_path / "fit"), again):
+        assert copied.privacy_ == sampler.privacy_
+        for name, table in copied.sample(20, random_state=1).items():
+            assert table.equals(drawn[name])
     from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=SCHEMAS))
-    (name, schema), *_ = SCHEMAS.items()
-    others = {name: Schema({next(iter(schema)): Category(["other"])})}
+    others = DPHistorySampler(**QUICK, schemas={"patients": Schema({"sex": Category(["other"])})})
     with pytest.raises(ValueError, match="schemas of DPHistorySampler is not that"):
-        from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=others))
+        from_release(tmp_path / "release", others)
     with pytest.raises(ValueError, match="cannot be fitted to the HistoryTables"):
         from_release(tmp_path / "release", DPSWFlowSampler())
+    with pytest.raises(ValueError, match="drawn without y and where"):
+        sampler.sample(5, where={"sex": "f"})
     with pytest.warns(PrivacyLeakWarning):
         assert -1 < sampler.score(tables) < 0
 
@@ -407,54 +405,66 @@ def test_saved_and_published_fits_are_the_same(tmp_path):
 SECRET = "Smith-271828"
 
 
+def change_visits(change):
+    return lambda tables: {**tables, "visits": change(tables["visits"])}
+
+
+def identity(tables):
+    return tables
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "params", "message"),
     [
-        (lambda t: t["visits"], "X must be a dict of two tables.*got DataFrame"),
-        (lambda t: {**t, "third": t["visits"]}, "got 3 tables. Join further tables"),
-        (lambda t: dict(enumerate(t.values())), "names of tables must be texts"),
-        (lambda t: {**t, "visits": t["visits"].drop(columns="id")}, "'visits' has no column 'id'"),
-        (lambda t: {**t, "visits": t["visits"][["id"]]}, "'visits' has no column to learn"),
-        (lambda t: {**t, "visits": t["visits"].drop(columns="day")}, "order must be a column of"),
+        (lambda t: t["visits"], {}, "X must be a dict of two tables.*got DataFrame"),
+        (lambda t: {**t, "third": t["visits"]}, {}, "got 3 tables. Join further tables"),
+        (lambda t: dict(enumerate(t.values())), {}, "names of tables must be texts"),
+        (change_visits(lambda v: v.drop(columns="id")), {}, "'visits' has no column 'id'"),
+        (change_visits(lambda v: v[["id"]]), {}, "'visits' has no column to learn"),
+        (change_visits(lambda v: v.drop(columns="day")), {}, "order must be a column of"),
+        (
+            change_visits(lambda v: v.assign(day=v["day"].dt.to_period("D"))),
+            {},
+            "Table 'visits': Column 'day' has dtype period",
+        ),
+        (identity, {"schemas": SCHEMAS["visits"]}, "schemas must be a dict of a Schema for each"),
+        (
+            identity,
+            {"schemas": {"stays": SCHEMAS["visits"]}},
+            r"schemas names \['stays'\], but the tables",
+        ),
+        (identity, {"schemas": {"visits": Schema({"wrd": Category(["A"])})}}, "'wrd'"),
+        (
+            identity,
+            {"schemas": {"visits": Schema({"id": Number(0, 9), **SCHEMAS["visits"]})}},
+            r"declares 'id', which identifies.*schema.drop\('id'\)",
+        ),
+        (identity, {"max_rows_per_person": 0}, "max_rows_per_person"),
+        (identity, {"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
     ],
 )
-def test_tables_that_do_not_belong_together_are_refused_for_nothing(change, message):
+def test_what_does_not_belong_together_is_refused_for_nothing(change, params, message):
     tables = make_tables_of(20)
     tables["patients"].loc[0, "sex"] = SECRET
     with PrivacyBudget(1.0, 1e-5) as budget, pytest.raises(ValueError, match=message) as caught:
-        fit(change(tables), random_state=None)
+        fit(change(tables), **{"random_state": None, **params})
     assert budget.spent == 0
     assert_not_quoted(caught.value, SECRET)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"schemas": SCHEMAS["visits"]}, "schemas must be a dict of a Schema for each table"),
-        ({"schemas": {"stays": SCHEMAS["visits"]}}, r"schemas names \['stays'\], but the tables"),
-        ({"max_rows_per_person": 0}, "max_rows_per_person"),
-        ({"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(params, message):
-    with pytest.raises(ValueError, match=message):
-        fit(make_tables_of(20), **params)
 
 
 @pytest.mark.parametrize("written", ["%Y-%m-%d", "week %V"])
 def test_orders_are_inferred_from_texts(written):
     tables = make_tables_of(600)
     texts = tables["visits"]["day"].dt.strftime(written)
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        sampler = fit({**tables, "visits": tables["visits"].assign(day=texts)}, epsilon=20.0)
-    told = [w for w in found if "The order, 'day', has no numbers or dates" in str(w.message)]
+    tables["visits"] = tables["visits"].assign(day=texts)
+    sampler, messages = list_warnings(tables, epsilon=20.0)
+    named = [text for text in messages if "The order, 'day', has no numbers or dates" in text]
     days = sampler.sample(50)["visits"].groupby("id")["day"]
     if written == "%Y-%m-%d":
-        assert not told
+        assert not named
         assert days.is_monotonic_increasing.all()
     else:
-        assert len(told) == 1
+        assert len(named) == 1
         assert (days.nunique() == 1).all()
 
 
@@ -468,12 +478,6 @@ def test_one_row_and_many_rows_of_a_person(max_rows):
     assert drawn["patients"]["id"].is_unique
 
 
-def test_conditions_are_refused():
-    sampler = fit(make_tables_of(50), schemas=SCHEMAS)
-    with pytest.raises(ValueError, match="drawn without y and where"):
-        sampler.sample(5, where={"sex": "f"})
-
-
 def test_private_categories_of_dtypes_are_not_held():
     tables = make_tables_of(60)
     tables["visits"]["ward"] = pd.Categorical(
@@ -482,32 +486,6 @@ def test_private_categories_of_dtypes_are_not_held():
     sampler = fit(tables, random_state=None)
     assert SECRET not in str([vars(layout) for layout in sampler._format.layouts])
     assert SECRET not in repr(sampler._format)
-
-
-def test_columns_that_a_schema_leaves_out_are_inferred():
-    tables = make_tables_of(300)
-    ward, age = Category(["A", "B", "C"]), Number(0, 99, decimals=0)
-    partial = {"visits": Schema({"ward": ward}), "patients": Schema({"age": age})}
-    found = {}
-    with contextlib.suppress(ValueError):
-        found = fit(tables, schemas=partial, epsilon=20.0).schemas_
-    assert {name: list(schema) for name, schema in found.items()} == {
-        "patients": ["sex", "age"],
-        "visits": ["day", "ward", "cost"],
-    }
-    assert found["visits"]["ward"].categories == ward.categories
-    with pytest.raises(ValueError, match="'wrd'"):
-        fit(tables, schemas={"visits": Schema({"wrd": ward})})
-
-
-def test_a_schema_that_declares_identifiers_of_persons_is_refused_by_their_name():
-    schemas = {"visits": Schema({"id": Number(0, 9), **SCHEMAS["visits"]})}
-    with pytest.raises(ValueError, match=r"declares 'id', which identifies.*schema.drop\('id'\)"):
-        fit(make_tables_of(30), schemas=schemas)
-    visits = make_tables_of(30)["visits"]
-    sampler = DPSWFlowSampler(3.0, schema=schemas["visits"], max_rows_per_person=2)
-    with pytest.raises(ValueError, match=r"declares 'id', which identifies.*schema.drop\('id'\)"):
-        sampler.fit(visits, persons="id")
 
 
 @pytest.mark.parametrize("zoned", ["day", "left", "both", "none"])
@@ -539,10 +517,3 @@ def test_warnings_of_columns_that_no_schema_declares_say_what_to_declare():
     assert "For 'visits gap', declare the bounds of 'day'." in text
     assert f"For '{since}', declare Ordered('visits.day', 'visits.left', difference=Nu" in text
     assert "For 'visits.cost'" not in text
-
-
-def test_an_error_about_one_table_names_it():
-    tables = make_tables_of(30)
-    tables["visits"]["day"] = tables["visits"]["day"].dt.to_period("D")
-    with pytest.raises(ValueError, match="Table 'visits': Column 'day' has dtype period"):
-        fit(tables)

@@ -14,17 +14,12 @@ M = 3
 SIZES = HistorySizes((2, 3, M + 2), (3, 4), M)
 
 
-def make_certain(codes):
+def make_certain(codes, has_gaps=False):
     """Particles that are each one person, for certain."""
     n = len(codes)
     n_levels = sum(SIZES.persons) + sum(SIZES.rows)
-    particles = HistoryParticles(
-        n,
-        torch.Generator().manual_seed(0),
-        SIZES,
-        torch.ones(1, n_levels),
-        torch.ones(M, sum(SIZES.rows), dtype=torch.bool),
-    )
+    generator = torch.Generator().manual_seed(0)
+    particles = HistoryParticles(n, generator, SIZES, np.ones(n_levels), has_gaps)
     persons, _, rows = SIZES.split(torch.as_tensor(codes))
     for logits, own, sizes in (
         (particles.persons, persons, SIZES.persons),
@@ -98,15 +93,16 @@ def test_one_row_of_each_person_is_drawn_for_calibration():
 
 
 def test_levels_that_are_empty_or_impossible_are_never_drawn():
-    particles = make_certain(make_codes(20, np.random.default_rng(0)))
+    particles = make_certain(make_codes(20, np.random.default_rng(0)), has_gaps=True)
     is_empty = np.zeros(sum(SIZES.persons) + sum(SIZES.rows), dtype=bool)
     is_empty[[0, 11]] = True
     particles.forbid(is_empty)
-    particles.is_possible[1:, 2] = False
     persons, rows = particles.draw_persons(20, torch.Generator().manual_seed(0))
     assert (persons[:, 0] == 0).all()
     assert (rows[:, :, 1] == 0).all()
-    assert (rows[:, 1:, 2] == 0).all()
+    # The first row has no gap, and others have one.
+    assert (rows[:, 0, -1] == 1).all()
+    assert (rows[:, 1:, -1] == 0).all()
     assert rows.sum(2) == pytest.approx(2)
 
 
