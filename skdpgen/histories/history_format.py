@@ -93,8 +93,8 @@ class HistoryFormat(Format):
             persons.rename(getattr(persons.layout, what)) | rows.rename(getattr(rows.layout, what))
             for what in ("dtypes", "listed")
         )
-        datasets = persons.dataset, rows.dataset
-        reader = HistoryReader(*(d.reader for d in datasets), order is not None, max_rows)
+        own, events = persons.dataset, rows.dataset
+        reader = HistoryReader(own.reader, events.reader, order is not None, max_rows)
         format = cls(
             TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
             (persons.name, rows.name),
@@ -111,7 +111,7 @@ class HistoryFormat(Format):
             f"first {max_rows} in the order of {repr(order) if reader.has_order else 'the table'} "
             f"are used; {key!r} identifies them in both"
         )
-        return format, HistoryDataset(*datasets, reader, assumption)
+        return format, HistoryDataset(own, events, reader, assumption)
 
     @property
     def max_rows(self) -> int:

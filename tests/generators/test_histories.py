@@ -248,35 +248,6 @@ def test_the_target_of_the_training_is_what_was_released():
     assert target.noise_energy == pytest.approx(expected / 500**2)
 
 
-@pytest.mark.default("dates")
-@pytest.mark.parametrize("declared", ["rule", "dates", "nothing"])
-@pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
-def test_other_dates_follow_the_order(declared):
-    tables = make_tables_of(1500)
-    visits = tables["visits"]
-    stay = np.where(visits["ward"] == "C", 20, 2) + np.arange(len(visits)) % 5
-    tables["visits"] = visits.assign(out=visits["day"] + pd.to_timedelta(stay, "D"))
-    tables["visits"].loc[::10, "out"] = pd.NaT
-    columns = {**SCHEMAS["visits"], "out": Date("2020-01-01", "2022-06-30", missing=True)}
-    rule = Ordered("day", "out", difference=Number(0, 40, decimals=0))
-    rules = {"rule": [rule], "dates": [Ordered("day", "out", strict=True)]}
-    schemas = {"visits": Schema(columns, rules.get(declared, ()))}
-    if declared == "nothing":
-        schemas = {"visits": Schema({**columns, "out": Date(missing=True)})}
-    sampler = fit(tables, schemas=schemas, epsilon=np.inf, n_steps=200, n_particles=500)
-    drawn = sampler.sample(1500)["visits"]
-    assert drawn.dtypes["out"] == tables["visits"].dtypes["out"]
-    assert list(drawn) == list(tables["visits"])
-    days = (drawn["out"] - drawn["day"]).dt.days
-    assert drawn["out"].isna().mean() == pytest.approx(0.1, abs=0.04)
-    means = days.groupby(drawn["ward"].to_numpy()).mean()
-    # Independent of the ward there would be no difference; the true one is 18 days.
-    assert 13 < means["C"] - means["A"] < 20
-    assert days.min() >= (declared == "dates")
-    assert sampler.schemas_["visits"].rules == schemas["visits"].rules
-    assert (sampler.schemas_["visits"].share_obeying(drawn) == 1).all()
-
-
 def test_identifiers_missing_cells_and_integers_come_back():
     tables = make_tables_of(300)
     n = len(tables["visits"])
