@@ -50,8 +50,6 @@ _save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", def
 _SCORE_ROWS = 5_000
 # Rows of a sample without n_samples, at most.
 _MOST_SAMPLES = 1_000_000
-# Attributes by which scikit-learn knows the columns of X.
-_FEATURES = ("n_features_in_", "feature_names_in_")
 # Types of devices whose memory is that of the process: fits on others are rehearsed.
 _OWN_MEMORY = ("cpu",)
 # Rows of each class that a fit generates as a check.
@@ -171,19 +169,15 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                 if plan is None:
                     return
                 self.release_ = release
-                release.published = PublishedRelease(
-                    type(self).__name__,
+                release.published = PublishedRelease.of(
+                    self,
                     clone(release),
+                    curator,
                     plan,
                     resolved,
-                    tuple(curator.released),
                     n_inferred,
-                    tuple(noise.public_words[n_words:]),
-                    n_samples,
-                    curator.n_classes,
-                    curator.n_rows,
-                    {name: value for name, value in vars(self).items() if name in _FEATURES},
-                    curator.certificate(self._list_assumptions(resolved)),
+                    self._list_assumptions(resolved),
+                    noise.public_words[n_words:],
                 )
                 _save.get()(release.published)
 

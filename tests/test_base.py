@@ -226,12 +226,6 @@ def test_a_failing_refit_keeps_the_number_of_features(X):
     fitted.score(X)
 
 
-def test_fit_where_gradients_are_off(X):
-    expected = make().fit(X).sample(5)
-    with torch.no_grad():
-        assert_array_equal(make().fit(X).sample(5), expected)
-
-
 def test_fit_with_another_default_dtype(X):
     default = torch.get_default_dtype()
     try:

@@ -10,7 +10,6 @@ from sklearn.frozen import FrozenEstimator
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch, reverse_validation_score
 from skdpgen.arrays.numbers import match_names
-from skdpgen.preprocessing import LocalPrivatizer
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore", "error:X (does not have valid|has) feature names:UserWarning"
@@ -71,11 +70,6 @@ def test_encoders_get_the_names_of_their_fit():
     assert sampler.score(X) <= 0
     adapter = clone(CLASSIFIER).set_params(sampler=clone(SAMPLER).set_params(encoder=encoder))
     assert adapter.fit(X, Y, X_target=TARGET).transform(X).shape == (60, 50)
-
-
-def test_privatizers_take_frames():
-    privatizer = LocalPrivatizer(epsilon=2.0, bounds=(-9, 9))
-    assert privatizer.fit(X).transform(X.astype(np.float32)).dtype == np.float32
 
 
 def test_rows_of_another_width_stay():

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from skdpgen import (
-    Boolean,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
@@ -70,13 +69,6 @@ def test_it_takes_more_rows_of_more_classes_and_at_a_smaller_epsilon(method):
         assert needed(8, 1.0) > needed(2, 1.0)
 
 
-def test_many_rows_are_not_announced():
-    X = np.random.RandomState(0).uniform(size=(2000, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        DPSWFlowSampler(epsilon=5.0, bounds=(0, 1), n_steps=2).fit(X)
-
-
 @pytest.mark.parametrize(("levels", "n_parts"), [("ab", 2), ("abc", 3), ("abcd", 1)])
 def test_each_level_of_a_target_takes_as_many_rows(levels, n_parts):
     """Records are not told apart by a target of more than three levels."""
@@ -91,13 +83,6 @@ def test_each_level_of_a_target_takes_as_many_rows(levels, n_parts):
         for note in (preview(estimator, frame, target=target).notes[0] for target in (None, "y"))
     )
     assert of_levels == pytest.approx(n_parts * pooled, rel=0.05)
-
-
-def test_a_target_that_is_alone_takes_rows_once():
-    (note,) = preview(DPSWFlowSampler(1.0, schema=Schema({"y": Boolean()})), 20, 1).notes
-    frame = pd.DataFrame({"y": [True, False] * 10})
-    estimator = DPSWFlowSampler(1.0, schema=Schema({"y": Boolean()}))
-    assert preview(estimator, frame, target="y").notes == (note,)
 
 
 def test_without_noise_few_rows_will_do():
@@ -119,17 +104,6 @@ def test_a_preview_takes_what_fit_takes(method):
             numeric = preview(method(epsilon=3.0, bounds=(0, 1)), X, y.astype(float))
         assert numeric.releases[0] == "value ranges"
     assert not hasattr(estimator, "n_features_in_")
-
-
-def test_a_preview_of_a_frame_is_that_of_its_fit():
-    frame = pd.DataFrame({"a": np.arange(50.0), "b": ["x", "y"] * 25})
-    estimator = DPSWFlowSampler(epsilon=3.0, schema="private", n_steps=2, n_particles=20)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitQualityWarning)
-        fitted = estimator.fit(frame, target="b")
-    planned = preview(estimator, frame, target="b")
-    assert planned.releases == fitted.privacy_.releases
-    assert planned.events == fitted.privacy_.events
 
 
 def test_a_preview_looks_at_no_cell():

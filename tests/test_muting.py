@@ -106,3 +106,16 @@ def test_filters_that_are_sent_to_other_processes():
     assert b"skdpgen" not in written
     for _, _, category, _, _ in pickle.loads(written):
         assert not issubclass(UserWarning, category)
+
+
+def test_warnings_that_have_been_shown_are_raised():
+    """Python shows a warning of a line once, and then does not look at filters."""
+
+    def warn():
+        warnings.warn("again", UserWarning, stacklevel=1)
+
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("default")
+        warn()
+        with pytest.raises(UserWarning, match="again"), raised():
+            warn()

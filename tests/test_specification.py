@@ -345,15 +345,3 @@ def test_encoders_that_are_refused(X, encoder, message):
     with pytest.raises(ValueError, match=message):
         estimator.fit(X)
     assert not hasattr(estimator, "privacy_")
-
-
-def test_frozen_encoders_outlive_a_search(X):
-    """A clone of a bare transformer has forgotten what it learnt."""
-    encoder = FrozenEstimator(PCA(2).fit(X))
-    estimator = DPSlicedWassersteinGenerator(
-        encoder=encoder, clip_norm=1.0, n_steps=3, random_state=0
-    )
-    search = GridSearchCV(estimator, {"release__n_projections": [5]}, cv=2, error_score="raise")
-    made = search.fit(X).best_estimator_.sample(20)
-    assert_array_equal(made, estimator.set_params(release__n_projections=5).fit(X).sample(20))
-    np.testing.assert_allclose(encoder.inverse_transform(encoder.transform(made)), made, atol=1e-6)

@@ -62,7 +62,9 @@ def is_muted(category):
 
 
 def raised(category=Warning):
-    """Raise warnings of this thread or task as errors."""
+    """Raise warnings of this thread or task as errors, also those that have been shown before."""
+    # Otherwise Python passes over a warning that the same line has shown, whatever filters say.
+    warnings._filters_mutated()
     return _acting("error", category)
 
 

@@ -2,6 +2,7 @@
 """Format of bounded arrays, encoded as rows of the unit ball."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ class BoxFormat(ArrayFormat):
     """
 
     encoder: object = None
-    components: object = None
+    components: Any = None
     clip_norm: float = 1.0
 
     @property

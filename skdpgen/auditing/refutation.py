@@ -18,11 +18,11 @@ concavity for both, for all other coins, and for the mean over the m canaries:
     E[W; W ≥ v] / m ≤ F(E[r - W; W ≥ v - 1] / m)   for all v.
 
 Suppose that P(W ≥ c) were α. The mass below c is smallest if all mass at or above c is at c, and if
-each inequality below is an equality; r and h are its two sides, from above. By induction, no other
-law that satisfies the inequalities has less (E[(W - v)₊] is the third quantity, which grows by
-P(W > v) each time). If more than all mass would be needed, P(W ≥ c) is less than α. The guesses of
-one fit need not be wrong independently, since a fit may seldom reveal all coins at once: that is
-why this bound stays below the true ε however many canaries there are.
+each inequality is an equality, from v = c downwards: `wrong` and `right` are its two sides. By
+induction, no other law that satisfies the inequalities has less mass. If more than all mass would
+be needed, P(W ≥ c) is less than α. The guesses of one fit need not be wrong independently, since a
+fit may seldom reveal all coins at once: that is why this bound stays below the true ε however many
+canaries there are.
 
 References
 ----------
@@ -122,7 +122,7 @@ def refute_by_guesses(
 
 
 def find_bound(certificate: Certificate, refute: Callable[[TradeOff], bool]) -> float:
-    """Return a lower bound on ε: that of the most noise which is not refuted.
+    """Return a lower bound on ε: that of the least noise which is found to be refuted.
 
     Parameters
     ----------
@@ -133,7 +133,8 @@ def find_bound(certificate: Certificate, refute: Callable[[TradeOff], bool]) -> 
     Returns
     -------
     float
-        At the certificate's δ; 0 if nothing is refuted.
+        At the certificate's δ, to within 0.1 % of the noise; 0 if 128 times the noise of the
+        certificate is not refuted, or if its ε is infinite.
     """
 
     def scaled(factor: float) -> TradeOff:

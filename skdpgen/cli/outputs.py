@@ -43,7 +43,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
         read[option] = path
 
 
-def check_input(path: str) -> None:
+def check_input(path: str | os.PathLike) -> None:
     """Raise ValueError unless a path is a regular file, which can be read several times."""
     try:
         mode = os.stat(path).st_mode

@@ -168,7 +168,7 @@ class Run:
     def __init__(self, options: Namespace) -> None:
         check_seed(options)
         self.options, self.total = options, open_total(options)
-        self.release = getattr(options, "release", None)
+        self.release: Path | str | None = None
         self._folder = options.output
 
     def list_doubts(self) -> list[str]:
@@ -204,6 +204,7 @@ class Run:
                         self._fit()
                     else:
                         self.generator = from_release(options.release, self.generator)
+                        self.release = options.release
                 messages = [str(warning) for warning in caught]
                 written = self.write(folder, messages)
         except KeyboardInterrupt as interrupt:

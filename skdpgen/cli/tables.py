@@ -268,7 +268,7 @@ def check_table(options: Namespace) -> None:
     of_csv: dict = {"sep": None, "encoding": "utf-8"}
     if is_parquet(first):
         _check_pyarrow()
-        of_texts = {**dict.fromkeys(_fields_of(PLAIN)), "na_values": []}
+        of_texts: dict = {**dict.fromkeys(_fields_of(PLAIN)), "na_values": []}
         _refuse_options(options, "a Parquet file", of_csv | of_texts)
     elif is_excel(first):
         _refuse_options(options, "an Excel file", of_csv)

@@ -304,17 +304,16 @@ def adapt_table(X):
 
 def _refuse_sources(X):
     """Raise an error for what is no table or array, but may lead to one."""
-    parts = X if isinstance(X, list | tuple) else ()
-    if isinstance(X, str | os.PathLike) or hasattr(X, "read"):
-        advice = "Read the file, as pd.read_csv(path) does, or give TableFile(path)."
-    elif isinstance(X, Iterator):
-        advice = "It can be read once: give a function that returns one, as lambda: iter(chunks)."
-    elif parts and all(issubclass(type(part), pd.DataFrame) for part in parts):
-        advice = "Give pd.concat(X), or a function that returns an iterator of chunks."
-    elif X is None or isinstance(X, pd.api.typing.DataFrameGroupBy):
-        advice = "Give a DataFrame, or rows of numbers."
-    elif isinstance(X, pd.DataFrame) and not len(X.columns):
-        advice = "It has no columns."
-    else:
-        return
-    raise ValueError(f"X must be a table or an array; got {type(X).__name__}. {advice}")
+    is_list = isinstance(X, list | tuple) and len(X) > 0
+    if (
+        X is None
+        or isinstance(X, str | os.PathLike | Iterator | pd.api.typing.DataFrameGroupBy)
+        or hasattr(X, "read")
+        or (isinstance(X, pd.DataFrame) and not len(X.columns))
+        or (is_list and all(issubclass(type(part), pd.DataFrame) for part in X))
+    ):
+        raise ValueError(
+            f"X must be a table or an array; got {type(X).__name__}. Give pd.DataFrame(X) with its "
+            "columns, TableFile(path) for a file, pd.concat(X) for several tables, or a "
+            "function that returns an iterator of tables, as lambda: iter(chunks)."
+        )

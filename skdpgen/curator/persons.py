@@ -21,10 +21,10 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from .._process.muting import muted
-from ..data.cells import are_exact, as_objects, list_cells, read_cell
+from ..data.cells import as_objects, factorize, read_cell
 from ..data.containers import adapt_column
 from ..data.inputs import check_order
-from ..data.names import map_cells, name_cell
+from ..data.names import name_cell
 from ..data.record_functions import call_quietly
 from ..data.texts import MISSING_TEXTS, PLAIN
 
@@ -306,24 +306,20 @@ def _factorize(persons):
         raise ValueError("persons must be 1-dimensional: one identifier for each row of X.")
     if not isinstance(persons, np.ndarray | pd.Series | pd.Index | ExtensionArray):
         persons = as_objects(list(persons))
+    column = pd.Series(persons, dtype=object if persons.dtype == object else None)
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        # Nobody has an identifier that a dtype lists and no row has.
+        column, dtype = column.cat.remove_unused_categories(), dtype.categories.dtype
+    dtype = getattr(dtype, "numpy_dtype", dtype)
     with muted():
-        # Objects of several types are named first: a large float equals a number that it is not.
-        is_plain = persons.dtype != object or are_exact(persons)
-        factorized = call_quietly(pd.factorize, persons) if is_plain else None
-        if factorized is not None:
-            return factorized[0], list(map(_write_name, _list_cells(factorized[1])))
-        cells = pd.Series(as_objects(_list_cells(persons)), dtype=object)
-        return pd.factorize(map_cells(_write_name, cells))
-
-
-def _list_cells(cells):
-    """Return cells as a list, in which floats of less than 64 bits keep their type."""
-    dtype = cells.dtype.categories.dtype if hasattr(cells.dtype, "categories") else cells.dtype
-    plain = getattr(dtype, "numpy_dtype", dtype)
-    if plain.kind == "f" and plain.itemsize < 8:
-        return list(pd.Series(cells).to_numpy(plain, na_value=np.nan))
-    is_own = isinstance(dtype, pd.ArrowDtype) or dtype.kind == "M"
-    return list_cells(pd.Series(cells)).tolist() if is_own else cells.tolist()
+        if dtype.kind == "f":
+            # Whole numbers that are rounded in few bits are so in more.
+            numbers = column.to_numpy(np.float64, na_value=np.nan)
+            column = pd.Series(np.where(np.abs(numbers) < _find_end(dtype.type), numbers, np.nan))
+        positions, cells = factorize(column)
+        names = list(map(_write_name, cells.tolist()))
+    return np.arange(len(names)) if positions is None else positions, names
 
 
 def _is_identifier(name):
@@ -370,8 +366,12 @@ def _write_float(number):
 
 def _is_exact(number):
     """Whether a float of any width can be no rounded whole number."""
-    n_bits = np.finfo(type(number)).nmant + 1
-    return abs(float(number)) < 2.0 ** min(n_bits, 53)
+    return abs(float(number)) < _find_end(type(number))
+
+
+def _find_end(cls):
+    """Return the number from which floats of a type are rounded."""
+    return 2.0 ** min(np.finfo(cls).nmant + 1, 53)
 
 
 def _write_other(name):

@@ -38,6 +38,7 @@ _LARGEST_EXACT = 2**53
 # Python's first and last dates, for those that it has not; in seconds, as any container has them.
 _FIRST, _LAST = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59)
 _FIRST_YEAR, _LAST_YEAR = np.datetime64("0001", "Y"), np.datetime64("9999", "Y")
+_UTC = id(datetime.timezone.utc)
 # Whole numbers that readers could have made of a year.
 _YEARS = (1000, 9999)
 # Types of cells whose methods are Python's; time zones of dates may be users' code.
@@ -100,7 +101,8 @@ def as_frame(cells, names: Sequence | None = None) -> pd.DataFrame:
     """Return cells, `FrameCells` or an array of objects, as a frame."""
     if isinstance(cells, FrameCells):
         return cells.frame
-    return pd.DataFrame(cells, columns=names, dtype=object)
+    columns = {j: find_dtype(cells[:, j]) for j in range(cells.shape[1])}
+    return _make_frame(columns, len(cells), range(len(columns)) if names is None else names)
 
 
 def _make_frame(columns, n_rows, names):
@@ -283,25 +285,25 @@ def _read_dtype_of_numbers(column):
     return pd.Series(numbers)
 
 
-def find_dtype(cells):
-    """Return an array of objects as a column of the dtype that all of them have, or categories."""
+def find_dtype(cells: np.ndarray) -> pd.Series:
+    """Return an array of objects as a column of the dtype that all of them have, or categories.
+
+    It stays an array of objects where equal cells may differ, such as 1 and True.
+    """
     types = call_quietly(set, map(type, cells.tolist()))
     types = {object} if types is None else types - {type(None)}
     if types <= {float}:
         return pd.Series(cells.astype(np.float64))
-    if types == {datetime.datetime}:
-        zones = {id(cell.tzinfo) for cell in cells if cell is not None}
-        if zones == {id(None)}:
-            return pd.Series(cells.astype("M8[us]"))
-        if zones == {id(datetime.timezone.utc)}:
-            naive = [cell and cell.replace(tzinfo=None) for cell in cells]
-            return pd.Series(np.array(naive, dtype="M8[us]")).dt.tz_localize("UTC")
-    # True equals 1.
-    is_distinct = types <= {*_PLAIN_TYPES, _Object} and not (bool in types and types & {int, float})
-    factorized = call_quietly(pd.factorize, cells) if is_distinct else None
-    if factorized is None:
+    zones = {id(cell.tzinfo) for cell in cells if type(cell) is datetime.datetime}
+    if types == {datetime.datetime} and zones == {id(None)}:
+        return pd.Series(cells.astype("M8[us]"))
+    if types == {datetime.datetime} and zones == {_UTC}:
+        naive = [cell and cell.replace(tzinfo=None) for cell in cells]
+        return pd.Series(np.array(naive, dtype="M8[us]")).dt.tz_localize("UTC")
+    is_exact = types <= {*_PLAIN_TYPES, _Object} and zones <= {id(None), _UTC}
+    if not is_exact or len(types & {bool, int, float}) > 1:
         return pd.Series(cells, dtype=object)
-    codes, found = factorized
+    codes, found = pd.factorize(cells)
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(found, dtype=object)))
 
 

@@ -153,20 +153,20 @@ class TextStyle:
         """Return a number as Python writes it, or None if the text is no number."""
         leads = self.expected in ("number", "integer")
         pattern = _number_pattern(self.decimal, self.thousands, leads)
-        sign = ""
         # Accountants write negative amounts in parentheses.
-        if text.startswith("(") and text.endswith(")"):
-            text, sign = text[1:-1], "-"
-        match = pattern.fullmatch(text)
-        if match is None or (sign and match["sign"]):
+        is_negative = text.startswith("(") and text.endswith(")")
+        match = pattern.fullmatch(text[1:-1] if is_negative else text)
+        if match is None:
+            return None
+        signs = "-" * is_negative + match["sign"] + (match["inner"] or "")
+        if len(signs) > 1:
             return None
         # Separators of thousands are dropped; the pattern has checked that they stand where they
         # may.
         whole = re.sub("[^0-9]", "", match["whole"] or "")
         fraction = match["fraction"] if match["fraction"] is not None else match["only"]
         fraction = "" if fraction is None else f".{fraction}"
-        sign = sign or match["sign"] or match["inner"] or ""
-        return f"{sign}{whole}{fraction}{match['exponent'] or ''}"
+        return f"{signs}{whole}{fraction}{match['exponent'] or ''}"
 
     def read_date(self, text: str) -> datetime.datetime | None:
         """Parse a date without a time zone, or return None if the text is none."""

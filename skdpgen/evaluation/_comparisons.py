@@ -81,7 +81,7 @@ def mean_variation(compared: Sequence[dict]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float | None:
+def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     """Return Cramér's V of two columns, with bias correction: 0 if independent, at most 1.
 
     Parameters
@@ -94,10 +94,7 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float 
     Bergsma, "A bias-correction for Cramér's V and Tschuprow's T", Journal of the Korean
     Statistical Society, 2013.
     """
-    codes = [getattr(column, which) for column in (first, second)]
-    if codes[0] is None:
-        return None
-    counts = pd.crosstab(*codes).to_numpy()
+    counts = pd.crosstab(*(getattr(column, which) for column in (first, second))).to_numpy()
     n, (rows, cols) = counts.sum(), counts.shape
     # No Yates correction: the bias is corrected below, for tables of any size (Bergsma 2013).
     square = chi2_contingency(counts, correction=False).statistic / n

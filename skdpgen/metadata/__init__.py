@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields as list_parameters
 from os import PathLike
 from types import ModuleType
+from typing import Any
 
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
@@ -29,7 +30,7 @@ FORMATS: dict[str, ModuleType] = {
 WRITABLE = tuple(name for name, module in FORMATS.items() if hasattr(module, "write"))
 
 
-def load(path_or_document: str | PathLike | Mapping) -> object:
+def load(path_or_document: str | PathLike | Mapping) -> Any:
     """Return a document: a dict, or the text of SQL.
 
     Parameters

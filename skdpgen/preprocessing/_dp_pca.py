@@ -245,19 +245,9 @@ class DPPCA(
 
             def publish():
                 if len(curator.released) == len(plan.releases):
-                    self.release_ = PublishedRelease(
-                        type(self).__name__,
-                        SecondMoments(),
-                        curator.plan,
-                        resolved,
-                        tuple(curator.released),
-                        n_inferred,
-                        (),
-                        n_samples,
-                        1,
-                        curator.n_rows,
-                        {n: value for n, value in vars(self).items() if n.endswith("_in_")},
-                        curator.certificate(_ASSUMED),
+                    release, planned = SecondMoments(), curator.plan
+                    self.release_ = PublishedRelease.of(
+                        self, release, curator, planned, resolved, n_inferred, _ASSUMED
                     )
 
             curator.on_release = publish

@@ -18,6 +18,9 @@ from ..exceptions import PlanError
 from ..saving.serialization import Saves, load
 from .release import Release
 
+# Attributes by which scikit-learn knows the columns of X.
+_FEATURES = ("n_features_in_", "feature_names_in_")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedRelease(Saves):
@@ -83,6 +86,24 @@ class PublishedRelease(Saves):
         digest = self.digest or self.certificate.digest or find_digest(self.values)
         # A frozen class sets its own fields by this call only.
         object.__setattr__(self, "digest", digest)
+
+    @classmethod
+    def of(cls, estimator, release, curator, plan, format, n_inferred, assumed, words=()):
+        """Return what the curator of a fit of an estimator has released so far."""
+        return cls(
+            type(estimator).__name__,
+            release,
+            plan,
+            format,
+            tuple(curator.released),
+            n_inferred,
+            tuple(words),
+            curator.n_records,
+            curator.n_classes,
+            curator.n_rows,
+            {name: value for name, value in vars(estimator).items() if name in _FEATURES},
+            curator.certificate(assumed),
+        )
 
     @property
     def main(self):

@@ -37,8 +37,8 @@ class SliceBasis:
     Notes
     -----
     `angles` and `harmonics` give values to release: those of a row follow from that row alone, to
-    the bit, and have norm 1 on each slice but for 1e-6. `squared_distance`, for learning, computes
-    as is fastest.
+    the bit. Times the weights w_b, they have norm 1 on each slice but for 1e-6.
+    `squared_distance`, for learning, computes as is fastest.
     """
 
     def __init__(self, directions: torch.Tensor, ranges: torch.Tensor, n_harmonics: int) -> None:

@@ -17,7 +17,6 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    LDPEntropicGAN,
     PrivacyBudget,
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, Whole
@@ -73,18 +72,6 @@ def test_synthetic_rows_start_from_the_source():
     rows = {tuple(row) for row in X.astype(np.float32)}
     assert len(sampler.init) == 500
     assert {tuple(row) for row in sampler.init} < rows
-
-
-def test_one_map_for_both_domains():
-    X, y, X_target, _ = make_domains()
-    adapter = DPSWDDomainAdapter(**QUICK, n_components=7).fit(X, y, X_target=X_target)
-    both = adapter.transform(np.vstack([X, X_target]))
-    assert both.shape == (600, 7)
-    np.testing.assert_allclose(both[300:], adapter.transform(X_target), atol=1e-5)
-    assert adapter.transform(X.astype(np.float32)).dtype == np.float32
-    names = adapter.get_feature_names_out()
-    assert list(names[:2]) == ["dpswddomainadapter0", "dpswddomainadapter1"]
-    assert adapter.n_iter_ == len(adapter.loss_curve_) == 20
 
 
 # Releases of the target.
@@ -192,23 +179,10 @@ def test_any_generator_may_be_the_sampler(sampler, release):
     assert any("source are public" in text for text in adapter.privacy_.assumptions)
 
 
-def test_a_ball_of_a_sampler_is_its_own():
-    """The radius of a box is none of a ball around one."""
-    X, y, X_target, _ = make_domains()
-    adapter = DPSWDDomainAdapter(**QUICK, sampler=LDPEntropicGAN(n_steps=3))
-    assert adapter.fit(X, y, X_target=X_target).target_sampler_.clip_norm is None
-
-
 def test_a_bad_sampler_is_refused_without_a_target():
     X, y, _, _ = make_domains()
     with pytest.raises(ValueError, match="n_steps must be"):
         DPSWDDomainAdapter(**QUICK, sampler=DPSWFlowSampler(n_steps=-1)).check_fit(X, y)
-
-
-def test_labels_in_another_order_of_the_index_are_refused():
-    X, y, _, _ = make_domains()
-    with pytest.raises(ValueError, match="y has the index of X in another order"):
-        DPSWDDomainAdapter(**QUICK).check_fit(pd.DataFrame(X), pd.Series(y)[::-1])
 
 
 def test_a_fit_to_a_sampler_is_free():

@@ -29,13 +29,6 @@ def read_made(suffix=".csv"):
     return pd.read_csv("made/synthetic.csv")
 
 
-def test_several_files_are_one_table(parts, synthesize):
-    assert synthesize("--seed", "0", table="whole.parquet") == 0
-    whole = read_made(".parquet")
-    assert synthesize("--seed", "0", table="parts/*.parquet") == 0
-    pd.testing.assert_frame_equal(read_made(".parquet"), whole)
-
-
 def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
     class Frame:
         """As an engine has it: partitions, and the names of their columns."""

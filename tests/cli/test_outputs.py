@@ -245,6 +245,15 @@ def test_a_release_that_the_disk_cannot_hold_is_kept_elsewhere(
     assert f"--release {place}/release.skdpgen" in capsys.readouterr().err
 
 
+def test_a_file_that_holds_no_release_is_not_said_to_be_kept(folder, synthesize, capsys):
+    Path("broken.skdpgen").write_text("nothing")
+    assert synthesize("--release", "broken.skdpgen") == 1
+    printed = capsys.readouterr().err
+    assert "broken.skdpgen" in printed
+    assert "is kept" not in printed
+    assert "goes on from it" not in printed
+
+
 def test_a_release_that_no_disk_can_hold_is_not_said_to_be_kept(
     folder, synthesize, monkeypatch, capsys
 ):

@@ -231,17 +231,6 @@ def test_without_random_state_the_global_seeds_have_no_say(digits):
     assert len(scores) > 1
 
 
-def test_cnn_trains_whatever_the_torch_settings(digits):
-    X, X_test, y, y_test = digits
-    torch.set_default_dtype(torch.float64)
-    try:
-        with torch.no_grad():
-            score = train_on_synthetic_score(X[:300], y[:300], X_test, y_test, "cnn")
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert score > 0.3
-
-
 # Errors.
 
 X = np.random.default_rng(0).random((6, 16))

@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
@@ -28,7 +27,6 @@ from skdpgen.mechanisms.aggregates import NoisyAggregate
 from skdpgen.networks.discriminators import Discriminator
 from skdpgen.privacy import ForwardAggregateMechanism, preview
 from skdpgen.releases import ForwardAggregates
-from skdpgen.tables import Category, Number, Schema
 from skdpgen.testing import privacy_checks
 from skdpgen.testing.common import make_plain
 
@@ -222,14 +220,6 @@ def test_the_head_learns_to_tell_what_is_real(objective):
     assert verdicts[1].max() < -1
 
 
-def test_a_mean_is_found_through_the_noise():
-    rng = np.random.RandomState(0)
-    X = np.array([0.5, -0.4, 0.2]) + rng.normal(scale=0.05, size=(5000, 3))
-    generator = make(epsilon=5, accountant="rdp", release=ForwardAggregates(n_steps=60))
-    made = generator.fit(X).sample(4000)
-    assert_allclose(made.mean(0), X.mean(0), atol=0.1)
-
-
 def test_rows_are_images_if_they_can_be_unless_they_are_said_to_be_none():
     X = np.random.RandomState(0).uniform(size=(60, 64))
     for shape, are_images in (("auto", True), ((1, 8, 8), True), (None, False)):
@@ -248,22 +238,6 @@ def test_verdicts_on_single_rows():
     assert made.shape == (5, 64)
     # Two after each release.
     assert len(generator.loss_curve_) == 2 * 6
-
-
-def test_tables():
-    rng = np.random.RandomState(0)
-    table = pd.DataFrame(
-        {
-            "age": rng.normal(40, 5, 300).clip(0, 100),
-            "sex": rng.choice(["f", "m"], 300, p=[0.8, 0.2]),
-        }
-    )
-    schema = Schema({"age": Number(0, 100), "sex": Category(["f", "m"])})
-    generator = make(epsilon=math.inf, release=ForwardAggregates(n_steps=60), schema=schema)
-    made = generator.fit(table, target="sex").sample(2000)
-    assert list(made.columns) == ["age", "sex"]
-    assert 0.6 < (made["sex"] == "f").mean() < 0.95
-    assert abs(made["age"].mean() - 40) < 8
 
 
 @pytest.mark.parametrize(
@@ -369,12 +343,6 @@ def test_the_first_phase_is_as_private(check):
     getattr(privacy_checks, check)(make(random_state=None, release=release))
 
 
-def test_all_records_at_each_step():
-    X = np.random.RandomState(0).normal(size=(40, 3))
-    generator = make(release=ForwardAggregates(n_steps=3), epsilon=5).fit(X)
-    assert generator.privacy_.events[0].event == GaussianDpEvent(pytest.approx(generator.sigma_))
-
-
 @pytest.mark.parametrize(
     ("params", "match"),
     [
@@ -420,14 +388,6 @@ def test_parameters_that_are_refused(params, match):
     # Before anything is released.
     with pytest.raises(ValueError, match=match):
         preview(generator, 20, 16)
-
-
-def test_one_class_has_no_first_phase():
-    X, y = np.ones((20, 2)), np.full(20, 3)
-    with pytest.raises(ValueError, match="at least two classes"):
-        make(classes=[3], release=ForwardAggregates(budget_split=(0.2, 0.2, 0.6))).fit(X, y)
-    fitted = make(classes=[3], release=ForwardAggregates(n_steps=2)).fit(X, y)
-    assert fitted.sample(2)[1].tolist() == [3, 3]
 
 
 def test_fitted_attributes_are_those_that_are_documented():

@@ -2,7 +2,6 @@
 
 import json
 import math
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -150,20 +149,3 @@ def test_the_target_is_never_missing(schema):
     assert not generator.schema_["b"].missing
     # Other columns have missing values.
     assert generator.sample(3000)["a"].isna().any()
-
-
-def test_large_numbers_are_inferred_and_bounds_beyond_the_grid_refused():
-    rng = np.random.default_rng(0)
-    # Evenly spread ones may be identifiers.
-    big = 10**14 - (9e13 * rng.random(2000) ** 2).astype(np.int64)
-    table = pd.DataFrame({"big": big, "c": rng.random(2000) < 0.5})
-    generator = METHODS["particles"](schema="private", epsilon=5.0, delta=1e-6, n_steps=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FitQualityWarning)
-        generator.fit(table)
-    found = generator.schema_["big"]
-    assert found.lower <= 1.1e13
-    assert 9.5e13 <= found.upper <= 2e14
-    generator = METHODS["particles"](schema=Schema({"big": Number(lower=2.0**70)}))
-    with pytest.raises(ValueError, match="declare both bounds"):
-        generator.fit(table[["big"]])

@@ -34,7 +34,7 @@ from skdpgen.privacy import (
     preview,
 )
 from skdpgen.releases import SlicedRows, SliceSketch
-from skdpgen.tables import Boolean, Category, Number, Schema
+from skdpgen.tables import Boolean, Schema
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import sliced_wasserstein_distance
 
@@ -75,18 +75,6 @@ def test_five_gaussians_without_noise(five_gaussians, release):
     )
     assert after < 0.5 * before
     assert sampler.epsilon_ == math.inf
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_classes_are_learnt_without_noise(release):
-    rng = np.random.RandomState(0)
-    y = (rng.rand(1500) < 0.3).astype(int)
-    X = 0.1 * rng.randn(1500, 3) + np.where(y == 1, 0.4, -0.2)[:, None]
-    sampler = make(classes=[0, 1], **steps_of(release, 200, n_projections=12)).fit(X, y)
-    made, labels = sampler.sample(2000)
-    assert_allclose(np.mean(labels == 1), 0.3, atol=0.05)
-    for label, mean in [(0, -0.2), (1, 0.4)]:
-        assert_allclose(made[labels == label].mean(0), mean, atol=0.06)
 
 
 # Releases, and what they cost.
@@ -323,31 +311,6 @@ def test_annealing_is_the_share_of_steps_in_which_they_shorten(monkeypatch):
 
 
 # Tables.
-
-
-@pytest.mark.default("resample", "sketch")
-@pytest.mark.parametrize("release", RELEASES)
-def test_tables(release):
-    rng = np.random.RandomState(0)
-    n = 2000
-    smoker = rng.rand(n) < 0.3
-    table = pd.DataFrame(
-        {
-            "age": rng.randint(20, 80, n),
-            "smoker": smoker,
-            "ill": np.where(rng.rand(n) < np.where(smoker, 0.6, 0.1), "yes", "no"),
-        }
-    )
-    schema = Schema(
-        {"age": Number(20, 80, decimals=0), "smoker": Boolean(), "ill": Category(["no", "yes"])}
-    )
-    made = make(release=release, schema=schema).fit(table, target="ill").sample(3000)
-    assert list(made.columns) == list(table.columns)
-    assert_allclose(made["smoker"].mean(), 0.3, atol=0.1)
-    if release == "sketch":
-        assert_allclose(
-            (made["ill"] == "yes").groupby(made["smoker"]).mean(), [0.1, 0.6], atol=0.06
-        )
 
 
 # Bad parameters.

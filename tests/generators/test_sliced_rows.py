@@ -58,22 +58,6 @@ def test_digits_without_noise(digits, encoder):
     assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=0.02)
 
 
-def test_moments_without_noise():
-    X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))
-    release = SlicedRows(n_steps=200, batch_size=200)
-    made = make(epsilon=math.inf, release=release).fit(X).sample(20_000)
-    assert_allclose(made.mean(0), X.mean(0), atol=0.04)
-    assert_allclose(made.std(0), X.std(0), atol=0.04)
-
-
-def test_noise_alone_moves_no_mean():
-    """Noise in the releases averages out."""
-    X = np.tile([0.5, -0.3, 0.1], (400, 1))
-    release = SlicedRows(n_steps=300, batch_size=100)
-    made = make(epsilon=300, release=release, accountant="rdp").fit(X).sample(5000)
-    assert_allclose(made.mean(0), X[0], atol=0.06)  # a noisy projection is off by 0.4
-
-
 def test_second_moments_are_matched():
     """With components at hand, the network has the rows' second moments, even if all is noise."""
     rng = np.random.RandomState(0)
@@ -153,30 +137,6 @@ def test_events(iris):
     assert event == SelfComposedDpEvent(SlicedGaussianDpEvent(whole.sigma_, 4, 5, True), 4)
 
 
-def test_components_are_paid_for(iris):
-    generator = make(epsilon=3.0, encoder="dp-pca", release=SlicedRows(n_steps=3)).fit(iris[0])
-    assert generator.privacy_.releases == ("second moments", "sliced rows")
-    assert 0.99 * 3 < generator.epsilon_ <= 3
-    assert generator.privacy_.events[0].noise_multiplier == pytest.approx(
-        calibrate(lambda s: ledger_epsilon([GaussianDpEvent(s)], 1e-5), 3.0) / math.sqrt(0.2),
-        rel=1e-3,
-    )
-
-
-def test_preview_is_what_fit_does(iris):
-    X, y = iris
-    components = {"encoder": "dp-pca", "relation": "replace_one"}
-    for params in ({}, components, {"release__batch_size": 150}):
-        estimator = make(
-            release=SlicedRows(n_steps=2), classes=[0, 1, 2], epsilon=3.0, accountant="rdp"
-        )
-        estimator.set_params(**params)
-        planned, fitted = preview(estimator, 150, 4, n_classes=3), estimator.fit(X, y)
-        assert planned.sigma == fitted.sigma_
-        assert planned.epsilon == fitted.epsilon_
-        assert planned.events == fitted.privacy_.events
-
-
 # How it behaves.
 
 
@@ -203,13 +163,3 @@ def test_budgets_hold_no_sampled_releases(iris):
     with budget, pytest.raises(BudgetExceededError, match="unsampled"):
         make(random_state=None).fit(iris[0])
     assert budget.spent == 0
-
-
-@pytest.mark.parametrize("encoder", [None, "dp-pca"])
-def test_one_record_and_constant_columns(encoder):
-    for X in (np.array([[0.3, 0.1]]), np.zeros((9, 2)), np.full((9, 2), 7.0)):
-        generator = make(release=SlicedRows(n_steps=2), encoder=encoder).fit(X)
-        assert np.isfinite(generator.sample(20)).all()
-    single = make(release=SlicedRows(n_steps=2), classes=["a", "b"])
-    single.fit(np.array([[0.3, 0.1]]), ["b"])
-    assert np.isfinite(single.sample(20)[0]).all()

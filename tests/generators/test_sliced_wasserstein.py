@@ -1,6 +1,5 @@
 """The sliced Wasserstein generator: what it learns, and what it refuses."""
 
-import logging
 import math
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
@@ -20,10 +18,8 @@ from skdpgen.encoders import PrivatePCA
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
-    PrivacyLeakWarning,
     SliceSketchMechanism,
     compose,
-    preview,
 )
 from skdpgen.releases import SliceSketch
 from skdpgen.testing.common import make_plain
@@ -60,24 +56,6 @@ def test_digits(digits):
     assert X.max() <= 16
     assert_array_equal(generator.classes_, range(10))
     assert set(y) == set(range(10))
-
-
-def test_defaults(iris):
-    X, y = iris
-    with pytest.warns(PrivacyLeakWarning):
-        generator = DPSlicedWassersteinGenerator().fit(X, y)
-    assert generator.epsilon_ <= 1
-    assert not generator.privacy_.reproducible
-    assert 0 < generator.n_iter_ == len(generator.loss_curve_) <= 3000
-    assert generator.sigma_ > 0
-    assert_allclose(generator.class_probabilities_.sum(), 1)
-
-
-def test_moments_without_noise():
-    X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))
-    made = make(epsilon=math.inf, n_steps=200).fit(X).sample(20_000)
-    assert_allclose(made.mean(0), X.mean(0), atol=0.03)
-    assert_allclose(made.std(0), X.std(0), atol=0.03)
 
 
 def test_a_number_stays_correlated(iris):
@@ -149,14 +127,6 @@ def test_conv28():
     assert made.max() <= 1
 
 
-def test_conv28_with_private_components():
-    X = np.random.RandomState(0).uniform(size=(20, 784))
-    generator = make(network="conv28", bounds=(-1, 1), encoder=PrivatePCA(3), n_steps=5).fit(X)
-    made = generator.sample(7)
-    assert made.shape == (7, 784)
-    assert np.abs(made).max() <= 1
-
-
 def test_factory(iris):
     X, y = iris
     asked = []
@@ -171,37 +141,7 @@ def test_factory(iris):
     assert generator.sample(5)[0].shape == (5, 4)
 
 
-def test_factory_with_unit_output(iris):
-    def factory(n_inputs, n_outputs):
-        return nn.Sequential(nn.Linear(n_inputs, n_outputs), nn.Sigmoid())
-
-    factory.unit_output = True
-    made = make(network=factory, bounds=(2, 3), n_steps=5).fit(iris[0]).sample(50)
-    assert made.min() > 2
-    assert made.max() < 3
-
-
 # scikit-learn.
-
-
-def test_pipeline(iris):
-    X, y = iris
-    logarithm = FunctionTransformer(np.log1p, np.expm1)
-    pipe = make_pipeline(logarithm, make(n_steps=20, bounds=(0, math.log(9)), classes=[0, 1, 2]))
-    made, labels = pipe.fit(X, y)[-1].sample(30)
-    assert made.max() <= math.log(9)
-    features = pipe[:-1].inverse_transform(made)
-    assert_allclose(np.log1p(features), made, atol=1e-12)
-    assert labels.shape == (30,)
-    assert isinstance(pipe.score(X), float)
-
-
-def test_silence(iris, capfd, caplog):
-    X, y = iris
-    with caplog.at_level(logging.DEBUG):
-        make(n_steps=5, classes=[0, 1, 2], encoder="dp-pca").fit(X, y).sample(5)
-    assert capfd.readouterr() == ("", "")
-    assert not caplog.records
 
 
 def test_verbose(iris, capfd):
@@ -214,18 +154,6 @@ def test_verbose(iris, capfd):
 
 
 # Privacy.
-
-
-def test_preview_is_what_fit_does(iris):
-    X, y = iris
-    components = {"encoder": "dp-pca", "relation": "replace_one"}
-    for params in ({}, components, {"release": SliceSketch(n_projections=7)}):
-        estimator = make(n_steps=1, classes=[0, 1, 2], epsilon=3.0, **params)
-        planned = preview(estimator, 150, 4, n_classes=3)
-        fitted = estimator.fit(X, y)
-        assert planned.sigma == fitted.sigma_
-        assert planned.epsilon == fitted.epsilon_
-        assert planned.events == fitted.privacy_.events
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])

@@ -44,18 +44,6 @@ def test_optimizers_equal_those_of_torch_in_every_bit(optimizer, reference, opti
     assert all(map(torch.equal, ours, theirs))
 
 
-def test_parameters_and_gradients_may_have_other_strides():
-    rows = torch.arange(6.0).view(2, 3)
-    columns = rows.T.contiguous().T
-    pairs = [(rows, rows), (rows, columns), (columns, rows), (columns, columns)]
-    points = [torch.zeros_like(point) for point, _ in pairs]
-    for point, (_, its) in zip(points, pairs, strict=True):
-        optimizer = Adam([point])
-        for step in range(3):
-            optimizer.step([its - 2 * step], 0.1)
-    assert all(torch.equal(point, points[0]) for point in points)
-
-
 def test_rates_rise_and_decay():
     point = torch.zeros(1, requires_grad=True)
     descent = Descent([point], 1.0, "sgd", warm_up=4)

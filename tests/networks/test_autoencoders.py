@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -64,15 +62,6 @@ def test_sizes_are_those_of_the_paper():
     assert [(m.in_features, m.out_features) for m in linear] == [(8192, 8), (8, 8192)]
 
 
-def test_images_keep_their_place():
-    """The margin of 28×28 images is put around them and taken off again, as is their order."""
-    network = make((1, 28, 28))
-    rows = torch.arange(784.0)[None]
-    padded = network.encoder[1](network.encoder[0](rows))
-    assert padded.shape == (1, 1, 32, 32)
-    assert torch.equal(nn.Sequential(*network.decoder[-2:])(padded), rows)
-
-
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -90,10 +79,3 @@ def test_other_images_are_refused(shape, message):
 def test_shapes_are_inferred():
     inferred = [infer_image_shape(n_features) for n_features in (784, 1024, 12288, 783)]
     assert inferred == [(1, 28, 28), (1, 32, 32), (3, 64, 64), None]
-
-
-def test_pickle():
-    network = make((1, 28, 28))
-    loaded = pickle.loads(pickle.dumps(network))
-    rows = torch.rand(2, 784)
-    assert torch.equal(network(rows), loaded(rows))

@@ -52,30 +52,6 @@ def test_images_are_learnt():
     assert np.linalg.norm(first - second) > 0.01
 
 
-@pytest.mark.parametrize("shape", [(1, 28, 28), (1, 32, 32), (3, 32, 32), (3, 64, 64)])
-def test_image_shapes(shape):
-    X = make_images(2, shape)
-    given = shape if shape == (3, 32, 32) else "auto"
-    fitted = Autoencoder(3, image_shape=given, n_epochs=1, random_state=0).fit(X)
-    assert fitted.image_shape_ == shape
-    codes = fitted.transform(X)
-    assert codes.dtype == np.float32
-    assert codes.shape == (2, 3)
-    assert_allclose(np.linalg.norm(codes, axis=1), 1, rtol=1e-5)
-    made = fitted.inverse_transform(codes)
-    assert made.shape == X.shape
-    assert made.dtype == np.float32
-
-
-def test_rows_are_mapped_on_their_own():
-    X = make_images(30)
-    fitted = Autoencoder(n_epochs=1, batch_size=15, random_state=0).fit(X)
-    alone = np.vstack([fitted.transform(X[i : i + 1]) for i in range(5)])
-    assert_allclose(fitted.transform(X)[:5], alone, atol=1e-5)
-    decoded = np.vstack([fitted.inverse_transform(alone[i : i + 1]) for i in range(5)])
-    assert_allclose(fitted.inverse_transform(fitted.transform(X))[:5], decoded, atol=1e-5)
-
-
 def test_blocks_do_not_show(X, monkeypatch):
     fitted = Autoencoder(n_components=3, n_epochs=2, random_state=0).fit(X)
     codes, made = fitted.transform(X), fitted.inverse_transform(fitted.transform(X))

@@ -1,6 +1,5 @@
 import math
 import pickle
-import warnings
 from functools import partial
 
 import numpy as np
@@ -306,14 +305,6 @@ def test_components_of_a_release_whose_fit_has_failed_cost_nothing(X, monkeypatc
     sketch = DPSWFlowSampler(5.0, bounds=(-1, 1), n_steps=2).fit(X).release_
     with pytest.raises(ValueError, match="DPPCA cannot be fitted to the release of a DPSWFlow"):
         from_release(sketch, DPPCA())
-
-
-def test_large_delta_is_announced(X):
-    with pytest.warns(UserWarning, match=r"delta = 0\.01 is not below 1 / n_samples = 0\.002"):
-        of_ball(delta=0.01).fit(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        of_ball().fit(X)
 
 
 def test_bad_projections(X):

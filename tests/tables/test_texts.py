@@ -71,3 +71,11 @@ def test_equal_cells_of_different_types_are_parsed_on_their_own():
     calls = []
     assert map_cells(calls.append, pd.Series(["a", "b", "a"])).tolist() == [None] * 3
     assert calls == ["a", "b", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("($5)", "-5"), ("$-5", "-5"), ("+$5", "+5"), ("+$-5", None), ("($-5)", None), ("(-5)", None)],
+)
+def test_a_number_has_one_sign(text, number):
+    assert PLAIN.plain_number(text) == number

@@ -8,13 +8,10 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
 
 from ...data.cells import factorize
 from ...data.record_functions import call_quietly, drops_errors
 
-# Names that pandas gives to cells which are all numbers.
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 # Quotients by smaller floats overflow.
 _SMALLEST = np.finfo(np.float64).tiny
 
@@ -38,41 +35,27 @@ def read_numbers(column):
         NaN for a cell that is no number, or that is too large for a float; 0 for one that is so
         small that its reciprocal is.
     """
-    present, numbers = _read_numbers(column)
+    if getattr(column.dtype, "kind", "O") in "iuf":
+        values = column.to_numpy(np.float64, na_value=np.nan)
+        present = find_present(values)
+        numbers = values[present]
+    else:
+        present, numbers = _read_each(read_number, column, np.float64)
     return present, np.where(np.abs(numbers) < _SMALLEST, 0.0, numbers)
 
 
-def _read_categories(read, column):
-    """Read each category of a column once."""
+def _read_each(read, column, dtype):
+    """Return which cells are present, and what `read` makes of these; equal ones are read once."""
     codes, cells = factorize(column)
-    present, values = read(pd.Series(cells, dtype=object))
+    present = find_present(cells)
+    values = np.array([read(cell) for cell in cells[present]], dtype=dtype)
+    if codes is None:
+        return present, values
     # The last one is that of missing cells.
-    found = np.zeros(len(cells) + 1, dtype=values.dtype)
+    found = np.zeros(len(cells) + 1, dtype=dtype)
     found[:-1][present] = values
     present = np.append(present, False)[codes]
     return present, found[codes[present]]
-
-
-def _read_numbers(column):
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return _read_categories(_read_numbers, column)
-    if getattr(column.dtype, "kind", "O") in "iuf":
-        values = column.to_numpy(np.float64, na_value=np.nan)
-    else:
-        values = column.to_numpy()
-    present = find_present(values)
-    values = values[present]
-    # A fast path for columns of one type, with the result of reading each cell on its own.
-    if _infer(values) in _NUMBERS or not len(values):
-        # Some Python numbers are too large for a float.
-        with drops_errors():
-            return present, values.astype(np.float64)
-    return present, np.array([read_number(value) for value in values], dtype=np.float64)
-
-
-def _infer(values):
-    """Return what pandas calls cells; None where one of them lets it fail."""
-    return call_quietly(infer_dtype, values, False)
 
 
 def read_number(value):
@@ -102,33 +85,19 @@ def read_dates(column, zone=None, unit="ms"):
     dates : ndarray of datetime64 of shape (n_present,)
         NaT for a cell that is no such date.
     """
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return _read_categories(partial(read_dates, zone=zone, unit=unit), column)
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        return _read_zoned(column, zone, unit)
-    values = column.to_numpy()
-    present = find_present(values)
-    values = values[present]
-    if zone is not None:
-        dates = [_read_in_zone(value, zone) for value in values]
-        return present, np.array(dates, dtype="M8[us]").astype(f"M8[{unit}]")
-    if values.dtype.kind == "M":
-        return present, values.astype(f"M8[{unit}]")
-    # Dates with and without a zone do not compare: a zone must be declared.
-    has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
-    if _infer(values) in ("date", "datetime") and not has_zones:
-        with drops_errors():
-            return present, values.astype("M8[us]").astype(f"M8[{unit}]")
-    dates = [read_date(value) for value in values]
-    return present, np.array(dates, dtype="M8[us]").astype(f"M8[{unit}]")
-
-
-def _read_zoned(column, zone, unit):
-    present = find_present(column)
-    if zone is None:
-        return present, np.full(present.sum(), "NaT", dtype=f"M8[{unit}]")
-    dates = column[present].dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
-    return present, dates.astype("M8[us]").astype(f"M8[{unit}]")
+    has_zone = isinstance(column.dtype, pd.DatetimeTZDtype)
+    if has_zone and zone is not None:
+        # It fails for all if one date is of a year that Python has not in that zone.
+        local = call_quietly(lambda: column.dt.tz_convert(zone).dt.tz_localize(None))
+    else:
+        local = column if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M" else None
+    if local is None or (zone is not None and not has_zone):
+        read = read_date if zone is None else partial(_read_in_zone, zone=zone)
+        present, dates = _read_each(read, column, "M8[us]")
+    else:
+        present = find_present(local)
+        dates = local.to_numpy()[present]
+    return present, dates.astype(f"M8[{unit}]")
 
 
 def _read_in_zone(value, zone):

@@ -371,7 +371,7 @@ PRIVACY = {
         "accounting.verification:_parse",
         "not certificate.events",
         "False",
-        command_line("verify_says_what_is_not_as_it_should_be"),
+        command_line("verify_prints_what_is_certified_and_what_is_not_as_it_should_be"),
     ),
     "a release may touch no data": Fault(
         "accounting.certificate_form:read_event",

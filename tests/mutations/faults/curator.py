@@ -558,15 +558,9 @@ PRIVACY = {
         "pass",
         chunks("labels_in_another_order_of_the_index_are_refused[True-private-True]"),
     ),
-    "dates of NumPy are persons of other names": Fault(
-        "curator.persons:_list_cells",
-        'isinstance(dtype, pd.ArrowDtype) or dtype.kind == "M"',
-        "isinstance(dtype, pd.ArrowDtype)",
-        persons("forms_of_one_identifier_are_one_person"),
-    ),
     "equal objects of several types are one person": Fault(
-        "curator.persons:_factorize",
-        "persons.dtype != object or are_exact(persons)",
+        "data.cells:factorize",
+        "are_exact(cells.tolist())",
         "True",
         persons("identifiers_are_the_same_whatever_is_beside_them"),
     ),
@@ -616,8 +610,8 @@ PRIVACY = {
         persons("floats_that_may_be_rounded_are_nobodys"),
     ),
     "short floats are read as long ones": Fault(
-        "curator.persons:_is_exact",
-        "np.finfo(type(number)).nmant + 1",
+        "curator.persons:_find_end",
+        "np.finfo(cls).nmant + 1",
         "53",
         persons("floats_that_may_be_rounded_are_nobodys"),
     ),

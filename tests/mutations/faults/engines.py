@@ -1,7 +1,7 @@
 """Faults in engines."""
 
 from ..fault import Fault
-from ..ids import command_line, containers, engines, files, outputs, secrets
+from ..ids import containers, engines, files, outputs, secrets
 
 PRIVACY = {
     "rows of a person are bounded within partitions": Fault(
@@ -50,7 +50,8 @@ PRIVACY = {
         "engines.files:TableFile._read_names_of",
         "not self._has_header",
         "False",
-        command_line("a_table_without_a_header"),
+        "tests/cli/test_strange_files.py::test_files_that_cannot_be_read_are_refused_for_nothing"
+        "[no names]",
     ),
 }
 

@@ -104,12 +104,6 @@ PRIVACY = {
         "list(map(float, found))",
         containers("categories_of_numbers_are_sorted_unless_their_dtype_is_ordered[True]"),
     ),
-    "zoned dates are naive where all cells are dates": Fault(
-        "tables.columns.cells:read_dates",
-        '_infer(values) in ("date", "datetime") and not has_zones',
-        '_infer(values) in ("date", "datetime")',
-        neighbours("terms_of_others_do_not_follow_from_one_record[objects-declared-quick]"),
-    ),
     "classes that no label has get out": Fault(
         "arrays.kind:ArrayKind.of",
         "categories.categories[is_class]",

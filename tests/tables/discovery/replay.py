@@ -183,19 +183,20 @@ def _quietly():
 
 @contextlib.contextmanager
 def _noting():
-    """Note the columns of findings by cause."""
-    noted, add = {}, Findings.add_columns
+    """Note the details of findings on columns, by code."""
+    noted, add = {}, Findings.add
 
-    def note(self, cause, details):
-        if details:
-            noted.setdefault(cause, {}).update(details)
-        add(self, cause, details)
+    def note(self, *found):
+        for finding in found:
+            if finding.column is not None:
+                noted.setdefault(finding.code, {})[finding.column] = finding.detail
+        add(self, *found)
 
-    Findings.add_columns = note
+    Findings.add = note
     try:
         yield noted
     finally:
-        Findings.add_columns = add
+        Findings.add = add
 
 
 def _write(released):

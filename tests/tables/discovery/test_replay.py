@@ -1,4 +1,4 @@
-"""Recorded releases of schema inference give the recorded schemas; see `replay`."""
+"""Recorded releases give the recorded schemas, whatever the rows are; see `replay`."""
 
 import dataclasses
 
