@@ -11,7 +11,6 @@ import skdpgen
 from skdpgen import Category, Date, DPSWFlowSampler, Identifier, Number, Schema
 from skdpgen.accounting.events import over_sensitivity, plain_multiplier
 from skdpgen.generators import DPHistorySampler
-from skdpgen.histories.learner import HistoryTarget, make_tables
 from skdpgen.privacy import (
     BudgetExceededError,
     FitQualityWarning,
@@ -221,31 +220,6 @@ def test_without_noise_all_tables_are_kept():
     true, made = describe(tables), describe(drawn)
     assert made == pytest.approx(true, abs=0.09)
     assert true["stays"] > 0.8
-
-
-def test_the_target_of_the_training_is_what_was_released():
-    sampler = fit(make_tables_of(500), schemas=SCHEMAS, epsilon=1.0)
-    released = sampler.release_.published.values[-4:]
-    target = HistoryTarget.of(released, 500, "cpu")
-    codes = sampler._particles.draw([50], None)
-    made = make_tables(sampler._particles, *sampler._particles.find_probabilities(codes))
-    assert [t.shape for t in made[0]] == [table.shape for table, _ in target.tables]
-    # Where tables are those of the target there is no gap; elsewhere it is their distance.
-    at = [table for table, _ in target.tables], [c / w for c, w in target.columns]
-    assert float(target.gap(at, at)) == pytest.approx(0, abs=1e-9)
-    moved = [[table + 0.01 for table in at[0]], at[1]]
-    n_cells = [float(mask.sum()) for _, mask in target.tables]
-    assert float(target.gap(moved, moved)) == pytest.approx(1e-4 * sum(n_cells), rel=1e-4)
-    rows, persons, links, steps = released
-    expected = sum(
-        tables.pairs_std**2 * n
-        for tables, n in zip((persons, rows, links, steps), n_cells, strict=True)
-    )
-    expected += sum(
-        tables.columns_std**2 / 2 * len(column)
-        for tables, (column, _) in zip((persons, rows), target.columns, strict=True)
-    )
-    assert target.noise_energy == pytest.approx(expected / 500**2)
 
 
 def test_identifiers_missing_cells_and_integers_come_back():

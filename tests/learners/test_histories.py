@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from skdpgen.histories.learner import HistoryParticles, HistoryTarget, find_absent, make_tables
-from skdpgen.histories.mechanism import LINKS, PERSONS, ROWS, STEPS, HistorySizes
+from skdpgen.histories.mechanism import HistorySizes
 
 from ..mechanisms.common import Blocks
 from ..mechanisms.test_tables import release
@@ -36,21 +36,22 @@ def make_codes(n, rng):
     return np.column_stack([persons, *rows]).astype(float)
 
 
-def release_tables(codes):
-    """The shares of persons in all tables, as those of a `HistoryTarget`, and their masks."""
-    released = [release(mechanism, Blocks(codes)) for mechanism in SIZES.make_mechanisms()]
-    target = HistoryTarget.of(released, len(codes), "cpu")
-    return dict(zip((PERSONS, ROWS, LINKS, STEPS), target.tables, strict=True)), target.columns
+def make_target(codes, multiplier=0.0, seed=0):
+    released = [
+        release(mechanism, Blocks(codes), multiplier, seed=seed + i)
+        for i, mechanism in enumerate(SIZES.make_mechanisms())
+    ]
+    return HistoryTarget.of(released, len(codes), "cpu")
 
 
 def test_tables_of_particles_are_those_that_are_released():
     codes = make_codes(200, np.random.default_rng(0))
     particles = make_certain(codes)
     tables, columns = make_tables(particles, *particles.find_probabilities(torch.arange(200)))
-    expected, expected_columns = release_tables(codes)
-    for made, (table, mask) in zip(tables, expected.values(), strict=True):
+    target = make_target(codes)
+    for made, (table, mask) in zip(tables, target.tables, strict=True):
         assert (made * mask).detach() == pytest.approx(table, abs=3e-4)
-    for made, (shares, weight) in zip(columns, expected_columns, strict=True):
+    for made, (shares, weight) in zip(columns, target.columns, strict=True):
         assert weight * made.detach() == pytest.approx(shares, abs=3e-4)
     # The mean row is that of marginals, to which particles are shifted.
     assert particles(torch.arange(200)).mean(0).detach() == pytest.approx(
@@ -58,8 +59,21 @@ def test_tables_of_particles_are_those_that_are_released():
     )
 
 
-@pytest.mark.parametrize("name", [PERSONS, LINKS, STEPS])
-def test_tables_of_uncertain_particles_are_those_of_their_persons(name):
+def test_the_gap_to_exact_tables_is_the_energy_of_the_noise():
+    codes = make_codes(200, np.random.default_rng(0))
+    exact = make_target(codes)
+    at = (
+        [table for table, _ in exact.tables],
+        [part / (weight or 1) for part, weight in exact.columns],
+    )
+    assert float(exact.gap(at, at)) == pytest.approx(0, abs=1e-9)
+    assert exact.noise_energy == 0
+    noisy = [make_target(codes, 5.0, 4 * i) for i in range(40)]
+    gaps = [float(target.gap(at, at)) for target in noisy]
+    assert np.mean(gaps) == pytest.approx(noisy[0].noise_energy, rel=0.1)
+
+
+def test_tables_of_uncertain_particles_are_those_of_their_persons():
     """The number of rows decides which ones a person has: the two are not independent."""
     rng, n = np.random.default_rng(0), 40_000
     particles = make_certain(make_codes(1, rng))
@@ -73,10 +87,9 @@ def test_tables_of_uncertain_particles_are_those_of_their_persons(name):
         for weights, sizes in blocks
         for p in weights.split(sizes)
     ]
-    expected = release_tables(np.column_stack(codes).astype(float))[0]
-    table, mask = expected[name]
-    made = dict(zip(expected, tables, strict=True))[name]
-    assert (made * mask).numpy() == pytest.approx(table.numpy(), abs=0.01)
+    target = make_target(np.column_stack(codes).astype(float))
+    for made, (table, mask) in zip(tables, target.tables, strict=True):
+        assert (made * mask).numpy() == pytest.approx(table.numpy(), abs=0.01)
 
 
 def test_one_row_of_each_person_is_drawn_for_calibration():

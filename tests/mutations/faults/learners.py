@@ -132,9 +132,7 @@ FUNCTION = {
         "histories.learner:make_tables",
         "torch.stack(of_counts)",
         "counts.T @ mean_row",
-        history_particles(
-            "tables_of_uncertain_particles_are_those_of_their_persons[person-row tables]"
-        ),
+        history_particles("tables_of_uncertain_particles_are_those_of_their_persons"),
     ),
     "shares of rows are those of persons with more": Fault(
         "histories.learner:HistoryParticles.find_shares",
