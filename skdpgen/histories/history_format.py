@@ -4,7 +4,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -94,16 +93,13 @@ class HistoryFormat(Format):
             persons.rename(getattr(persons.layout, what)) | rows.rename(getattr(rows.layout, what))
             for what in ("dtypes", "listed")
         )
-        datasets = persons.dataset, rows.dataset
-        # Both are known once the tables are validated, as `open_tables` has done.
-        readers: tuple[Any, Any] = persons.dataset.reader, rows.dataset.reader
-        reader = HistoryReader(*readers, order is not None, max_rows)
-        # Categories that dtypes list are private: they stay with `table` until inferred.
-        layouts: Any = tuple(replace(part.layout, listed={}) for part in parts)
+        own, events = persons.dataset, rows.dataset
+        reader = HistoryReader(own.reader, events.reader, order is not None, max_rows)
         format = cls(
             TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
             (persons.name, rows.name),
-            layouts,
+            # Categories that dtypes list are private: they stay with `table` until inferred.
+            (replace(persons.layout, listed={}), replace(rows.layout, listed={})),
             key,
             order,
             reader,
@@ -115,7 +111,7 @@ class HistoryFormat(Format):
             f"first {max_rows} in the order of {repr(order) if reader.has_order else 'the table'} "
             f"are used; {key!r} identifies them in both"
         )
-        return format, HistoryDataset(*datasets, reader, assumption)
+        return format, HistoryDataset(own, events, reader, assumption)
 
     @property
     def max_rows(self) -> int:

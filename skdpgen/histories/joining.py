@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Schema of two private tables that belong together, with their columns side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -67,8 +67,8 @@ class OpenTable:
         return {join_names(self.name, name): value for name, value in columns.items()}
 
 
-def open_tables(tables, schemas: Mapping | None, key, order: str | None) -> list[OpenTable]:
-    """Check the public facts of the tables of persons and of their rows."""
+def open_tables(tables, schemas, key, order):
+    """Check the public facts of the tables of persons and of rows; return two `OpenTable`."""
     _check_tables(tables, order)
     schemas = schemas or {}
     opened: list[OpenTable] = []
@@ -138,9 +138,7 @@ def _check_order(rows, order):
         )
 
 
-def join_schemas(
-    persons: OpenTable, rows: OpenTable, order: str | None, rules: Sequence[Rule]
-) -> tuple[JoinedSchema, tuple[str, ...]]:
+def join_schemas(persons, rows, order, rules):
     """Return the schema of all columns, and the columns of rows without missing values.
 
     Parameters

@@ -13,7 +13,6 @@ from ..learners.marginals import Marginals
 from ..learners.table_rows import SoftmaxBlocks, TableRows, draw_in_rounds
 from ..learners.tables import CONSTANTS, match_marginals
 from ..learners.training import Training, descend_to_noise
-from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import own_and_later
 from ..messages import Message
 from ..quality import (
@@ -27,7 +26,6 @@ from ..quality import (
 from ..registry import savable
 from ..tables.quality import warn_of_table
 from ..tables.report import describe
-from .release import ReleasedHistories
 
 # Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
 _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
@@ -53,19 +51,24 @@ class HistoryParticles(TableRows):
     generator : torch.Generator
         Generator of the initial logits.
     history : HistorySizes
-    marginals : tensor of shape (1, n_levels)
+    marginals : ndarray of shape (n_levels,)
         Initial probabilities, of the levels of persons and of rows.
-    is_possible : tensor of bool of shape (M, n_row_levels)
-        Levels that a row may have, by its number.
+    has_gaps : bool
+        Whether the last column of rows holds gaps: the first row has none, and others have one.
     """
 
     is_possible: torch.Tensor
 
-    def __init__(self, n_particles, generator, history, marginals, is_possible):
-        super().__init__([*history.persons, *history.rows], marginals)
+    def __init__(self, n_particles, generator, history, marginals, has_gaps):
+        starts = torch.tensor(marginals[None], dtype=torch.float32)
+        super().__init__([*history.persons, *history.rows], starts)
         self.history, self.n_particles = history, n_particles
         self.person_blocks = SoftmaxBlocks(list(history.persons))
         self.row_blocks = SoftmaxBlocks(list(history.rows))
+        is_possible = torch.ones(history.max_rows, sum(history.rows), dtype=torch.bool)
+        if has_gaps:
+            is_possible[0, -history.rows[-1] : -1] = False
+            is_possible[1:, -1] = False
         self.register_buffer("is_possible", is_possible)
         persons, rows = self.offset[0].split([sum(history.persons), sum(history.rows)])
 
@@ -158,27 +161,25 @@ class HistoryTarget:
     noise_energy: float
 
     @classmethod
-    def of(cls, released: ReleasedHistories, n_records: float, device) -> "HistoryTarget":
-        """Return the targets of released tables."""
+    def of(cls, released: list, n_records: float, device) -> "HistoryTarget":
+        """Return the targets of released tables; see `HistoryTables.run`."""
 
         def as_tensor(array):
             return torch.tensor(array, dtype=torch.float32, device=device)
 
-        n_levels = sum(released.sizes.rows)
+        rows, persons, links, steps = released
+        n_levels = len(steps.cells)
         # Numbers of rows in the order follow from those of persons: they are no columns of rows.
-        pairs = [_join(released.persons), tuple(part[:n_levels] for part in _join(released.rows))]
-        pairs += [
-            (link.cells, np.ones_like(link.cells)) for link in (released.links, released.steps)
-        ]
-        tables = [(as_tensor(cells / n_records), as_tensor(mask)) for cells, mask in pairs]
-        stds = list_stds(released)
+        pairs = [_join(persons), tuple(part[:n_levels] for part in _join(rows))]
+        pairs += [(part.cells, np.ones_like(part.cells)) for part in (links, steps)]
+        stds = (part.pairs_std for part in (persons, rows, links, steps))
         energy = sum(s**2 * mask.sum() for s, (_, mask) in zip(stds, pairs, strict=True))
+        tables = [(as_tensor(cells / n_records), as_tensor(mask)) for cells, mask in pairs]
         columns = []
-        for part in (released.persons, released.rows):
-            counts = part.columns[: n_levels if part is released.rows else None]
-            columns.append((as_tensor(counts / n_records), part.weight))
+        for part, end in ((persons, None), (rows, n_levels)):
+            columns.append((as_tensor(part.columns[:end] / n_records), part.weight))
             # Counts of levels have twice the variance of those of pairs, and half of the weight.
-            energy += part.columns_std**2 * len(counts) / 2
+            energy += part.columns_std**2 * len(part.columns[:end]) / 2
         return cls(tables, columns, float(energy) / n_records**2)
 
     def gap(self, first: tuple, second: tuple) -> torch.Tensor:
@@ -189,12 +190,6 @@ class HistoryTarget:
         for a, b, (target, weight) in zip(first[1], second[1], self.columns, strict=True):
             gap = gap + (weight * a - target) @ (weight * b - target) / 2
         return gap
-
-
-def list_stds(released: ReleasedHistories) -> list[float]:
-    """Return the standard deviations of the noise on cells of tables, as in a `HistoryTarget`."""
-    stds = [released.persons.pairs_std, released.rows.pairs_std]
-    return [*stds, released.links.std, released.steps.std]
 
 
 def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.Tensor) -> tuple:
@@ -235,29 +230,26 @@ def _join(tables):
     return cells, mask
 
 
-def fit_to_histories(
-    release,
-    curator,
-    format,
-    noise: NoiseSource,
+def fit_particles(
+    particles: HistoryParticles,
+    released: list,
+    marginals: Marginals,
     *,
-    n_particles: int,
+    generator: torch.Generator,
     n_steps: int,
     learning_rate: float,
     verbose: int = 0,
-) -> tuple[HistoryParticles, list[float], pd.DataFrame]:
-    """Release the tables of histories, and train particles to match them, up to the noise.
+) -> tuple[HistoryParticles, list[float]]:
+    """Train particles to match released tables, up to the noise.
 
     Parameters
     ----------
-    release : HistoryTables
-    curator : Curator
-        It is closed after the last release.
-    format : HistoryFormat
-        A resolved format.
-    noise : NoiseSource
-    n_particles : int
-    n_steps, learning_rate, verbose
+    particles : HistoryParticles
+    released : list
+        From `HistoryTables.run`.
+    marginals : Marginals
+        From `read_tables`.
+    generator, n_steps, learning_rate, verbose
         As in `fit_to_tables`.
 
     Returns
@@ -265,116 +257,101 @@ def fit_to_histories(
     particles : HistoryParticles
         On the CPU, and in evaluation mode.
     losses : list of float
-    report : DataFrame
-        From `describe`; counts of columns of rows are of persons, who have one share each.
     """
-    released = release.run(curator, format)
-    curator.close()  # the rest is post-processing
-    marginals, report = _read_tables(released, format, curator.n_records)
-    generator = noise.torch_generator()
-    return *_train(
-        released,
-        marginals,
-        _find_possible(format),
-        generator=generator,
-        device=curator.device,
-        n_particles=n_particles,
-        n_steps=n_steps,
-        learning_rate=learning_rate,
-        verbose=verbose,
-    ), report
-
-
-def _train(released, marginals, is_possible, *, generator, device, n_particles, **training):
-    """Train particles; return them, and the losses."""
-    learning_rate, n_steps = training["learning_rate"], training["n_steps"]
-    target = HistoryTarget.of(released, marginals.n_records, device)
-    starts = torch.tensor(marginals.starts[None], dtype=torch.float32)
-    particles = HistoryParticles(
-        n_particles, generator, released.sizes, starts, torch.as_tensor(is_possible)
-    ).to(device)
+    target = HistoryTarget.of(released, marginals.n_records, particles.offset.device)
     particles.forbid(marginals.is_empty)
-    most = max(_LEAST_BATCH, _MAX_NUMBERS // released.sizes.width)
-    half = max(1, min(n_particles, _MOST_BATCH, most) // 2)
-    descent = Training(particles, learning_rate, memory=0.99)
+    most = max(_LEAST_BATCH, _MAX_NUMBERS // particles.history.width)
+    half = max(1, min(particles.n_particles, _MOST_BATCH, most) // 2)
+    training = Training(particles, learning_rate, memory=0.99)
 
     def loss():
         persons, rows = particles.find_probabilities(particles.draw_pair([half], generator))
         halves = zip(persons.chunk(2), rows.chunk(2), strict=True)
         return target.gap(*(make_tables(particles, *half) for half in halves))
 
-    losses = descend_to_noise(descent, loss, target.noise_energy, n_steps, training["verbose"])
-    particles = descent.finish(lambda: particles.draw([2 * half], generator))
+    losses = descend_to_noise(training, loss, target.noise_energy, n_steps, verbose)
+    particles = training.finish(lambda: particles.draw([2 * half], generator))
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
     match_marginals(particles, [marginals], n_batches * [[2 * half]], generator)
     return particles, losses
 
 
-def _find_possible(format):
-    """Return the levels of rows by their number: the first has no gap, and others have one."""
-    sizes = format.history_sizes
-    is_possible = np.ones((sizes.max_rows, sum(sizes.rows)), dtype=bool)
-    if format.gap_block is not None:
-        is_possible[0, -sizes.rows[-1] : -1] = False
-        is_possible[1:, -1] = False
-    return is_possible
+def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd.DataFrame]:
+    """Estimate the marginals of persons and rows, describe columns, and warn of poor quality.
 
+    Parameters
+    ----------
+    released : list
+        From `HistoryTables.run`.
+    format : HistoryFormat
+        A resolved format.
+    n_records : int
+        Number of persons.
 
-def _read_tables(released, format, n_records):
-    """Estimate the marginals of persons and rows, describe columns, and warn of poor quality."""
-    persons, rows = released.persons, released.rows
-    stds = list_stds(released)
-    parts = persons.cells, rows.cells, released.links.cells, released.steps.cells
-    cells = np.concatenate([part.ravel() for part in parts])
+    Returns
+    -------
+    marginals : Marginals
+    report : DataFrame
+        From `describe`; counts of columns of rows are of persons, who have one share each.
+    """
+    persons, std = released[1], max(part.pairs_std for part in released)
     advise_on_columns(format.list_advice())
-    present, std = persons.count_records()
-    absent = warn_of_absent(present / n_records, std / n_records)
+    present, present_std = persons.count_records()
+    absent = warn_of_absent(present / n_records, present_std / n_records)
     # Without records, all else is noise.
     is_noise = absent == "all" or warn_of_noise(
-        find_signal(cells, max(stds)), "tables of persons and rows"
+        find_signal(np.concatenate([part.cells.ravel() for part in released]), std),
+        "tables of persons and rows",
     )
     if absent:
-        n_records *= max(present / n_records, std / n_records, 1 / n_records)
-    n, n_levels = sum(persons.sizes[:-1]), sum(released.sizes.rows)
-    is_optional, is_knot, _ = format.table.find_masks()
-    # Any number of rows may be that of nobody.
-    of_persons, of_rows = (
-        Marginals.of(
-            tables,
-            n_records,
-            np.append(is_optional[where], np.full(tables.sizes[-1], tables is persons)),
-            np.append(is_knot[where], np.zeros(tables.sizes[-1], dtype=bool)),
-        )
-        for tables, where in ((persons, slice(n)), (rows, slice(n, None)))
-    )
-    counts, std, is_empty, is_knot = (
-        (getattr(of_persons, name), getattr(of_rows, name)[:n_levels])
-        for name in ("counts", "std", "is_empty", "is_knot")
-    )
-    if format.gap_block is not None:
-        # First rows have none, whatever the noise.
-        is_empty[1][-1] = False
-    is_empty[0][n:] = find_absent(counts[0][n:], std[0][n:], is_empty[0][n:])
-    shown = np.concatenate([counts[0][:n], counts[1]])
-    noise = np.concatenate([std[0][:n], std[1]])
-    schema = format.table.schema
-    names = [name for name, _ in format.table.blocks]
-    report = describe(schema, shown, noise, n_records, dict.fromkeys(names, max(stds)))
+        n_records *= max(present / n_records, present_std / n_records, 1 / n_records)
+    marginals, numbers = _estimate_marginals(released, format, n_records)
+    # Numbers of rows are no column.
+    counts, noise = (np.delete(part, numbers) for part in (marginals.counts, marginals.std))
+    schema, blocks = format.table.schema, format.table.blocks
+    report = describe(schema, counts, noise, n_records, {name: std for name, _ in blocks})
     if not is_noise:
         warn_of_table(
             report,
             schema,
             None,
-            {name: shown[where] for name, where in format.table.blocks},
-            {name: noise[where.start] for name, where in format.table.blocks},
+            {name: counts[where] for name, where in blocks},
+            {name: noise[where.start] for name, where in blocks},
             format.table.inferred_parameters,
             has_absent=absent is not None,
         )
     if absent != "all":
         _warn_of_order(format)
-        _warn_of_counts(of_persons, released.sizes.max_rows)
-    counts, std, is_empty, is_knot = map(np.concatenate, (counts, std, is_empty, is_knot))
-    return Marginals(counts, std, n_records, is_empty, is_knot), report
+        _warn_of_counts(marginals.counts[numbers], marginals.std[numbers.start], n_records)
+    return marginals, report
+
+
+def _estimate_marginals(released, format, n_records):
+    """Estimate the marginals of persons and rows; return the slice of the numbers of rows, too."""
+    (rows, persons), sizes = released[:2], format.history_sizes
+    end, n_levels = sum(sizes.persons), sum(sizes.rows)
+    numbers = slice(end - sizes.persons[-1], end)
+    is_optional, is_knot, _ = (
+        # Any number of rows may be that of nobody.
+        np.insert(mask, [numbers.start] * sizes.persons[-1], fill)
+        for mask, fill in zip(format.table.find_masks(), (True, False, False), strict=True)
+    )
+    in_order = np.zeros(sizes.max_rows, dtype=bool)
+    parts = [
+        Marginals.of(persons, n_records, is_optional[:end], is_knot[:end]),
+        Marginals.of(
+            rows, n_records, *(np.append(mask[end:], in_order) for mask in (is_optional, is_knot))
+        ),
+    ]
+    counts, std, is_empty, is_knot = (
+        np.concatenate([getattr(parts[0], name), getattr(parts[1], name)[:n_levels]])
+        for name in ("counts", "std", "is_empty", "is_knot")
+    )
+    if format.gap_block is not None:
+        # First rows have none, whatever the noise.
+        is_empty[-1] = False
+    is_empty[numbers] = find_absent(counts[numbers], std[numbers], is_empty[numbers])
+    return Marginals(counts, std, n_records, is_empty, is_knot), numbers
 
 
 def find_absent(counts, std, is_empty):
@@ -411,9 +388,11 @@ def _warn_of_order(format):
         )
 
 
-def _warn_of_counts(persons, max_rows):
-    """Warn if persons have no rows, one at most, or many that are left out, by released counts."""
-    counts, n, std = persons.counts[-max_rows - 2 :], persons.n_records, persons.std[-1]
+def _warn_of_counts(counts, std, n):
+    """Warn if of n persons most have no rows, or one, or many that are left out.
+
+    `counts` are of persons with so many rows, and `std` is that of their noise.
+    """
 
     def are_few(levels):
         noise = CONSTANTS.clear * std * math.sqrt(len(levels))
@@ -436,6 +415,6 @@ def _warn_of_counts(persons, max_rows):
             Message(
                 "About {share:.0%} of the persons have more than {max_rows}{n} rows, and those "
                 "after the first are left out. Raise it, which costs no privacy.",
-                {"share": counts[-1] / n, "n": max_rows},
+                {"share": counts[-1] / n, "n": len(counts) - 2},
             )
         )

@@ -16,7 +16,7 @@ themselves is below `MARGIN`.
 """
 
 import math
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,9 @@ from ..mechanisms.base import FixedSensitivity, to_grid
 from ..mechanisms.codes import HatBasis
 from ..mechanisms.two_way import CONSTANTS, ProductMechanism, TablesMechanism
 from ..registry import savable
+
+# Names of the releases.
+ROWS, PERSONS, LINKS, STEPS = "row tables", "person tables", "person-row tables", "step tables"
 
 
 @savable
@@ -69,6 +72,10 @@ class HistorySizes:
         n_rows = codes[:, n - 1].round().clamp(0, M).long()
         return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, len(self.rows))
 
+    def list_persons(self, codes: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Return codes of persons, who have one share each."""
+        return codes[:, : len(self.persons)], None
+
     def list_rows(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of all rows with their numbers, those of their persons, and their shares."""
         persons, n_rows, rows = self.split(codes)
@@ -78,6 +85,11 @@ class HistorySizes:
         person = is_row.nonzero()[:, 0]
         return rows[is_row], persons[person], (1 / n_rows[person]).to(rows)[:, None]
 
+    def list_links(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return codes of the persons of all rows, those of the rows, and their shares."""
+        rows, persons, shares = self.list_rows(codes)
+        return persons, rows, shares
+
     def list_steps(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of rows, those of the rows that follow them, and the shares of the pairs."""
         _, n_rows, rows = self.split(codes)
@@ -86,45 +98,42 @@ class HistorySizes:
         shares = (1 / n_steps[is_step.nonzero()[:, 0]]).to(rows)[:, None]
         return rows[:, :-1][is_step], rows[:, 1:][is_step], shares
 
-
-class PersonTablesMechanism(TablesMechanism):
-    """All two-way tables of the columns of persons, among them the number of rows.
-
-    Parameters
-    ----------
-    history : HistorySizes
-    """
-
-    name = "person tables"
-
-    def __init__(self, history: HistorySizes) -> None:
-        super().__init__(history.persons)
-
-    def _list_rows(self, codes):
-        return codes[:, : len(self.sizes)], None
+    def make_mechanisms(self) -> list["HistoryTablesMechanism | LinkTablesMechanism"]:
+        """Return the mechanisms of all tables, in the order of their release."""
+        own, rows, M = self.persons, self.numbered_rows, self.max_rows
+        return [
+            HistoryTablesMechanism(ROWS, rows, self.list_rows, M),
+            HistoryTablesMechanism(PERSONS, own, self.list_persons, 1),
+            LinkTablesMechanism(LINKS, own, rows, self.list_links, M),
+            LinkTablesMechanism(STEPS, self.rows, self.rows, self.list_steps, M),
+        ]
 
 
-class RowTablesMechanism(TablesMechanism):
-    """All two-way tables of the columns of rows and of their number in the order.
-
-    A person contributes the mean of the vectors of their rows; see `TablesMechanism`.
+class HistoryTablesMechanism(TablesMechanism):
+    """All two-way tables of the columns of persons, or of their rows; see `TablesMechanism`.
 
     Parameters
     ----------
-    history : HistorySizes
+    name : str
+    sizes : tuple of int
+        Numbers of levels of the columns.
+    list_rows : callable
+        Returns, for the codes of persons, those of the columns first, and shares of a person last.
+    max_rows : int
+        Rows of a person at most, whose mean vector a person contributes.
     """
 
-    name = "row tables"
-
-    def __init__(self, history: HistorySizes) -> None:
-        super().__init__(history.numbered_rows)
-        self._history = history
+    def __init__(
+        self, name: str, sizes: tuple[int, ...], list_rows: Callable, max_rows: int
+    ) -> None:
+        super().__init__(sizes)
+        self.name, self._select, self._max_rows = name, list_rows, max_rows
 
     def _count_at_once(self, n_rows):
-        return max(1, n_rows // self._history.max_rows)
+        return max(1, n_rows // self._max_rows)
 
     def _list_rows(self, codes):
-        rows, _, shares = self._history.list_rows(codes)
+        rows, *_, shares = self._select(codes)
         return rows, shares
 
 
@@ -137,12 +146,12 @@ class LinkTables:
     ----------
     cells : ndarray of shape (n_levels of all columns, n_levels of all others)
         Noisy numbers of persons, of whom each has one share.
-    std : float
+    pairs_std : float
         Standard deviation of the noise.
     """
 
     cells: np.ndarray
-    std: float
+    pairs_std: float
 
 
 class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
@@ -153,22 +162,27 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
 
     Parameters
     ----------
-    history : HistorySizes
+    name : str
+    left, right : tuple of int
+        Numbers of levels of both sides.
+    list_pairs : callable
+        Returns, for the codes of persons, codes of both sides, and shares of a person, (n, 1).
+    max_rows : int
+        Pairs of a person at most, all of which are in memory at once.
     """
 
     sensitivities = TablesMechanism.sensitivities
 
-    def __init__(self, history: HistorySizes) -> None:
-        self._history = history
-        self.left, self.right = self._find_sizes()
-
-    @abstractmethod
-    def _find_sizes(self):
-        """Return the numbers of levels of both sides."""
-
-    @abstractmethod
-    def _list_pairs(self, codes):
-        """Return codes of both sides, and shares of a person of shape (n, 1)."""
+    def __init__(
+        self,
+        name: str,
+        left: tuple[int, ...],
+        right: tuple[int, ...],
+        list_pairs: Callable,
+        max_rows: int,
+    ) -> None:
+        self.name, self.left, self.right = name, left, right
+        self._list_pairs, self._max_rows = list_pairs, max_rows
 
     @property
     def records(self) -> float:
@@ -179,8 +193,7 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
         total = np.zeros((sum(self.left), sum(self.right)), dtype=np.int64)
         n_rows = CONSTANTS.batch_size(sum(self.left) + sum(self.right))
         scale = half / math.sqrt(self.records)
-        # A person has up to M rows, all of which are in memory at once.
-        size = max(1, n_rows // self._history.max_rows)
+        size = max(1, n_rows // self._max_rows)
         for codes, membership in source.codes(self.name, size):
             left, right, shares = self._list_pairs(codes[membership.sum(1) > 0])
             left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
@@ -190,28 +203,3 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
 
     def postprocess(self, noisy, measured):
         return LinkTables(noisy * self.records, measured.context * self.records)
-
-
-class PersonRowTablesMechanism(LinkTablesMechanism):
-    """The tables of each column of persons with each column of their rows; see `LinkTables`."""
-
-    name = "person-row tables"
-
-    def _find_sizes(self):
-        return self._history.persons, self._history.numbered_rows
-
-    def _list_pairs(self, codes):
-        rows, persons, shares = self._history.list_rows(codes)
-        return persons, rows, shares
-
-
-class StepTablesMechanism(LinkTablesMechanism):
-    """The tables of each column of a row with each column of the next row; see `LinkTables`."""
-
-    name = "step tables"
-
-    def _find_sizes(self):
-        return self._history.rows, self._history.rows
-
-    def _list_pairs(self, codes):
-        return self._history.list_steps(codes)

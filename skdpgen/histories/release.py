@@ -3,44 +3,18 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..data.record_functions import RecordFunction
-from ..mechanisms.two_way import Tables, TablesMechanism
+from ..mechanisms.two_way import TablesMechanism
 from ..releases.release import Release
-from .mechanism import (
-    HistorySizes,
-    LinkTables,
-    PersonRowTablesMechanism,
-    PersonTablesMechanism,
-    RowTablesMechanism,
-    StepTablesMechanism,
-)
+from .mechanism import LINKS, PERSONS, ROWS, STEPS
 
 # Persons for useful results, per standard deviation of a count: with fewer, true rows that are
 # dealt out at random among persons are nearer (found by `run_histories.py`, seeds 0 and 1).
 _MIN_PERSONS = 90.0
-
-
-@dataclass(frozen=True)
-class ReleasedHistories:
-    """The released tables of persons, of their rows, of both, and of each row with the next.
-
-    Attributes
-    ----------
-    sizes : HistorySizes
-    rows, persons : Tables
-        Results of `RowTablesMechanism` and `PersonTablesMechanism`.
-    links, steps : LinkTables
-        Results of `PersonRowTablesMechanism` and `StepTablesMechanism`.
-    """
-
-    sizes: HistorySizes
-    rows: Tables
-    persons: Tables
-    links: LinkTables
-    steps: LinkTables
 
 
 @dataclass(eq=False, repr=False)
@@ -54,7 +28,7 @@ class HistoryTables(Release):
     """
 
     is_sum = True
-    name = RowTablesMechanism.name
+    name = ROWS
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""
@@ -78,17 +52,10 @@ class HistoryTables(Release):
         noise = (plan.sigma or 0.0) * math.sqrt(count_tables(*format.n_blocks)[self.name])
         return math.ceil(_MIN_PERSONS * noise)
 
-    def run(self, curator, format) -> ReleasedHistories:
-        """Release the tables of a resolved format."""
-        sizes = format.history_sizes
+    def run(self, curator, format) -> list[Any]:
+        """Release the tables of a resolved format: of rows, persons, both, and steps."""
         curator.encode_cells_by(RecordFunction(format.encode_histories))
-        return ReleasedHistories(
-            sizes,
-            curator.release(RowTablesMechanism(sizes)),
-            curator.release(PersonTablesMechanism(sizes)),
-            curator.release(PersonRowTablesMechanism(sizes)),
-            curator.release(StepTablesMechanism(sizes)),
-        )
+        return [curator.release(mechanism) for mechanism in format.history_sizes.make_mechanisms()]
 
 
 def count_tables(n_person_columns: int, n_row_columns: int) -> dict[str, float]:
@@ -101,8 +68,8 @@ def count_tables(n_person_columns: int, n_row_columns: int) -> dict[str, float]:
     """
     n_persons, n_rows = n_person_columns + 1, n_row_columns + 1
     return {
-        RowTablesMechanism.name: n_rows**2 / 2,
-        PersonTablesMechanism.name: n_persons**2 / 2,
-        PersonRowTablesMechanism.name: float(n_persons * n_rows),
-        StepTablesMechanism.name: float(n_row_columns**2),
+        ROWS: n_rows**2 / 2,
+        PERSONS: n_persons**2 / 2,
+        LINKS: float(n_persons * n_rows),
+        STEPS: float(n_row_columns**2),
     }

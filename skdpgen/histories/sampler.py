@@ -9,7 +9,7 @@ from ..params import CENTRAL_CHECKS, documented
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
 from .history_format import HistoryFormat
-from .learner import fit_to_histories
+from .learner import HistoryParticles, fit_particles, read_tables
 from .release import HistoryTables
 
 # Least and largest number of particles by default, probabilities in all of them, and steps.
@@ -24,16 +24,6 @@ def _check_schemas(name, value):
         raise ValueError(
             f"{name} must be a dict of a Schema for each table, or None; got {value!r}."
         )
-
-
-def _check_rules(name, value):
-    try:
-        parse_rules(value)
-    except ValueError as error:
-        reason = str(error)
-    else:
-        return
-    raise ValueError(f"{name}: {reason}")
 
 
 @documented
@@ -124,7 +114,6 @@ class DPHistorySampler(BaseGenerator):
     _checks = {
         **{name: check for name, check in CENTRAL_CHECKS.items() if name != "clip_norm"},
         "schemas": _check_schemas,
-        "rules": _check_rules,
         "max_rows_per_person": whole(),
         "n_particles": whole(optional=True),
         "n_steps": whole(optional=True),
@@ -209,14 +198,19 @@ class DPHistorySampler(BaseGenerator):
         return self._find_release(format).plan(terms, format)
 
     def _learn(self, curator, format, noise):
-        most = min(_MOST, _MOST_NUMBERS // format.history_sizes.width)
-        particles = max(_FEWEST, min(most, curator.n_records // 2))
-        self._particles, self.loss_curve_, self.schema_report_ = fit_to_histories(
-            self._find_release(format),
-            curator,
-            format,
-            noise,
-            n_particles=self.n_particles or particles,
+        released = self._find_release(format).run(curator, format)
+        curator.close()  # the rest is post-processing
+        n_records, sizes = curator.n_records, format.history_sizes
+        marginals, self.schema_report_ = read_tables(released, format, n_records)
+        most = min(_MOST, _MOST_NUMBERS // sizes.width)
+        n_particles = self.n_particles or max(_FEWEST, min(most, n_records // 2))
+        has_gaps, generator = format.gap_block is not None, noise.torch_generator()
+        particles = HistoryParticles(n_particles, generator, sizes, marginals.starts, has_gaps)
+        self._particles, self.loss_curve_ = fit_particles(
+            particles.to(curator.device),
+            released,
+            marginals,
+            generator=generator,
             n_steps=self.n_steps or _STEPS,
             learning_rate=self.learning_rate or 0.03,
             verbose=self.verbose,

@@ -41,7 +41,7 @@ class HistorySampler:
         self._schemas = [format.list_schemas().get(name, {}) for name in format.names]
         self._n_drawn, self._n_keys, self._used = [0, 0], 0, {}
         schema = format.table.schema
-        self._kinds = _with_units(schema)
+        self._types = _with_units(schema)
         blocks = {b.name: b for b in TableEncoder(schema, format.table.codes).make_blocks()}
         self._blocks, self._parts = blocks, [[blocks[n] for n in p] for p in format.learned_names]
         # Columns of rows that are known before others are drawn.
@@ -64,8 +64,8 @@ class HistorySampler:
     def _select(self, names, rules):
         """Return the schema of learned and derived columns, and of those that rules need."""
         needed = {name for rule in rules for name in rule.names}.union(names)
-        made = {n: k for n, k in self._kinds.items() if n in needed and not k.is_generated}
-        return Schema(made, rules) if made else None
+        types = {n: t for n, t in self._types.items() if n in needed and not t.is_generated}
+        return Schema(types, rules) if types else None
 
     def draw(self, n_persons):
         """Return new persons and their rows, a dict of tables."""
@@ -73,13 +73,13 @@ class HistorySampler:
         most = max(1, SAMPLE_BLOCK // self._format.max_rows)
         sizes = [min(most, n_persons - start) for start in range(0, n_persons, most)]
         pieces = zip(*(self._draw_piece(size) for size in sizes), strict=True)
-        tables = [pd.concat(parts, ignore_index=True) for parts in pieces]
-        found, names = {}, self._format.names
-        for i, (name, frame) in enumerate(zip(names, tables, strict=True)):
+        tables = {}
+        for i, (name, parts) in enumerate(zip(self._format.names, pieces, strict=True)):
+            frame = pd.concat(parts, ignore_index=True)
             frame = go_on(frame, self._schemas[i], self._n_drawn[i])
             self._n_drawn[i] += len(frame)
-            found[name] = self._restore(i, frame)
-        return found
+            tables[name] = self._restore(i, frame)
+        return tables
 
     def _draw_piece(self, n_persons):
         format, M = self._format, self._format.max_rows
@@ -91,10 +91,10 @@ class HistorySampler:
         keys, sizes = np.arange(n_persons) + self._n_keys, (n_persons, len(person))
         self._n_keys += n_persons
         frames = []
-        parts = zip(format.names, self._schemas, (persons, of_rows), strict=True)
-        for i, (table, schema, cells) in enumerate(parts):
-            own = {n: cells[join_names(table, n)] for n in schema if join_names(table, n) in cells}
-            frame = TableEncoder(schema).assemble(own, sizes[i], self._public)
+        for i, cells in enumerate((persons, of_rows)):
+            joined = {name: join_names(format.names[i], name) for name in self._schemas[i]}
+            own = {n: cells[name] for n, name in joined.items() if name in cells}
+            frame = TableEncoder(self._schemas[i]).assemble(own, sizes[i], self._public)
             frame.insert(0, format.key, keys[person] if i else keys)
             frames.append(frame)
         return frames
@@ -135,8 +135,8 @@ class HistorySampler:
         for name, cells in (given | columns).items():
             if name not in self._row_schema:
                 continue
-            if self._kinds[name].has_knots:
-                known.append(GivenBlock(name, self._kinds[name], cells, width))
+            if self._types[name].has_knots:
+                known.append(GivenBlock(name, self._types[name], cells, width))
                 continue
             block = blocks[name] = _move(self._blocks[name], end)
             codes = block.encode_cells(pd.Series(cells), strict=False).astype(np.int64)
@@ -145,12 +145,12 @@ class HistorySampler:
         joined, rounds = np.hstack(parts), itertools.count()
 
         def make_rows(left):
-            found = joined[left]
+            drawn = joined[left]
             if next(rounds) > 2 * CONSTANTS.first_repair:
                 # Their own weights allow no such row: those of any other row replace them.
                 others = self._public.integers(len(weights), size=len(left))
-                found[:, :width] = weights[others]
-            return found
+                drawn[:, :width] = weights[others]
+            return drawn
 
         learned = [blocks[name] for name in self._row_schema.learned if name in blocks]
         draws = RuleDraws(self._row_schema, learned, {}, self._used, known)
@@ -158,7 +158,7 @@ class HistorySampler:
 
     def _draw_dates(self, given, weights, blocks, person):
         """Return the orders of rows, and the dates relative to them."""
-        format, kinds, name = self._format, self._kinds, self._format.order_name
+        format, types, name = self._format, self._types, self._format.order_name
         if name is None or format.gap_block is None:
             return {} if name is None else {name: given[name]}
 
@@ -167,20 +167,20 @@ class HistorySampler:
             return format.table.schema[column].to_values(cells)
 
         needed = {n for rule in self._orders for n in rule.names}.intersection(given)
-        values = {n: kinds[n].to_values(given[n]) for n in {*needed, name}}
+        values = {n: types[n].to_values(given[n]) for n in {*needed, name}}
         gaps = draw(format.gap_block.name)
-        values[name] = add_gaps(values[name], gaps, person, kinds[name])
+        values[name] = add_gaps(values[name], gaps, person, types[name])
         # Dates follow the order that is drawn in the end.
         implied = [Ordered(*pair) for pair in list_ordered(self._orders)]
-        values |= obey_orders(values, [name], implied, kinds)
+        values |= obey_orders(values, [name], implied, types)
         for difference, rule in format.table.schema.differences.items():
             if isinstance(rule, Elapsed):
-                pair = kinds[name], kinds[rule.date]
+                pair = types[name], types[rule.date]
                 values[rule.date] = add_days(values[name], draw(difference), *pair)
-        found = obey_orders(values, self._dated, self._orders, kinds)
+        dates = obey_orders(values, self._dated, self._orders, types)
         return {
-            n: replace(kinds[n], missing=n != name).decode(np.nan_to_num(column), np.isnan(column))
-            for n, column in found.items()
+            n: replace(types[n], missing=n != name).decode(np.nan_to_num(column), np.isnan(column))
+            for n, column in dates.items()
         }
 
     def _restore(self, i, frame):
@@ -195,12 +195,12 @@ class HistorySampler:
 
 def _with_units(schema):
     """Return the types of columns, where dates relative to an order have a unit."""
-    kinds = dict(schema)
+    types = dict(schema)
     for name, rule in schema.differences.items():
-        if isinstance(rule, Elapsed) and kinds[rule.date].unit is None:
-            is_whole = kinds[rule.order].unit == "day" and schema[name].decimals == 0
-            kinds[rule.date] = replace(kinds[rule.date], unit="day" if is_whole else "second")
-    return kinds
+        if isinstance(rule, Elapsed) and types[rule.date].unit is None:
+            is_whole = types[rule.order].unit == "day" and schema[name].decimals == 0
+            types[rule.date] = replace(types[rule.date], unit="day" if is_whole else "second")
+    return types
 
 
 def _move(block, start):

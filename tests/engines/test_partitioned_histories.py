@@ -19,11 +19,13 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 STOPS = [([], []), ([0, 1, 30], [0, 1, 1, 200]), (range(0, 60, 7), range(0, 240, 5))]
 
 
-@pytest.mark.default("None-stops0", "schemas0-stops[12]")
+@pytest.mark.default("None-stops0", "schemas0-stops[12]", "schemas2-stops1")
 @pytest.mark.parametrize("stops", STOPS)
-@pytest.mark.parametrize("schemas", [HISTORIES, None])
+@pytest.mark.parametrize("schemas", [HISTORIES, None, {"visits": HISTORIES["visits"]}])
 def test_partitions_give_what_the_tables_give(stops, schemas):
     tables = make_histories()
+    if schemas and len(schemas) == 1:  # keys alone are a table of persons
+        tables["patients"] = tables["patients"][["patient"]]
     parts = {name: cut(table, *at) for (name, table), at in zip(tables.items(), stops, strict=True)}
     check_same_histories(tables, parts, "parts", schemas)
 
@@ -81,13 +83,6 @@ def test_tables_without_persons_are_refused():
                 if is_refused:
                     stack.enter_context(pytest.raises(ValueError, match=r"no identifier|no rows"))
                 HistoryFormat.open(others | {name: form}, HISTORIES, "patient", "day", 3)
-
-
-def test_keys_alone_are_a_table_of_persons():
-    tables = make_histories()
-    tables["patients"] = tables["patients"][["patient"]]
-    parts = {name: cut(table, 10, 40) for name, table in tables.items()}
-    check_same_histories(tables, parts, "parts", {"visits": HISTORIES["visits"]})
 
 
 # --- which rows count ----------------------------------------------------------------------------

@@ -11,8 +11,6 @@ import skdpgen
 from skdpgen import Category, Date, DPSWFlowSampler, Identifier, Number, Schema
 from skdpgen.accounting.events import over_sensitivity, plain_multiplier
 from skdpgen.generators import DPHistorySampler
-from skdpgen.histories.learner import HistoryTarget, list_stds, make_tables
-from skdpgen.histories.release import ReleasedHistories
 from skdpgen.privacy import (
     BudgetExceededError,
     FitQualityWarning,
@@ -70,6 +68,14 @@ def make_tables_of(n, seed=0, most=6):
 
 def fit(tables, order="day", **params):
     return DPHistorySampler(**QUICK | params).fit(tables, persons="id", order=order)
+
+
+def list_warnings(tables, order="day", **params):
+    """Return a fit, and the messages of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sampler = fit(tables, order, **params)
+    return sampler, [str(w.message) for w in caught if w.category is FitQualityWarning]
 
 
 class _Fit:
@@ -216,72 +222,6 @@ def test_without_noise_all_tables_are_kept():
     assert true["stays"] > 0.8
 
 
-def test_the_target_of_the_training_is_what_was_released():
-    sampler = fit(make_tables_of(500), schemas=SCHEMAS, epsilon=1.0)
-    values = sampler.release_.published.values[-4:]
-    released = ReleasedHistories(sampler._particles.history, *values)
-    target = HistoryTarget.of(released, 500, "cpu")
-    codes = sampler._particles.draw([50], None)
-    made = make_tables(sampler._particles, *sampler._particles.find_probabilities(codes))
-    assert [t.shape for t in made[0]] == [table.shape for table, _ in target.tables]
-    # Where tables are those of the target there is no gap; elsewhere it is their distance.
-    at = [table for table, _ in target.tables], [c / w for c, w in target.columns]
-    assert float(target.gap(at, at)) == pytest.approx(0, abs=1e-9)
-    moved = [[table + 0.01 for table in at[0]], at[1]]
-    n_cells = sum(float(mask.sum()) for _, mask in target.tables)
-    assert float(target.gap(moved, moved)) == pytest.approx(1e-4 * n_cells, rel=1e-4)
-    stds = list_stds(released)
-    expected = sum(
-        std**2 * float(mask.sum()) for std, (_, mask) in zip(stds, target.tables, strict=True)
-    )
-    expected += sum(
-        tables.columns_std**2 / 2 * len(column)
-        for tables, (column, _) in zip(
-            (released.persons, released.rows), target.columns, strict=True
-        )
-    )
-    assert target.noise_energy == pytest.approx(expected / 500**2)
-
-
-@pytest.mark.default("dates")
-@pytest.mark.parametrize("declared", ["rule", "dates", "nothing"])
-@pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
-def test_other_dates_follow_the_order(declared):
-    tables = make_tables_of(1500)
-    visits = tables["visits"]
-    stay = np.where(visits["ward"] == "C", 20, 2) + np.arange(len(visits)) % 5
-    tables["visits"] = visits.assign(out=visits["day"] + pd.to_timedelta(stay, "D"))
-    tables["visits"].loc[::10, "out"] = pd.NaT
-    columns = {**SCHEMAS["visits"], "out": Date("2020-01-01", "2022-06-30", missing=True)}
-    rule = Ordered("day", "out", difference=Number(0, 40, decimals=0))
-    rules = {"rule": [rule], "dates": [Ordered("day", "out", strict=True)]}
-    schemas = {"visits": Schema(columns, rules.get(declared, ()))}
-    if declared == "nothing":
-        schemas = {"visits": Schema({**columns, "out": Date(missing=True)})}
-    sampler = fit(tables, schemas=schemas, epsilon=np.inf, n_steps=200, n_particles=500)
-    drawn = sampler.sample(1500)["visits"]
-    assert drawn.dtypes["out"] == tables["visits"].dtypes["out"]
-    assert list(drawn) == list(tables["visits"])
-    days = (drawn["out"] - drawn["day"]).dt.days
-    assert drawn["out"].isna().mean() == pytest.approx(0.1, abs=0.04)
-    means = days.groupby(drawn["ward"].to_numpy()).mean()
-    # Independent of the ward there would be no difference; the true one is 18 days.
-    assert 13 < means["C"] - means["A"] < 20
-    assert days.min() >= (declared == "dates")
-    assert sampler.schemas_["visits"].rules == schemas["visits"].rules
-    assert (sampler.schemas_["visits"].share_obeying(drawn) == 1).all()
-
-
-def test_first_rows_have_no_gap_and_others_have_one():
-    sampler = fit(make_tables_of(200), schemas=SCHEMAS)
-    _, rows = sampler._particles.draw_persons(50, None)
-    where = slice(-sampler._particles.history.rows[-1], None)
-    gaps = rows[:, :, where]
-    assert (gaps[:, 0, -1] == 1).all()
-    assert (gaps[:, 1:, -1] == 0).all()
-    assert rows.sum(2) == pytest.approx(3)
-
-
 def test_identifiers_missing_cells_and_integers_come_back():
     tables = make_tables_of(300)
     n = len(tables["visits"])
@@ -307,43 +247,46 @@ def test_identifiers_missing_cells_and_integers_come_back():
 
 
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
-def test_undeclared_columns_of_persons_with_and_without_rows():
+def test_columns_that_a_schema_leaves_out_are_inferred():
     tables = make_tables_of(800)
-    sampler = fit(tables, epsilon=8.0)
-    schemas = sampler.schemas_
-    assert set(schemas["visits"]["ward"].levels) - {"other"} == {"A", "B", "C"}
-    assert (schemas["visits"]["cost"].lower, schemas["visits"]["cost"].upper) != (None, None)
+    ward, age = Category(["A", "B", "C"]), Number(0, 99, decimals=0)
+    partial = {"visits": Schema({"ward": ward}), "patients": Schema({"age": age})}
+    schemas = {}
+    with contextlib.suppress(ValueError):
+        schemas = fit(tables, schemas=partial, epsilon=20.0).schemas_
+    assert {name: list(schema) for name, schema in schemas.items()} == {
+        "patients": ["sex", "age"],
+        "visits": ["day", "ward", "cost"],
+    }
+    assert schemas["visits"]["ward"].categories == ward.categories
     alone = {"patients": tables["patients"][["id"]], "visits": tables["visits"]}
     sampler = fit(alone, epsilon=8.0)
-    assert list(sampler.schemas_) == ["visits"]
-    drawn = sampler.sample(30)
-    assert list(drawn["patients"]) == ["id"]
-    assert len(drawn["patients"]) == 30
+    (schema,) = sampler.schemas_.values()
+    assert set(schema["ward"].levels) - {"other"} == {"A", "B", "C"}
+    assert None not in (schema["cost"].lower, schema["cost"].upper)
+    drawn = sampler.sample(30)["patients"]
+    assert (list(drawn), len(drawn)) == (["id"], 30)
 
 
 def test_rows_beyond_those_that_count_are_told_of():
     def warn(max_rows):
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            fit(make_tables_of(600, most=6), schemas=SCHEMAS, max_rows_per_person=max_rows)
-        return [str(w.message) for w in found if w.category is FitQualityWarning]
+        _, messages = list_warnings(
+            make_tables_of(600, most=6), schemas=SCHEMAS, max_rows_per_person=max_rows
+        )
+        return [
+            message for message in messages if f"max_rows_per_person={max_rows} rows" in message
+        ]
 
-    told = [message for message in warn(2) if "max_rows_per_person=2 rows" in message]
-    assert len(told) == 1
-    share = int(told[0].split("%")[0].split()[-1])
+    (message,) = warn(2)
+    share = int(message.split("%")[0].split()[-1])
     assert share == pytest.approx(100 * 4 / 7, abs=8)
-    assert not any("max_rows_per_person" in message for message in warn(6))
+    assert not warn(6)
 
 
-def test_too_few_persons_are_told_of():
-    def is_told(n):
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            fit(make_tables_of(n), epsilon=1.0, schemas=SCHEMAS)
-        return any("takes about" in str(w.message) for w in found)
-
-    assert is_told(200)
-    assert not is_told(6000)
+@pytest.mark.parametrize(("n", "is_warned"), [(200, True), (6000, False)])
+def test_too_few_persons_are_told_of(n, is_warned):
+    _, messages = list_warnings(make_tables_of(n), epsilon=1.0, schemas=SCHEMAS)
+    assert any("takes about" in message for message in messages) == is_warned
 
 
 def test_few_persons_have_any_number_of_rows():
@@ -370,12 +313,10 @@ def test_few_persons_have_any_number_of_rows():
     ids=["no key matches", "swapped", "one row each", "sound"],
 )
 def test_persons_without_rows_are_told_of(change, message):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        sampler = fit(change(make_tables_of(600)), None, epsilon=8.0)
-    told = [str(w.message) for w in found if "Hardly any person" in str(w.message)]
-    assert len(told) == (message is not None)
-    assert all(f"Hardly any person has {message} in the second table" in text for text in told)
+    sampler, messages = list_warnings(change(make_tables_of(600)), None, epsilon=8.0)
+    named = [text for text in messages if "Hardly any person" in text]
+    assert len(named) == (message is not None)
+    assert all(f"Hardly any person has {message} in the second table" in text for text in named)
     drawn = list(sampler.sample(50).values())
     assert len(drawn[0]) == 50
     assert list(drawn[1]) == list(dict.fromkeys(drawn[1]))
@@ -387,22 +328,21 @@ def test_saved_and_published_fits_are_the_same(tmp_path):
     tables = make_tables_of(100)
     sampler = fit(tables, schemas=SCHEMAS)
     sampler.save(tmp_path / "fit")
-    loaded = skdpgen.load(tmp_path / "fit")
-    assert loaded.privacy_ == sampler.privacy_
-    for name, table in sampler.sample(20, random_state=1).items():
-        assert loaded.sample(20, random_state=1)[name].equals(table)
     sampler.release_.to_file(tmp_path / "release")
     again = from_release(tmp_path / "release", DPHistorySampler(**QUICK))
-    assert again.privacy_ == sampler.privacy_
-    for name, table in sampler.sample(20, random_state=1).items():
-        assert again.sample(20, random_state=1)[name].equals(table)
+    drawn = sampler.sample(20, random_state=1)
+    for copied in (skdpgen.load(tmp_path / "fit"), again):
+        assert copied.privacy_ == sampler.privacy_
+        for name, table in copied.sample(20, random_state=1).items():
+            assert table.equals(drawn[name])
     from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=SCHEMAS))
-    (name, schema), *_ = SCHEMAS.items()
-    others = {name: Schema({next(iter(schema)): Category(["other"])})}
+    others = DPHistorySampler(**QUICK, schemas={"patients": Schema({"sex": Category(["other"])})})
     with pytest.raises(ValueError, match="schemas of DPHistorySampler is not that"):
-        from_release(tmp_path / "release", DPHistorySampler(**QUICK, schemas=others))
+        from_release(tmp_path / "release", others)
     with pytest.raises(ValueError, match="cannot be fitted to the HistoryTables"):
         from_release(tmp_path / "release", DPSWFlowSampler())
+    with pytest.raises(ValueError, match="drawn without y and where"):
+        sampler.sample(5, where={"sex": "f"})
     with pytest.warns(PrivacyLeakWarning):
         assert -1 < sampler.score(tables) < 0
 
@@ -410,54 +350,66 @@ def test_saved_and_published_fits_are_the_same(tmp_path):
 SECRET = "Smith-271828"
 
 
+def change_visits(change):
+    return lambda tables: {**tables, "visits": change(tables["visits"])}
+
+
+def identity(tables):
+    return tables
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "params", "message"),
     [
-        (lambda t: t["visits"], "X must be a dict of two tables.*got DataFrame"),
-        (lambda t: {**t, "third": t["visits"]}, "got 3 tables. Join further tables"),
-        (lambda t: dict(enumerate(t.values())), "names of tables must be texts"),
-        (lambda t: {**t, "visits": t["visits"].drop(columns="id")}, "'visits' has no column 'id'"),
-        (lambda t: {**t, "visits": t["visits"][["id"]]}, "'visits' has no column to learn"),
-        (lambda t: {**t, "visits": t["visits"].drop(columns="day")}, "order must be a column of"),
+        (lambda t: t["visits"], {}, "X must be a dict of two tables.*got DataFrame"),
+        (lambda t: {**t, "third": t["visits"]}, {}, "got 3 tables. Join further tables"),
+        (lambda t: dict(enumerate(t.values())), {}, "names of tables must be texts"),
+        (change_visits(lambda v: v.drop(columns="id")), {}, "'visits' has no column 'id'"),
+        (change_visits(lambda v: v[["id"]]), {}, "'visits' has no column to learn"),
+        (change_visits(lambda v: v.drop(columns="day")), {}, "order must be a column of"),
+        (
+            change_visits(lambda v: v.assign(day=v["day"].dt.to_period("D"))),
+            {},
+            "Table 'visits': Column 'day' has dtype period",
+        ),
+        (identity, {"schemas": SCHEMAS["visits"]}, "schemas must be a dict of a Schema for each"),
+        (
+            identity,
+            {"schemas": {"stays": SCHEMAS["visits"]}},
+            r"schemas names \['stays'\], but the tables",
+        ),
+        (identity, {"schemas": {"visits": Schema({"wrd": Category(["A"])})}}, "'wrd'"),
+        (
+            identity,
+            {"schemas": {"visits": Schema({"id": Number(0, 9), **SCHEMAS["visits"]})}},
+            r"declares 'id', which identifies.*schema.drop\('id'\)",
+        ),
+        (identity, {"max_rows_per_person": 0}, "max_rows_per_person"),
+        (identity, {"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
     ],
 )
-def test_tables_that_do_not_belong_together_are_refused_for_nothing(change, message):
+def test_what_does_not_belong_together_is_refused_for_nothing(change, params, message):
     tables = make_tables_of(20)
     tables["patients"].loc[0, "sex"] = SECRET
     with PrivacyBudget(1.0, 1e-5) as budget, pytest.raises(ValueError, match=message) as caught:
-        fit(change(tables), random_state=None)
+        fit(change(tables), **{"random_state": None, **params})
     assert budget.spent == 0
     assert_not_quoted(caught.value, SECRET)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"schemas": SCHEMAS["visits"]}, "schemas must be a dict of a Schema for each table"),
-        ({"schemas": {"stays": SCHEMAS["visits"]}}, r"schemas names \['stays'\], but the tables"),
-        ({"max_rows_per_person": 0}, "max_rows_per_person"),
-        ({"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(params, message):
-    with pytest.raises(ValueError, match=message):
-        fit(make_tables_of(20), **params)
 
 
 @pytest.mark.parametrize("written", ["%Y-%m-%d", "week %V"])
 def test_orders_are_inferred_from_texts(written):
     tables = make_tables_of(600)
     texts = tables["visits"]["day"].dt.strftime(written)
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        sampler = fit({**tables, "visits": tables["visits"].assign(day=texts)}, epsilon=20.0)
-    told = [w for w in found if "The order, 'day', has no numbers or dates" in str(w.message)]
+    tables["visits"] = tables["visits"].assign(day=texts)
+    sampler, messages = list_warnings(tables, epsilon=20.0)
+    named = [text for text in messages if "The order, 'day', has no numbers or dates" in text]
     days = sampler.sample(50)["visits"].groupby("id")["day"]
     if written == "%Y-%m-%d":
-        assert not told
+        assert not named
         assert days.is_monotonic_increasing.all()
     else:
-        assert len(told) == 1
+        assert len(named) == 1
         assert (days.nunique() == 1).all()
 
 
@@ -471,12 +423,6 @@ def test_one_row_and_many_rows_of_a_person(max_rows):
     assert drawn["patients"]["id"].is_unique
 
 
-def test_conditions_are_refused():
-    sampler = fit(make_tables_of(50), schemas=SCHEMAS)
-    with pytest.raises(ValueError, match="drawn without y and where"):
-        sampler.sample(5, where={"sex": "f"})
-
-
 def test_private_categories_of_dtypes_are_not_held():
     tables = make_tables_of(60)
     tables["visits"]["ward"] = pd.Categorical(
@@ -485,32 +431,6 @@ def test_private_categories_of_dtypes_are_not_held():
     sampler = fit(tables, random_state=None)
     assert SECRET not in str([vars(layout) for layout in sampler._format.layouts])
     assert SECRET not in repr(sampler._format)
-
-
-def test_columns_that_a_schema_leaves_out_are_inferred():
-    tables = make_tables_of(300)
-    ward, age = Category(["A", "B", "C"]), Number(0, 99, decimals=0)
-    partial = {"visits": Schema({"ward": ward}), "patients": Schema({"age": age})}
-    found = {}
-    with contextlib.suppress(ValueError):
-        found = fit(tables, schemas=partial, epsilon=20.0).schemas_
-    assert {name: list(schema) for name, schema in found.items()} == {
-        "patients": ["sex", "age"],
-        "visits": ["day", "ward", "cost"],
-    }
-    assert found["visits"]["ward"].categories == ward.categories
-    with pytest.raises(ValueError, match="'wrd'"):
-        fit(tables, schemas={"visits": Schema({"wrd": ward})})
-
-
-def test_a_schema_that_declares_identifiers_of_persons_is_refused_by_their_name():
-    schemas = {"visits": Schema({"id": Number(0, 9), **SCHEMAS["visits"]})}
-    with pytest.raises(ValueError, match=r"declares 'id', which identifies.*schema.drop\('id'\)"):
-        fit(make_tables_of(30), schemas=schemas)
-    visits = make_tables_of(30)["visits"]
-    sampler = DPSWFlowSampler(3.0, schema=schemas["visits"], max_rows_per_person=2)
-    with pytest.raises(ValueError, match=r"declares 'id', which identifies.*schema.drop\('id'\)"):
-        sampler.fit(visits, persons="id")
 
 
 @pytest.mark.parametrize("zoned", ["day", "left", "both", "none"])
@@ -542,10 +462,3 @@ def test_warnings_of_columns_that_no_schema_declares_say_what_to_declare():
     assert "For 'visits gap', declare the bounds of 'day'." in text
     assert f"For '{since}', declare Ordered('visits.day', 'visits.left', difference=Nu" in text
     assert "For 'visits.cost'" not in text
-
-
-def test_an_error_about_one_table_names_it():
-    tables = make_tables_of(30)
-    tables["visits"]["day"] = tables["visits"]["day"].dt.to_period("D")
-    with pytest.raises(ValueError, match="Table 'visits': Column 'day' has dtype period"):
-        fit(tables)

@@ -12,7 +12,7 @@ import pytest
 import skdpgen
 from skdpgen import Category, Date, Number, Schema
 from skdpgen.generators import DPHistorySampler
-from skdpgen.histories.orders import add_days, add_gaps, obey_orders
+from skdpgen.histories.orders import add_days, add_gaps
 from skdpgen.histories.schema import Elapsed, JoinedSchema
 from skdpgen.tables import Combinations, Derived, Implies, Ordered, Unique
 from skdpgen.tables.rules.formulas import Formula
@@ -160,26 +160,13 @@ def write_texts(table):
     return pd.read_csv(io.StringIO(table.to_csv(index=False)), dtype=dict.fromkeys(["id"], int))
 
 
-def list_objects(table, make):
-    return table.assign(
-        **{
-            name: pd.Series([None if pd.isna(c) else make(c) for c in table[name]], dtype=object)
-            for name in ("day", "out")
-        }
-    )
-
-
-@pytest.mark.default("texts", "one of texts", "date", "polars")
+@pytest.mark.default("one of texts", "date", "texts in polars")
 @pytest.mark.parametrize(
     "convert",
     [
-        pytest.param(lambda t: t, id="frame"),
-        pytest.param(write_texts, id="texts"),
         pytest.param(lambda t: t.assign(out=write_texts(t)["out"]), id="one of texts"),
         pytest.param(lambda t: t.assign(day=write_texts(t)["day"]), id="order of texts"),
-        pytest.param(lambda t: list_objects(t, pd.Timestamp.date), id="date"),
-        pytest.param(lambda t: list_objects(t, pd.Timestamp.to_pydatetime), id="datetime"),
-        pytest.param(pl.from_pandas, id="polars"),
+        pytest.param(lambda t: t.assign(day=t["day"].dt.date), id="date"),
         pytest.param(lambda t: pl.from_pandas(write_texts(t)), id="texts in polars"),
         pytest.param(pa.Table.from_pandas, id="arrow"),
     ],
@@ -193,6 +180,7 @@ def test_dates_are_relative_to_the_order_in_any_container(convert):
     sampler.fit({"persons": persons, "rows": convert(rows)}, persons="id", order="day")
     drawn = sampler.sample(N)["rows"]
     drawn = drawn if isinstance(drawn, pd.DataFrame) else drawn.to_pandas()
+    assert list(drawn) == ["id", "day", "out"]
     stays = (pd.to_datetime(drawn["out"]) - pd.to_datetime(drawn["day"])).dt.days
     assert 0 <= stays.min()
     assert stays.max() <= 40
@@ -218,7 +206,7 @@ def test_texts_beside_an_order_that_is_no_date_stay_as_they_are():
         ([Derived("persons.limit", "`rows.use` + 1")], "drawn before other columns"),
         ([Derived("rows.day", "`persons.born` + 1")], "drawn before other columns"),
         ([Ordered("persons.born", "rows.use")], "cannot be obeyed: both must be numbers"),
-        (["born"], "rules: Rule 1: it must be one of"),
+        (["born"], "Rule 1: it must be one of"),
     ],
 )
 def test_rules_that_cannot_be_obeyed_are_refused(rules, message):
@@ -274,17 +262,6 @@ def test_orders_add_up_and_dates_follow():
     assert add_gaps(first, gaps, person, kind).tolist() == [10, 12, 12, 3]
     hours = Date("2020-01-01", "2020-12-31", unit="hour")
     assert add_days(np.array([2.0, np.nan]), np.array([0.5, 1]), kind, hours)[0] == 60
-
-
-def test_values_move_no_more_than_orders_demand():
-    kinds = dict.fromkeys("abcd", Number(0, 9, decimals=0))
-    values = {"a": [1, 5, 5, 5], "b": [0, 2, 8, 4], "c": [3, 9, np.nan, 1], "d": [4, 4, 9, np.nan]}
-    values = {name: np.array(column, dtype=float) for name, column in values.items()}
-    rules = [Ordered("a", "b"), Ordered("b", "c", strict=True), Ordered("c", "d")]
-    found = obey_orders(values, ["c", "b"], rules, kinds)
-    assert found["b"].tolist() == [1, 3, 8, 5]
-    assert found["c"][[0, 1, 3]].tolist() == [3, 4, 6]
-    assert np.isnan(found["c"][2])
 
 
 def test_formulas_are_renamed():

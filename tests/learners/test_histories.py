@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from skdpgen.histories.learner import HistoryParticles, find_absent, make_tables
-from skdpgen.histories.mechanism import (
-    HistorySizes,
-    PersonRowTablesMechanism,
-    PersonTablesMechanism,
-    RowTablesMechanism,
-    StepTablesMechanism,
-)
-from skdpgen.mechanisms.two_way import own_and_later
+from skdpgen.histories.learner import HistoryParticles, HistoryTarget, find_absent, make_tables
+from skdpgen.histories.mechanism import HistorySizes
 
 from ..mechanisms.common import Blocks
 from ..mechanisms.test_tables import release
@@ -21,17 +14,12 @@ M = 3
 SIZES = HistorySizes((2, 3, M + 2), (3, 4), M)
 
 
-def make_certain(codes):
+def make_certain(codes, has_gaps=False):
     """Particles that are each one person, for certain."""
     n = len(codes)
     n_levels = sum(SIZES.persons) + sum(SIZES.rows)
-    particles = HistoryParticles(
-        n,
-        torch.Generator().manual_seed(0),
-        SIZES,
-        torch.ones(1, n_levels),
-        torch.ones(M, sum(SIZES.rows), dtype=torch.bool),
-    )
+    generator = torch.Generator().manual_seed(0)
+    particles = HistoryParticles(n, generator, SIZES, np.ones(n_levels), has_gaps)
     persons, _, rows = SIZES.split(torch.as_tensor(codes))
     for logits, own, sizes in (
         (particles.persons, persons, SIZES.persons),
@@ -48,71 +36,60 @@ def make_codes(n, rng):
     return np.column_stack([persons, *rows]).astype(float)
 
 
+def make_target(codes, multiplier=0.0, seed=0):
+    released = [
+        release(mechanism, Blocks(codes), multiplier, seed=seed + i)
+        for i, mechanism in enumerate(SIZES.make_mechanisms())
+    ]
+    return HistoryTarget.of(released, len(codes), "cpu")
+
+
 def test_tables_of_particles_are_those_that_are_released():
     codes = make_codes(200, np.random.default_rng(0))
     particles = make_certain(codes)
-    persons, rows = particles.find_probabilities(torch.arange(200))
-    (pairs, within, links, steps), columns = make_tables(particles, persons, rows)
-    released = {
-        cls: release(cls(SIZES), Blocks(codes))
-        for cls in (
-            PersonTablesMechanism,
-            RowTablesMechanism,
-            PersonRowTablesMechanism,
-            StepTablesMechanism,
-        )
-    }
-    found = {PersonTablesMechanism: pairs, RowTablesMechanism: within}
-    n_rows = sum(SIZES.rows)
-    for cls, made in found.items():
-        tables = released[cls]
-        for (own, later), table in zip(own_and_later(tables.sizes), tables.with_later, strict=True):
-            if own.start < len(made) and later.stop > later.start:
-                assert 200 * made[own, later].detach() == pytest.approx(table, abs=0.05)
-    for made, cls in ((links, PersonRowTablesMechanism), (steps, StepTablesMechanism)):
-        assert 200 * made.detach() == pytest.approx(released[cls].cells, abs=0.05)
-    for made, cls in zip(columns, found, strict=True):
-        tables = released[cls]
-        expected = tables.columns[: n_rows if cls is RowTablesMechanism else None]
-        assert 200 * tables.weight * made.detach() == pytest.approx(expected, abs=0.05)
+    tables, columns = make_tables(particles, *particles.find_probabilities(torch.arange(200)))
+    target = make_target(codes)
+    for made, (table, mask) in zip(tables, target.tables, strict=True):
+        assert (made * mask).detach() == pytest.approx(table, abs=3e-4)
+    for made, (shares, weight) in zip(columns, target.columns, strict=True):
+        assert weight * made.detach() == pytest.approx(shares, abs=3e-4)
     # The mean row is that of marginals, to which particles are shifted.
     assert particles(torch.arange(200)).mean(0).detach() == pytest.approx(
         torch.cat(columns).detach(), abs=1e-6
     )
 
 
-@pytest.mark.parametrize(
-    "cls", [PersonTablesMechanism, PersonRowTablesMechanism, StepTablesMechanism]
-)
-def test_tables_of_uncertain_particles_are_those_of_their_persons(cls):
+def test_the_gap_to_exact_tables_is_the_energy_of_the_noise():
+    codes = make_codes(200, np.random.default_rng(0))
+    exact = make_target(codes)
+    at = (
+        [table for table, _ in exact.tables],
+        [part / (weight or 1) for part, weight in exact.columns],
+    )
+    assert float(exact.gap(at, at)) == pytest.approx(0, abs=1e-9)
+    assert exact.noise_energy == 0
+    noisy = [make_target(codes, 5.0, 4 * i) for i in range(40)]
+    gaps = [float(target.gap(at, at)) for target in noisy]
+    assert np.mean(gaps) == pytest.approx(noisy[0].noise_energy, rel=0.1)
+
+
+def test_tables_of_uncertain_particles_are_those_of_their_persons():
     """The number of rows decides which ones a person has: the two are not independent."""
     rng, n = np.random.default_rng(0), 40_000
     particles = make_certain(make_codes(1, rng))
     for logits in (particles.persons, particles.rows):
         logits.data = torch.as_tensor(rng.normal(size=logits.shape)).float()
     persons, rows = (part.detach() for part in particles.find_probabilities(torch.arange(1)))
-    tables = dict(
-        zip(
-            (PersonTablesMechanism, "rows", PersonRowTablesMechanism, StepTablesMechanism),
-            make_tables(particles, persons, rows)[0],
-            strict=True,
-        )
-    )
+    tables = make_tables(particles, persons, rows)[0]
     blocks = [(persons[0], SIZES.persons), *((row, SIZES.rows) for row in rows[0])]
-    codes = np.column_stack(
-        [
-            rng.choice(len(p), n, p=p.double().numpy() / p.double().numpy().sum())
-            for weights, sizes in blocks
-            for p in weights.split(sizes)
-        ]
-    ).astype(float)
-    released = release(cls(SIZES), Blocks(codes))
-    if cls is PersonTablesMechanism:
-        pairs = zip(own_and_later(released.sizes), released.with_later, strict=True)
-        for (own, later), table in pairs:
-            assert tables[cls][own, later].numpy() == pytest.approx(table / n, abs=0.01)
-    else:
-        assert tables[cls].numpy() == pytest.approx(released.cells / n, abs=0.01)
+    codes = [
+        rng.choice(len(p), n, p=p.double().numpy() / p.double().numpy().sum())
+        for weights, sizes in blocks
+        for p in weights.split(sizes)
+    ]
+    target = make_target(np.column_stack(codes).astype(float))
+    for made, (table, mask) in zip(tables, target.tables, strict=True):
+        assert (made * mask).numpy() == pytest.approx(table.numpy(), abs=0.01)
 
 
 def test_one_row_of_each_person_is_drawn_for_calibration():
@@ -129,15 +106,16 @@ def test_one_row_of_each_person_is_drawn_for_calibration():
 
 
 def test_levels_that_are_empty_or_impossible_are_never_drawn():
-    particles = make_certain(make_codes(20, np.random.default_rng(0)))
+    particles = make_certain(make_codes(20, np.random.default_rng(0)), has_gaps=True)
     is_empty = np.zeros(sum(SIZES.persons) + sum(SIZES.rows), dtype=bool)
     is_empty[[0, 11]] = True
     particles.forbid(is_empty)
-    particles.is_possible[1:, 2] = False
     persons, rows = particles.draw_persons(20, torch.Generator().manual_seed(0))
     assert (persons[:, 0] == 0).all()
     assert (rows[:, :, 1] == 0).all()
-    assert (rows[:, 1:, 2] == 0).all()
+    # The first row has no gap, and others have one.
+    assert (rows[:, 0, -1] == 1).all()
+    assert (rows[:, 1:, -1] == 0).all()
     assert rows.sum(2) == pytest.approx(2)
 
 

@@ -5,16 +5,8 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
-from skdpgen.histories.mechanism import (
-    HistorySizes,
-    LinkTables,
-    PersonRowTablesMechanism,
-    PersonTablesMechanism,
-    RowTablesMechanism,
-    StepTablesMechanism,
-)
+from skdpgen.histories.mechanism import HistorySizes, LinkTables
 from skdpgen.histories.release import count_tables
 
 from .common import Blocks, assert_variance
@@ -23,12 +15,7 @@ from .test_tables import encoded, release
 M = 4
 # Two columns of a person and the number of rows; three columns of a row.
 SIZES = HistorySizes((3, 5, M + 2), (4, 2, 3), M)
-MECHANISMS = [
-    PersonTablesMechanism,
-    RowTablesMechanism,
-    PersonRowTablesMechanism,
-    StepTablesMechanism,
-]
+MECHANISMS = {mechanism.name: mechanism for mechanism in SIZES.make_mechanisms()}
 
 
 def make_persons(numbers, rng, *, alike=False, whole=True):
@@ -48,8 +35,8 @@ def make_persons(numbers, rng, *, alike=False, whole=True):
 def vector(mechanism, person):
     """A release as the vector whose norm the sensitivity bounds."""
     released = release(mechanism, Blocks(person[None]))
-    cells = [released.cells] if isinstance(released, LinkTables) else []
-    if not cells:
+    cells = [released.cells]
+    if not isinstance(released, LinkTables):
         cells = [math.sqrt(2) * released.cells, released.columns]
     return np.concatenate([part.ravel() for part in cells]) / mechanism.records
 
@@ -70,10 +57,10 @@ def make_cases():
     return np.vstack([*parts, extreme, apart])
 
 
-@pytest.mark.parametrize("cls", MECHANISMS)
-def test_sensitivity(cls):
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_sensitivity(name):
     """Persons have M rows that are alike, or not, or fewer, or more, or none."""
-    mechanism = cls(SIZES)
+    mechanism = MECHANISMS[name]
     vectors = np.array([vector(mechanism, person) for person in make_cases()])
     norms = np.linalg.norm(vectors, axis=1)
     assert 0.999 < norms.max() <= mechanism.sensitivity("zero_out") == 1
@@ -84,29 +71,12 @@ def test_sensitivity(cls):
     assert 0.95 * bound < apart <= bound
 
 
-@pytest.mark.parametrize("cls", MECHANISMS[1:])
-def test_rows_that_are_alike_count_like_one(cls):
-    """No weight of a row but 1/n bounds n equal rows, and wastes no noise on a single one."""
-    mechanism, rng = cls(SIZES), np.random.default_rng(0)
-    least = 2 if cls is StepTablesMechanism else 1
-    for number in range(least, M + 2):
-        (alike,) = make_persons([number], rng, alike=True)
-        norm = np.linalg.norm(vector(mechanism, alike))
-        # Their numbers in the order differ.
-        assert norm == pytest.approx(1, abs=1e-3) or cls is not StepTablesMechanism
-        assert norm <= 1
-    for number in range(least):
-        (nobody,) = make_persons([number], rng)
-        assert not vector(mechanism, nobody).any()
-
-
 def find_expected(persons):
-    """The tables by their definition."""
+    """The tables by their definition: of row, person, person-row and step tables."""
     person_codes, numbers = persons[:, :3], persons[:, 2].clip(0, M).astype(int)
     rows = persons[:, 3:].reshape(len(persons), M, -1)
     own = np.hstack(encoded(person_codes, SIZES.persons))
-    pairs, links, steps = own.T @ own, 0.0, 0.0
-    within = 0.0
+    within = links = steps = 0.0
     for i, number in enumerate(numbers):
         numbered = np.column_stack([rows[i, :number], np.arange(number)])
         weights = np.hstack(encoded(numbered, SIZES.numbered_rows))
@@ -116,41 +86,33 @@ def find_expected(persons):
         if number > 1:
             plain = weights[:, : sum(SIZES.rows)]
             steps = steps + plain[:-1].T @ plain[1:] / (number - 1)
-    return dict(zip(MECHANISMS, (pairs, within, links, steps), strict=True))
+    return dict(zip(MECHANISMS, (within, own.T @ own, links, steps), strict=True))
 
 
-@pytest.mark.parametrize("cls", MECHANISMS)
-def test_releases_without_noise(cls):
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_releases_without_noise(name):
     rng = np.random.default_rng(0)
     persons = make_persons(rng.integers(0, M + 2, 300), rng, whole=False)
-    mechanism = cls(SIZES)
+    mechanism = MECHANISMS[name]
     released = release(mechanism, Blocks(persons[:100], persons[100:130], persons[130:]))
-    expected = find_expected(persons)[cls]
+    expected = find_expected(persons)[name]
+    assert released.pairs_std == 0
     if isinstance(released, LinkTables):
         assert released.cells == pytest.approx(expected, abs=0.05)
-        assert released.std == 0
-        found = released.cells
     else:
         edges = np.cumsum([0, *released.sizes])
-        for c, d in itertools.combinations(range(len(released.sizes)), 2):
-            block = expected[edges[c] : edges[c + 1], edges[d] : edges[d + 1]]
-            assert released.pair(c, d) == pytest.approx(block, abs=0.05)
-        sums = released.weight * diagonal(released, expected)
-        assert released.columns == pytest.approx(sums, abs=0.05)
-        found = released.cells
+        blocks = [slice(*pair) for pair in itertools.pairwise(edges)]
+        for (c, first), (d, second) in itertools.combinations(enumerate(blocks), 2):
+            assert released.pair(c, d) == pytest.approx(expected[first, second], abs=0.05)
+        # The sums of the levels of each column, from its pairs with all levels of another one.
+        others = [blocks[-1]] * (len(blocks) - 1) + blocks[:1]
+        sums = [expected[own, other].sum(1) for own, other in zip(blocks, others, strict=True)]
+        assert released.columns == pytest.approx(released.weight * np.concatenate(sums), abs=0.05)
     # In any order, and in any pieces, to the bit; nothing follows from codes beyond the number.
     persons[:, 3:].reshape(len(persons), M, -1)[np.arange(M) >= persons[:, 2:3]] = 7e7
     again = release(mechanism, Blocks(persons[::-1].copy()))
-    assert (again.cells == found).all()
+    assert (again.cells == released.cells).all()
     assert not release(mechanism, Blocks(persons, absent=True)).cells.any()
-
-
-def diagonal(released, expected):
-    """The sums of the levels of each column, from its pairs with all levels of another one."""
-    edges = np.cumsum([0, *released.sizes])
-    last, first = slice(*edges[-2:]), slice(*edges[:2])
-    sums = [expected[slice(*edges[c : c + 2]), last].sum(1) for c in range(len(edges) - 2)]
-    return np.concatenate([*sums, expected[first, last].sum(0)])
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
@@ -159,41 +121,16 @@ def test_cells_of_all_tables_have_the_noise_of_the_budget_split_by_their_number(
     shares = count_tables(2, 3)
     n_tables = sum(shares.values())
     unit = {"zero_out": 1, "replace_one": math.sqrt(2) / 2}[relation]
-    for cls in MECHANISMS:
-        multiplier = total / math.sqrt(shares[cls.name] / n_tables)
-        exact = release(cls(SIZES), Blocks(person[None])).cells
+    for name, mechanism in MECHANISMS.items():
+        multiplier = total / math.sqrt(shares[name] / n_tables)
+        exact = release(mechanism, Blocks(person[None])).cells
         noisy = [
-            release(cls(SIZES), Blocks(person[None]), multiplier, relation, seed)
+            release(mechanism, Blocks(person[None]), multiplier, relation, seed)
             for seed in range(30)
         ]
-        std = getattr(noisy[0], "std", None) or noisy[0].pairs_std
         expected = total * math.sqrt(n_tables) * unit
-        if isinstance(exact_sizes := getattr(noisy[0], "sizes", None), tuple):
+        if not isinstance(noisy[0], LinkTables):
             # One-way tables of columns with few levels weigh less.
-            expected *= cls(SIZES).records / len(exact_sizes)
-        assert std == pytest.approx(expected)
-        assert_variance([tables.cells - exact for tables in noisy], std)
-
-
-def test_more_rows_than_count_are_a_level_of_their_own():
-    rng = np.random.default_rng(0)
-    (person,) = make_persons([M + 1], rng)
-    all_used = person.copy()
-    all_used[2] = M
-    for cls in MECHANISMS[1:]:
-        if cls is not PersonRowTablesMechanism:
-            first, second = (release(cls(SIZES), Blocks(p[None])).cells for p in (person, all_used))
-            assert (first == second).all()
-    columns = release(PersonTablesMechanism(SIZES), Blocks(person[None])).columns
-    assert columns[-1] > 0 == columns[-2]
-
-
-def test_codes_are_split():
-    codes = torch.arange(3 + M * 3, dtype=torch.float64)[None]
-    codes[0, 2] = 2
-    rows, persons, shares = SIZES.list_rows(codes)
-    assert rows.tolist() == [[3, 4, 5, 0], [6, 7, 8, 1]]
-    assert persons.tolist() == [[0, 1, 2]] * 2
-    assert shares.tolist() == [[0.5]] * 2
-    before, after, shares = SIZES.list_steps(codes)
-    assert (before.tolist(), after.tolist(), shares.tolist()) == ([[3, 4, 5]], [[6, 7, 8]], [[1]])
+            expected *= mechanism.records / len(noisy[0].sizes)
+        assert noisy[0].pairs_std == pytest.approx(expected)
+        assert_variance([tables.cells - exact for tables in noisy], noisy[0].pairs_std)

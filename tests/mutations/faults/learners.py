@@ -132,9 +132,7 @@ FUNCTION = {
         "histories.learner:make_tables",
         "torch.stack(of_counts)",
         "counts.T @ mean_row",
-        history_particles(
-            "tables_of_uncertain_particles_are_those_of_their_persons[PersonRowTablesMechanism]"
-        ),
+        history_particles("tables_of_uncertain_particles_are_those_of_their_persons"),
     ),
     "shares of rows are those of persons with more": Fault(
         "histories.learner:HistoryParticles.find_shares",
@@ -155,8 +153,8 @@ FUNCTION = {
         history_particles("numbers_of_rows_are_absent_at_an_end_and_within_noise_together"),
     ),
     "numbers of rows are lost between others": Fault(
-        "histories.learner:_read_tables",
-        "is_empty[0][n:] = find_absent(counts[0][n:], std[0][n:], is_empty[0][n:])",
+        "histories.learner:_estimate_marginals",
+        "is_empty[numbers] = find_absent(counts[numbers], std[numbers], is_empty[numbers])",
         "pass",
         history_fits("few_persons_have_any_number_of_rows"),
     ),

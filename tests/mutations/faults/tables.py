@@ -301,8 +301,8 @@ FUNCTION = {
     ),
     "dates may leave the orders of persons": Fault(
         "histories.sampling:HistorySampler._draw_dates",
-        "obey_orders(values, self._dated, self._orders, kinds)",
-        "obey_orders(values, self._dated, [], kinds)",
+        "obey_orders(values, self._dated, self._orders, types)",
+        "obey_orders(values, self._dated, [], types)",
         history_rules("orders_of_undeclared_columns_hold_and_fits_are_saved"),
     ),
     "rules of rows know other persons": Fault(
