@@ -108,6 +108,7 @@ def test_bad_cells_are_absent_or_named_by_column_and_not_quoted(folder, capsys, 
     assert not (folder / "made").exists()
 
 
+@pytest.mark.catches("accounting.verification:_parse", "not certificate.events", "False")
 def test_verify_prints_what_is_certified_and_what_is_not_as_it_should_be(folder, capsys):
     assert synthesize("--delta", "0.004") == 0
     path = folder / "made/certificate.json"

@@ -119,6 +119,128 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.catches(
+    "base:BaseGenerator._fit",
+    "vars(self).pop(name, None)",
+    """
+    vars(self).pop(name, None)
+    self._first = dataset._held[0][0][7:8].copy()
+    """,
+    param="sliced-check_no_row_in_pickle",
+)
+@pytest.mark.catches(
+    "curator.curator:Curator.__init__",
+    "self._reservation = Reservation(plan, noise.reproducible)",
+    """
+    self._source.open()
+    self._reservation = Reservation(plan, noise.reproducible)
+    """,
+    param="sliced-pca-check_refusal_is_reserved",
+)
+@pytest.mark.catches(
+    "curator.curator:Curator._release",
+    "self.plan.relation",
+    '"zero_out"',
+    param="sliced-pca-check_noise",
+)
+@pytest.mark.catches(
+    "curator.curator:Curator._release",
+    "self._ledger[position].count += 1",
+    "self._ledger[position].count = 1",
+    param="rows-check_ledger",
+)
+@pytest.mark.catches(
+    "curator.curator:Curator.certificate",
+    "self._ledger",
+    "self._ledger[1:]",
+    param="sliced-pca-check_ledger",
+)
+@pytest.mark.catches(
+    "curator.dataset:list_refusals",
+    "strict or has_objects",
+    "has_objects",
+    param="sliced-pca-check_bad_records",
+)
+@pytest.mark.catches(
+    "data.inputs:_parse_cell", "error = PublicValueError", "raise", param="sliced-check_failing_fit"
+)
+@pytest.mark.catches(
+    "curator.batches:RecordSource._finish",
+    "clip_rows(rows.to(self._device), self._clip_norm)",
+    "rows.to(self._device)",
+    param="sliced-pca-check_neighbours",
+)
+@pytest.mark.catches(
+    "curator.batches:RecordSource._encode",
+    "(classes >= 0) & is_finite",
+    "is_finite",
+    param="sliced-pca-check_bad_records",
+)
+@pytest.mark.catches(
+    "curator.batches:RecordSource._membership",
+    "membership[null] = 0",
+    "pass",
+    param="sliced-check_neighbours",
+)
+@pytest.mark.catches(
+    "curator.batches:RecordSource._find_classes",
+    "return torch.as_tensor(encode_labels(y, self._classes))",
+    """
+    codes = torch.as_tensor(encode_labels(y, self._classes))
+    if (codes < 0).any():
+        raise ValueError("y holds other labels.")
+    return codes
+    """,
+    param="sliced-pca-check_bad_records",
+)
+@pytest.mark.catches(
+    "mechanisms.base:Measurement.grid_std",
+    "self.std * self.scale",
+    "self.std * self.scale / math.sqrt(2)",
+    param="sliced-pca-check_noise",
+)
+@pytest.mark.catches(
+    "mechanisms.base:Measurement.add_noise",
+    "noisy += self.exact",
+    "noisy = self.exact",
+    param="sliced-pca-check_noise",
+)
+@pytest.mark.catches(
+    "data.rows:clip_rows",
+    "sum_rows(rows.square())",
+    "sum_rows(rows.square()).max()",
+    param="sliced-pca-check_neighbours",
+)
+@pytest.mark.catches(
+    "mechanisms.sums:CovarianceMechanism",
+    "math.sqrt(2)",
+    "1.0",
+    param="sliced-pca-check_neighbours",
+)
+@pytest.mark.catches(
+    "mechanisms.sums:CovarianceMechanism.postprocess",
+    "np.triu(noisy) + np.triu(noisy, 1).T",
+    "noisy",
+    param="sliced-pca-check_noise",
+)
+@pytest.mark.catches(
+    "mechanisms.sums:SliceSketchMechanism.sensitivity_of",
+    "slice_diameter(n_harmonics) * math.sqrt(k)",
+    "math.sqrt(k)",
+    param="sliced-check_neighbours",
+)
+@pytest.mark.catches(
+    "mechanisms.sums:SliceSketchMechanism.sensitivity_of",
+    "max(slice_diameter(n_harmonics) * math.sqrt(k), across)",
+    "math.sqrt(k + c2)",
+    param="sliced-check_neighbours",
+)
+@pytest.mark.catches(
+    "mechanisms.noise:NoiseSource.__init__",
+    "secrets.randbits(256)",
+    "int(np.random.randint(2**31))",
+    param="sliced-check_seeds",
+)
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [

@@ -278,6 +278,12 @@ def _as_frame(sample):
     return pd.DataFrame(X).assign(y=y)
 
 
+@pytest.mark.catches(
+    "planning.rehearsal:rehearse_fit",
+    "error is not None and is_out_of_memory(error)",
+    "False",
+    param="sketch",
+)
 @pytest.mark.parametrize("name", ["sketch", "rows", "components", "aggregates", "table"])
 @pytest.mark.filterwarnings("ignore")
 def test_a_device_without_memory_is_refused_before_a_release(monkeypatch, name):
@@ -304,6 +310,7 @@ def test_a_device_without_memory_is_refused_before_a_release(monkeypatch, name):
     assert releases == []
 
 
+@pytest.mark.catches("planning.rehearsal:rehearse_fit", "PublicRun()", "muted()")
 @pytest.mark.filterwarnings("ignore")
 def test_a_rehearsal_is_charged_to_no_budget(monkeypatch):
     _shrink(monkeypatch)

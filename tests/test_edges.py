@@ -308,6 +308,11 @@ def test_errors_keep_no_copy_of_the_rows(X, y):
         assert find_kept(caught.value) == []
 
 
+@pytest.mark.catches(
+    "data.record_functions:_clear_frames",
+    "error is not None and error is not handled",
+    "error is not None",
+)
 def test_frames_outside_are_left(X):
     def fail():
         mine = "kept"
@@ -324,6 +329,12 @@ def test_frames_outside_are_left(X):
     assert outside.__traceback__.tb_next.tb_frame.f_locals.get("mine") == "kept"
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator.__init__",
+    "read_at_full_price(self._source.open, plan)",
+    "self._source.open()",
+    param="False",
+)
 @pytest.mark.parametrize("has_budget", [False, True])
 def test_rows_that_are_refused_say_what_is_charged(X, has_budget):
     X[3, 1] = np.nan
@@ -334,6 +345,7 @@ def test_rows_that_are_refused_say_what_is_charged(X, has_budget):
     assert (budget.spent > 1.9) == has_budget
 
 
+@pytest.mark.catches("planning.fits:Planning._read", "dataset.is_in_parts", "False")
 def test_samples_of_chunks_are_refused_before_anything_is_read():
     def read():
         raise AssertionError("Read.")

@@ -183,6 +183,9 @@ def integrated_replace_moment(alpha, q, r):
     return integrate.quad(integrand, -peak - 14, peak + 14, points=[0, r, peak], limit=500)[0]
 
 
+@pytest.mark.catches(
+    "accounting.moments:_replace_log_moment", "np.r_[0.0, bound]", "alone[: _MAX_SAMPLED_ORDER + 1]"
+)
 @pytest.mark.parametrize("alpha", [1.3, 2, 3, 4.5, 8, 20])
 @pytest.mark.parametrize(
     ("q", "r"), [(0.01, 0.3), (0.01, 1.5), (0.2, 0.5), (0.5, 0.1), (0.5, 1.2), (0.95, 0.4)]
@@ -256,6 +259,11 @@ def profile_moment(alpha, q, mu):
     return 1 + alpha * (alpha - 1) * integral[0]
 
 
+@pytest.mark.catches(
+    "accounting.moments:_sampled_log_moment",
+    "1 / base.noise_multiplier",
+    "1 / (2 * base.noise_multiplier)",
+)
 @pytest.mark.parametrize("alpha", [2, 3, 8])
 @pytest.mark.parametrize(
     ("q", "mu"), [(0.01, 0.6), (0.01, 1.2), (0.2, 1.0), (0.5, 0.1), (0.9, 0.4)]
@@ -328,6 +336,11 @@ def test_delta_of_one_sliced_release_matches_simulation(d, k, orthogonal, epsilo
     assert certified <= 1.01 * deltas.mean() + 4 * error
 
 
+@pytest.mark.catches(
+    "accounting.loss_distributions:_law_of",
+    "sensitivity_law(base.n_features, base.n_projections, base.orthogonal, n_values=5000)",
+    "sensitivity_law(base.n_features, base.n_projections, base.orthogonal)",
+)
 def test_delta_of_one_sliced_release_matches_quadrature():
     d, k, sigma = 12, 5, 0.5
     law = stats.beta(k / 2, (d - k) / 2)
@@ -515,6 +528,11 @@ def test_unsampled_replace_one_is_zero_out_at_half_the_multiplier():
     assert zeroed < replaced < zeroed * (1 + 1e-6)
 
 
+@pytest.mark.catches(
+    "accounting.loss_distributions:pld_of",
+    'sampling == "fixed" or compares_any_two(base, relation)',
+    'sampling == "fixed"',
+)
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("q", [0.05, 0.4, 0.9])
 def test_three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified(q, mu):
@@ -594,6 +612,12 @@ def strong_delta(epsilon, mu, q):
     return np.where(epsilon > math.log1p(-q), gained, -np.expm1(epsilon))
 
 
+@pytest.mark.catches(
+    "accounting.loss_distributions:_amplified",
+    "epsilon - math.log(rate)",
+    "epsilon - 10 * math.log(rate)",
+    param="1-0.01-0.02",
+)
 @pytest.mark.default("1-0.01-0.02", "1-0.5-0.05", "2-0.01-0.05", "2-0.5-0.005")
 @pytest.mark.parametrize("s", [0.05, 0.02, 0.005])
 @pytest.mark.parametrize("q", [0.01, 0.5])
@@ -682,6 +706,11 @@ def test_rare_strong_steps_are_priced_on_a_short_grid():
     assert 0.5 * loss < certified < loss + 0.1
 
 
+@pytest.mark.catches(
+    "accounting.loss_distributions:_pmf",
+    "create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)",
+    "create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta - delta[-1])",
+)
 @pytest.mark.parametrize("chance", [1e-2, 1e-4, 1e-12])
 @pytest.mark.parametrize("q", [1.0, 0.2])
 def test_losses_beyond_the_grid_count_as_infinite(q, chance):
@@ -853,6 +882,11 @@ def test_wrong_arguments_are_named(call, message):
         call()
 
 
+@pytest.mark.catches(
+    "accounting.events:SlicedGaussianDpEvent.rounding",
+    "max(2.0**-21, 2.0**-39 * self.noise_multiplier)",
+    "2.0**-21",
+)
 @pytest.mark.parametrize("multiplier", 2.0 ** np.arange(-20, 60, 7))
 def test_rounded_rows_are_paid_for_on_the_grid_that_they_are_on(multiplier):
     """Two rows of norm 1 differ by a step in each number; the noise is relative to twice that."""
@@ -863,6 +897,12 @@ def test_rounded_rows_are_paid_for_on_the_grid_that_they_are_on(multiplier):
     assert needed <= event.rounding < 5 * needed
 
 
+@pytest.mark.catches(
+    "accounting.accountants:PLDAccountant.__init__",
+    "RDPAccountant(leaves, relation)",
+    "RDPAccountant({over_sensitivity(e, relation): n for e, n in leaves.items()}, relation)",
+    param="replace_one",
+)
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_where_grids_do_not_reach_the_price_is_that_of_moments(relation):
     event, delta = SlicedGaussianDpEvent(9.0, 6, 3, True), 1e-40

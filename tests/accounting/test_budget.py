@@ -77,6 +77,12 @@ def test_ctrl_c_while_rows_are_read_is_charged_and_says_so():
     assert "all of the fit is charged: ε = 1 at δ = 1e-05" in raised.value.__notes__[0]
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._cost",
+    "ledger_epsilon(gaussians, left, relation=self.relation)",
+    "ledger_epsilon(gaussians, left)",
+    param="replace_one",
+)
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_a_fit_costs_as_much_as_on_its_certificate(relation):
     plan = gaussian_plan({"a": 1.0}, 1.0, 1e-5, relation=relation)
@@ -87,6 +93,12 @@ def test_a_fit_costs_as_much_as_on_its_certificate(relation):
     assert budget.spent == pytest.approx(1.0, rel=1e-6)
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._cost",
+    "cost - math.log1p(-self.threshold_delta)",
+    "cost",
+    param="0.5",
+)
 @pytest.mark.parametrize("part", [0.01, 0.5, 0.9])
 def test_thresholds_cost_as_much_as_on_a_certificate(part):
     """Their δ' is taken off δ, and adds -log(1 - δ') to ε, of which large ones show."""
@@ -97,6 +109,7 @@ def test_thresholds_cost_as_much_as_on_a_certificate(part):
         assert budget.spent == pytest.approx(ledger_epsilon(plan.events, delta), rel=1e-6)
 
 
+@pytest.mark.catches("accounting.budget:PrivacyBudget._check_thresholds", "1 + 1e-9", "1 + 1e-2")
 def test_a_threshold_that_overruns_by_a_millionth_is_refused():
     def fit(slack):
         plan = Plan((("a", ThresholdDpEvent(20.0, slack)),), 1.0, 1e-5)
@@ -120,6 +133,12 @@ def test_the_budget_stays_spent_when_it_is_opened_again():
     assert budget.spent == pytest.approx(1.0, rel=1e-6)
 
 
+@pytest.mark.catches(
+    "accounting.plan:_gaussian_releases",
+    "math.log1p(-slack)",
+    "sum(math.log1p(-one) for one in thresholds.values())",
+    param="2.0-0.001",
+)
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 1e-3), (8.0, 1e-2), (1.0, 1.4e-3)])
 def test_an_exact_fit_with_several_thresholds_is_allowed(epsilon, delta):
     """They cost less than the one of all their δ', which a budget must set aside."""
@@ -134,6 +153,7 @@ def test_an_exact_fit_with_several_thresholds_is_allowed(epsilon, delta):
     assert 0.999 * epsilon < budget.spent <= epsilon * (1 + 1e-9)
 
 
+@pytest.mark.catches("accounting.budget:PrivacyBudget._check", "1 + 1e-9", "1 + 1e-2")
 def test_a_fit_that_overruns_by_a_millionth_is_refused():
     cost = together(1.0, 0.5)
     with PrivacyBudget(cost, 1e-5) as enough:
@@ -306,6 +326,12 @@ def test_reprs_say_what_is_spent_and_on_what():
     assert repr(budget)[16:-1] in page
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._check",
+    "any(charge.is_for_persons != other.is_for_persons for other in charges)",
+    "charge.is_for_persons and not all(other.is_for_persons for other in charges)",
+    param="None-3",
+)
 @pytest.mark.parametrize("first", [None, 1, 3])
 @pytest.mark.parametrize("second", [None, 1, 3])
 def test_records_and_persons_never_share_a_budget(first, second):
@@ -324,6 +350,11 @@ def test_records_and_persons_never_share_a_budget(first, second):
             fit_to(second)
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._reserve",
+    "paid == replace(charge, digest=plan.follows)",
+    "paid.digest == plan.follows",
+)
 def test_only_a_plan_of_the_same_events_claims_a_charge():
     """A plan of other events that names the same digest is charged on its own."""
 

@@ -88,6 +88,7 @@ def test_spending_is_kept(path):
     assert PrivacyBudget.from_file(path).spent == again.spent
 
 
+@pytest.mark.catches("accounting.budget_stores:FileStore.__init__", "stored != terms", "False")
 def test_terms_are_those_of_the_file(path):
     PrivacyBudget(2.0, 1e-5, relation="replace_one", threshold_delta=1e-6, path=path)
     kept = PrivacyBudget.from_file(path)
@@ -98,6 +99,11 @@ def test_terms_are_those_of_the_file(path):
             PrivacyBudget(*terms[:2], relation=terms[2], threshold_delta=1e-6, path=path)
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:FileStore._create",
+    "os.link(draft, self.path)",
+    "os.replace(draft, self.path)",
+)
 def test_a_file_that_another_process_has_made_meanwhile_stays(path):
     with PrivacyBudget(2.0, 1e-5, path=path) as budget:
         fit(1.0)
@@ -107,6 +113,11 @@ def test_a_file_that_another_process_has_made_meanwhile_stays(path):
     assert budget.spent == spent > 0
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:FileStore.settle",
+    "_write_charge(database, ticket, charge)",
+    "_write_charge(database, max(_read_charges(database)), charge)",
+)
 def test_rest_of_one_fit_is_taken_from_no_other(path):
     """Three are under way; the second of them ends."""
     for budget in (PrivacyBudget(9.0, 1e-5, path=path), PrivacyBudget(9.0, 1e-5)):
@@ -116,6 +127,7 @@ def test_rest_of_one_fit_is_taken_from_no_other(path):
         assert [charge.events for charge in store.read()] == [plans[0].events, (), plans[2].events]
 
 
+@pytest.mark.catches("accounting.budget_stores:_transaction", '"?mode=rw"', '"?mode=rwc"')
 def test_files_that_are_no_budgets(path):
     with pytest.raises(OSError, match="neither read nor charged"):
         PrivacyBudget.from_file(path)
@@ -135,6 +147,7 @@ def test_a_file_that_is_gone_is_not_made_anew(path):
     assert not path.exists()
 
 
+@pytest.mark.catches("accounting.budget_stores:FileStore.add", "_is_closed(database)", "False")
 def test_a_closed_budget_takes_nothing(path):
     budget = PrivacyBudget(2.0, 1e-5, path=path)
     assert not budget.is_closed
@@ -157,6 +170,11 @@ def test_reprs_name_the_file_and_survive_its_loss(path):
     assert "neither read nor charged" in budget._repr_html_()
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:FileStore._warn_of_copies",
+    "self._inode == _find_inode(self.path)",
+    "True",
+)
 def test_a_copy_warns(path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -176,6 +194,18 @@ def open_silently(path):
     return budget
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:FileStore._warn_of_copies",
+    "not _is_restored(database, self.path)",
+    "True",
+    param="in place-1",
+)
+@pytest.mark.catches(
+    "accounting.budget_stores:_transaction",
+    "database.total_changes and not _is_restored(database, path)",
+    "database.total_changes",
+    param="in place-1",
+)
 @pytest.mark.parametrize("n_kept", [0, 1, 2])
 @pytest.mark.parametrize("way", ["in place", "anew", "with its time", "by rename"])
 def test_a_restored_file_is_noticed(path, way, n_kept):
@@ -201,6 +231,9 @@ def test_a_restored_file_is_noticed(path, way, n_kept):
         budget._store._is_warned = False
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:FileStore._create", "_read_count(self.path) + 1", "0"
+)
 def test_ordinary_use_is_not_called_a_copy(path, tmp_path):
     first, second = PrivacyBudget(9.0, 1e-5, path=path), open_silently(path)
     with warnings.catch_warnings(record=True) as said:
@@ -238,6 +271,17 @@ def test_processes_cannot_both_take_the_rest(path):
     assert PrivacyBudget.from_file(path).spent == pytest.approx(together(*[0.8] * allowed))
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:_transaction",
+    """
+    database.execute("BEGIN IMMEDIATE")
+    yield database
+    """,
+    """
+    database.execute("BEGIN")
+    yield database
+    """,
+)
 def test_nobody_decides_on_what_another_is_deciding_on(path, tmp_path, monkeypatch):
     monkeypatch.setattr(_stores, "_TIMEOUT", 0.05)
     store = PrivacyBudget(2.0, 1e-5, path=path)._store
@@ -259,6 +303,11 @@ def test_nobody_decides_on_what_another_is_deciding_on(path, tmp_path, monkeypat
     assert len(store.read()) == 1
 
 
+@pytest.mark.catches(
+    "accounting.budget:find_open_budgets",
+    "[PrivacyBudget.from_file(path) for path in _inherited if path not in known]",
+    "[PrivacyBudget.from_file(path) for path in ()]",
+)
 def test_processes_that_are_started_inside_know_of_it(path):
     assert _budget._VARIABLE not in os.environ
     with PrivacyBudget(2.0, 1e-5, path=path) as budget:
@@ -273,6 +322,10 @@ def test_processes_that_are_started_inside_know_of_it(path):
     assert _budget._VARIABLE not in os.environ
 
 
+@pytest.mark.catches("accounting.budget_stores:FileStore._create", "os.fsync(descriptor)", "pass")
+@pytest.mark.catches(
+    "accounting.budget_stores:_transaction", '"PRAGMA synchronous=FULL"', '"PRAGMA synchronous=OFF"'
+)
 def test_written_entries_are_on_the_disk(path, monkeypatch):
     """Each connection syncs in full; the folder is synced after the file is in it."""
     committed, synced, connect, fsync = [], [], sqlite3.connect, os.fsync
@@ -367,6 +420,21 @@ def kill_at(path, mark, number):
     sys.settrace(None)
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:_transaction",
+    """
+    if is_counted:
+        database.execute("UPDATE budget SET n_changes = n_changes + 1")
+    database.execute("COMMIT")
+    """,
+    """
+    if is_counted:
+        database.execute("UPDATE budget SET n_changes = n_changes + 1")
+        _write_count(path, _count_changes(database))
+    database.execute("COMMIT")
+    """,
+    param="1",
+)
 @pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
 def test_whatever_got_out_is_charged_wherever_it_is_killed(tmp_path, step):
     costs, number = set(), 0

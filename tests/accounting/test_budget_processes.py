@@ -71,6 +71,19 @@ def interleave(*steps):
         raise failed[0]
 
 
+@pytest.mark.catches(
+    "accounting.budget:_ThreadingConfig.close",
+    """
+    while _configs.entered and _configs.entered[-1]._is_closed:
+        _configs.entered.pop()._config.unregister()
+    """,
+    """
+    if _configs.entered:
+        _configs.entered.pop()._config.unregister()
+    """,
+    param="nested",
+)
+@pytest.mark.catches("accounting.budget:_tell_processes", "*opened", "*opened[:1]", param="crossed")
 @pytest.mark.parametrize("names", ["abab", "abba", "aaaa"], ids=["crossed", "nested", "alone"])
 def test_interleaved_budgets(names, tmp_path):
     """Whichever is closed first, the other one is charged, here and by those who are told."""
@@ -129,6 +142,7 @@ def test_one_budget_in_two_threads(tmp_path):
     assert seen == [(was, told), ("ThreadingBackend", told), (was, [])]
 
 
+@pytest.mark.catches("accounting.budget:_tell_processes", "[*_inherited, *opened]", "opened")
 def test_inherited_budgets_of_a_process_stay(tmp_path, monkeypatch):
     inherited, own = make(tmp_path, "inherited", "own")
     monkeypatch.setattr(_budget, "_inherited", tuple(list_paths(inherited)))
@@ -194,6 +208,15 @@ def test_when_a_process_was_started_decides_whether_it_is_charged(tmp_path):
     assert budget.spent == pytest.approx(together(1.0))
 
 
+@pytest.mark.catches(
+    "accounting.budget",
+    """
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+    """,
+    "os.register_at_fork(before=lambda: None)",
+)
 def test_a_fork_while_another_thread_reserves():
     """A child that copied a lock which nobody gives back would wait for ever."""
     held = threading.Event()

@@ -75,6 +75,11 @@ def test_json_round_trip(name):
     assert again == cert
 
 
+@pytest.mark.catches(
+    "accounting.certificate:Certificate.delta_at",
+    "ledger_delta(self.events, epsilon, accountant=self.accountant, relation=self.relation)",
+    "ledger_delta(self.events, epsilon, accountant=self.accountant)",
+)
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_readings_are_under_the_relation_and_by_the_accountant(relation, accountant):
@@ -101,6 +106,15 @@ def test_verify_refuses_a_smaller_epsilon(name):
         verify(json.dumps(forged))
 
 
+@pytest.mark.catches(
+    "accounting.certificate:Certificate.from_json",
+    "check_unit(certificate.assumptions, max_rows)",
+    """
+    check_unit(certificate.assumptions, max_rows)
+    events = certificate.events[:-1] or certificate.events
+    object.__setattr__(certificate, "events", events)
+    """,
+)
 @pytest.mark.parametrize("n_events", [2, 3])
 def test_verify_prices_every_event(n_events):
     events = [GaussianDpEvent(s) for s in (3.0, 4.0, 5.0)[:n_events]]
@@ -115,6 +129,11 @@ def test_verify_prices_every_event(n_events):
     assert verify(whole.to_json()) == whole.epsilon
 
 
+@pytest.mark.catches(
+    "accounting.certificate:Certificate.from_json",
+    "math.isclose(float(stated), cost, rel_tol=_TOLERANCE)",
+    "float(stated) >= cost * (1 - _TOLERANCE)",
+)
 @pytest.mark.parametrize("name", ["epsilon", "mu", "rho"])
 @pytest.mark.parametrize("change", [lambda x: x * 1.01, lambda x: x * 0.99, lambda x: "inf"])
 def test_numbers_that_follow_from_events_cannot_be_stated_otherwise(name, change):
@@ -128,6 +147,11 @@ def test_numbers_that_follow_from_events_cannot_be_stated_otherwise(name, change
     assert verify(nearly) == certificate(EVENTS["Gaussian"]).epsilon
 
 
+@pytest.mark.catches(
+    "accounting.verification:verify",
+    "min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))",
+    "_LARGEST_DELTA",
+)
 @pytest.mark.parametrize(
     ("delta", "n_records", "largest"),
     [
@@ -378,6 +402,12 @@ def test_a_certificate_says_no_more_than_what_applies():
     assert any("the schema and all other" in text for text in of_table.assumptions)
 
 
+@pytest.mark.catches(
+    "accounting.events:scale_noise",
+    "ComposedDpEvent(tuple(scale_noise(one, find_factor) for one in event.events))",
+    "event",
+    param="replace_one",
+)
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_a_composition_in_one_event_has_the_readings_of_its_parts(relation):
     events = GaussianDpEvent(8.0), LaplaceDpEvent(9.0)

@@ -84,6 +84,36 @@ class OfAnEngine(Partitions):
     n_units = _sum_parts = None
 
 
+@pytest.mark.catches(
+    "accounting.certificate:Certificate.__post_init__",
+    "find_conflict(self.events, *terms)",
+    "None",
+    param="steps-replace_one-False-None-5",
+)
+@pytest.mark.catches(
+    "accounting.plan:Plan.check_place",
+    "find_conflict(self.events, *terms)",
+    "None",
+    param="threshold-replace_one-True-None-None",
+)
+@pytest.mark.catches(
+    "curator.curator:Curator.__init__",
+    "plan.check_place(self._engine)",
+    "plan.check_place(None)",
+    param="rows-zero_out-False-dask-None",
+)
+@pytest.mark.catches(
+    "accounting.event_types",
+    '_SAMPLE = EventType("a release of samples or of single rows")',
+    '_SAMPLE = EventType("a release of samples or of single rows", for_persons=True)',
+    param="sampled gradient-zero_out-False-None-5",
+)
+@pytest.mark.catches(
+    "accounting.event_types:find_conflict",
+    "flatten(events)",
+    "events",
+    param="steps-replace_one-False-None-5",
+)
 @pytest.mark.parametrize(("relation", "local", "engine", "max_rows"), PLACES)
 @pytest.mark.parametrize("name", EVENTS)
 def test_verify_passes_what_a_fit_can_make(name, relation, local, engine, max_rows):

@@ -99,6 +99,30 @@ def same(certificate):
     }
 
 
+@pytest.mark.catches(
+    "accounting.composition:join",
+    "any(certificate.reproducible for certificate in certificates)",
+    "all(certificate.reproducible for certificate in certificates)",
+    param="Gaussian-seeded",
+)
+@pytest.mark.catches(
+    "accounting.composition:join",
+    "len({c.digest or i for i, c in enumerate(certificates) if c.reproducible}) > 1",
+    "len({c.digest or i for i, c in enumerate(certificates) if c.reproducible}) > 2",
+    param="seeded-responses",
+)
+@pytest.mark.catches(
+    "accounting.composition:join",
+    "max(certificate.delta for certificate in certificates)",
+    "min(certificate.delta for certificate in certificates)",
+    param="Gaussian-Laplace",
+)
+@pytest.mark.catches(
+    "accounting.composition:join",
+    "[assumption for c in certificates for assumption in c.assumptions]",
+    "list(certificates[0].assumptions)",
+    param="Gaussian-other",
+)
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_each_member_of_a_composition(first, second):
     one, other = parts = PARTS[first], PARTS[second]
@@ -140,6 +164,18 @@ def test_each_member_of_a_composition(first, second):
         assert verify(both.to_json()) == both.epsilon
 
 
+@pytest.mark.catches(
+    "accounting.events:concentrated_rho",
+    "gaussian_mu([event]) if epsilon is None else epsilon",
+    "gaussian_mu([event]) if epsilon is None else epsilon / math.sqrt(2)",
+    param="Gaussian-Laplace",
+)
+@pytest.mark.catches(
+    "accounting.events:concentrated_rho", "count * mu**2", "mu**2", param="Laplace-responses"
+)
+@pytest.mark.catches(
+    "accounting.events:concentrated_rho", "return None", "continue", param="Gaussian-sampled"
+)
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_readings_of_a_composition_in_closed_form(first, second):
     both, names = compose(PARTS[first], PARTS[second]), (first, second)
@@ -178,6 +214,24 @@ def mixed_delta(epsilon, mu, pure):
     return chances @ gains
 
 
+@pytest.mark.catches(
+    "accounting.accountants:_Ledger.__init__",
+    "self.pure_epsilon += count * pure",
+    "self.pure_epsilon = max(self.pure_epsilon, count * pure)",
+    param="Laplace-responses-1e-05",
+)
+@pytest.mark.catches(
+    "accounting.accountants:_Ledger._find_least",
+    "{**self.leaves, **self._pure}",
+    "{**self.leaves}",
+    param="Gaussian-Laplace-1e-05",
+)
+@pytest.mark.catches(
+    "accounting.loss_distributions:_pure_profile",
+    "1 / event.noise_multiplier",
+    "0.5 / event.noise_multiplier",
+    param="Gaussian-Laplace-1e-05",
+)
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_costs_of_a_composition_in_closed_form(first, second, delta):
@@ -216,6 +270,12 @@ def test_the_order_of_parts_says_nothing(first, second):
         assert here.epsilon_at(delta) == pytest.approx(there.epsilon_at(delta), rel=1e-6)
 
 
+@pytest.mark.catches(
+    "accounting.composition:_join_names",
+    'text.split(" and ")',
+    "[text]",
+    param="Gaussian-seeded-responses",
+)
 @pytest.mark.parametrize(
     "names", [*itertools.permutations(["Gaussian", "seeded", "responses"])], ids="-".join
 )
@@ -242,6 +302,12 @@ def test_a_composition_of_one_is_that_one(name):
     assert (alone.mu, alone.rho) == (one.mu, one.rho)
 
 
+@pytest.mark.catches(
+    "accounting.composition:join",
+    "max(max_rows, default=None)",
+    "max_rows[0] if max_rows else None",
+    param="max_rows0",
+)
 @pytest.mark.parametrize("max_rows", [(2, 3), (3, 2), (1, 1), (5, 1, 2)])
 def test_persons_of_different_numbers_of_rows(max_rows):
     """Each multiplier is relative to what a person moves with so many rows: it stays as it is."""
@@ -257,6 +323,12 @@ def test_persons_of_different_numbers_of_rows(max_rows):
             compose(*mixed)
 
 
+@pytest.mark.catches(
+    "accounting.composition:join",
+    "n_records.pop() if len(n_records) == 1 else None",
+    "certificates[0].n_records",
+    param="n_records1-None",
+)
 @pytest.mark.parametrize(
     ("n_records", "expected"),
     [((5, 5), 5), ((5, 6), None), ((5, None), None), ((None, None), None), ((5, 6, 5), None)],
@@ -267,6 +339,12 @@ def test_numbers_of_records_are_said_where_all_are_the_same(n_records, expected)
     assert (f", {expected}," in str(together)) == (expected is not None)
 
 
+@pytest.mark.catches(
+    "accounting.composition:join", '("relation", "accountant")', '("relation",)', param="option1"
+)
+@pytest.mark.catches(
+    "accounting.composition:join", '("relation", "accountant")', '("accountant",)', param="option0"
+)
 @pytest.mark.parametrize(
     "option", [{"relation": "zero_out"}, {"accountant": "rdp"}, {"accountant": "autodp"}]
 )
@@ -291,6 +369,11 @@ def test_each_accountant_prices_all_parts(accountant):
     assert together.epsilon_at(1e-5) > 1.001 * max(costs)
 
 
+@pytest.mark.catches(
+    "accounting.composition:join",
+    "_join_names(c.engine for c in certificates if c.engine is not None) or None",
+    "None",
+)
 def test_whose_engines_held_rows_is_said():
     text = " ".join(str(compose(*(PARTS[n] for n in ("Gaussian", "other", "seeded")))).split())
     assert "Rows were summed by dask and spark: its workers" in text
@@ -306,6 +389,33 @@ def release(*digests, events=(EVENT,), **options):
     return make(*events, digests=[digests] * len(events), **options)
 
 
+@pytest.mark.catches(
+    "accounting.composition:compose",
+    "any(set(digests) <= set(group[0]) for group in alike)",
+    "False",
+    param="parts3-1",
+)
+@pytest.mark.catches(
+    "accounting.composition:compose",
+    "any(set(digests) <= set(group[0]) for group in alike)",
+    "alike",
+    param="parts4-2",
+)
+@pytest.mark.catches(
+    "accounting.composition:compose",
+    "any(set(digests) <= set(group[0]) for group in alike)",
+    "any(set(digests) <= set(group[0]) for group in groups)",
+    param="parts8-2",
+)
+@pytest.mark.catches(
+    "accounting.composition:compose", "(*one, digests)", "(*one, ())", param="parts1-2"
+)
+@pytest.mark.catches(
+    "accounting.certificate_form:read_digests",
+    'release.get("digests", shared)',
+    "shared",
+    param="parts1-2",
+)
 @pytest.mark.parametrize(
     ("parts", "n_counted"),
     [
@@ -348,6 +458,12 @@ def test_releases_of_one_fit_count_together():
     assert f"GaussianDpEvent(noise_multiplier=6.0); digests: {B}" in " ".join(str(both).split())
 
 
+@pytest.mark.catches(
+    "accounting.composition:compose",
+    "group[1] != releases",
+    "len(group[1]) != len(releases)",
+    param="other0",
+)
 @pytest.mark.parametrize(
     "other",
     [
@@ -369,6 +485,12 @@ def test_one_seeded_release_has_one_seed():
     assert SEEDS in compose(one, other).assumptions
 
 
+@pytest.mark.catches(
+    "accounting.certificate_form:read_digests",
+    'own and "digest" in data',
+    "False",
+    param="<lambda>0",
+)
 @pytest.mark.parametrize(
     "edit",
     [

@@ -82,6 +82,11 @@ def test_parts_of_a_budget_cost_no_more_than_the_whole(seed):
     )
 
 
+@pytest.mark.catches(
+    "accounting.rounding:at_most",
+    "nearest if nearest <= number else math.nextafter(nearest, -math.inf)",
+    "nearest",
+)
 def test_numbers_become_floats_that_are_not_above_them():
     for number in (np.float16(0.1), np.float32(0.1), 0.1, 3, np.int64(3), math.inf):
         assert at_most(number) == number
@@ -97,6 +102,7 @@ def test_numbers_become_floats_that_are_not_above_them():
     assert calibrate_gaussian(np.float32(1), 1e-5) == calibrate_gaussian(1.0, 1e-5)
 
 
+@pytest.mark.catches("accounting.rounding:plain_numbers", "plain(value)", "value")
 def test_parameters_are_plain_inside_and_as_given_outside():
     given = {"epsilon": np.float32(2), "n_steps": np.int64(3), "clip_norm": Fraction(1, 3)}
     estimator = DPSlicedWassersteinGenerator(**given)
@@ -106,6 +112,9 @@ def test_parameters_are_plain_inside_and_as_given_outside():
     assert all(getattr(estimator, name) is value for name, value in given.items())
 
 
+@pytest.mark.catches(
+    "accounting.rounding:show", "Context(_DIGITS, ROUND_CEILING)", "Context(_DIGITS)"
+)
 def test_printed_numbers_are_never_less():
     rng = np.random.RandomState(0)
     for number in np.exp(rng.uniform(-30, 30, 2000)).tolist():

@@ -207,6 +207,11 @@ class Runs:
         return select_best(self, self.plan, self.noise)
 
 
+@pytest.mark.catches(
+    "accounting.selection:select_best",
+    "noise.number_of_runs(event.mean, event.shape)",
+    "noise.number_of_runs(4 * event.mean, event.shape)",
+)
 def test_an_audit_of_what_a_search_tells():
     """Outcomes have the law of the largest where runs tell a noisy number and are scored by it.
 
@@ -251,6 +256,11 @@ def test_first_of_equals_is_chosen():
     assert runs.n_runs > 1
 
 
+@pytest.mark.catches(
+    "accounting.budget:PaidRun._reserve",
+    "not is_covered(plan.events, self._event, self._relation)",
+    "False",
+)
 def test_a_run_releases_no_more_than_was_paid_for():
     runs = Runs(mean=2.0)
     with PrivacyBudget(3.0, 1e-5) as budget:
@@ -320,6 +330,11 @@ def test_a_budget_is_charged_once():
     assert 2.9 < budget.spent <= 3.0
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._cost",
+    'ledger_epsilon(searches, delta, accountant="rdp", relation=self.relation)',
+    'ledger_epsilon(searches, delta, accountant="rdp")',
+)
 def test_a_budget_prices_a_search_under_its_relation():
     terms = {"relation": "replace_one"}
     plan = selection_plan("search", gaussian_event, 6.0, 1.0, 3.0, 1e-5, **terms)

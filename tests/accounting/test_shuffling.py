@@ -37,6 +37,7 @@ def theorem_3_2(epsilon, epsilon_0, n):
     return float(total)
 
 
+@pytest.mark.catches("accounting.shuffling:_clones", "1 - 1e-12", "1 + 1e-3")
 @pytest.mark.parametrize("n", [1, 2, 25])
 @pytest.mark.parametrize("epsilon_0", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.95])
@@ -80,6 +81,7 @@ def test_epsilon_is_far_below_theorem_3_1(epsilon_0, n, epsilon):
     assert found < 0.4 * math.log1p(math.tanh(epsilon_0 / 2) * factor)
 
 
+@pytest.mark.catches("accounting.shuffling:_clones", "edges[:-1]", "edges[1:] - 1")
 def test_groups_of_clones_are_counted_as_the_smallest_of_each():
     """At so many clones that not every number is looked at by itself."""
     epsilon_0, n, epsilon = 1.0, 2_000_000, 0.0035
@@ -122,6 +124,18 @@ RANDOMISERS = {
 }
 
 
+@pytest.mark.catches(
+    "accounting.certificate:Certificate.shuffled",
+    "sum(count * losses[leaf] for leaf, count in leaves.items())",
+    "max(count * losses[leaf] for leaf, count in leaves.items())",
+    param="Laplace-responses",
+)
+@pytest.mark.catches(
+    "accounting.certificate:Certificate.shuffled",
+    "count * losses[leaf]",
+    "losses[leaf]",
+    param="twice-Laplace",
+)
 @pytest.mark.parametrize(
     ("first", "second"),
     [("Laplace", "responses"), ("responses", "Laplace"), ("twice", "Laplace"), ("twice", "twice")],

@@ -19,6 +19,12 @@ PRICE = f"Until then ε = {show(SPENT.epsilon)} at δ = 1e-05 was spent, on: sli
 LOST = "The released values are not kept: another fit is charged anew."
 
 
+@pytest.mark.catches(
+    "accounting.spending:report_spent_on_error",
+    "BaseException",
+    "(RuntimeError, ValueError, KeyboardInterrupt)",
+    param="ZeroDivisionError",
+)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -49,6 +55,12 @@ def test_errors_of_learning_say_what_was_spent(kind):
 
 
 # The others state the price of the whole plan, which is charged where rows cannot be read.
+@pytest.mark.catches(
+    "accounting.spending:report_spent_on_error",
+    "BaseException",
+    "Exception",
+    param="KeyboardInterrupt-False",
+)
 @pytest.mark.parametrize(
     ("kind", "states_price"),
     [
@@ -77,6 +89,11 @@ def test_errors_that_callers_tell_apart_keep_their_type_and_get_a_note(kind, sta
     assert vars(free) == {}
 
 
+@pytest.mark.catches(
+    "accounting.spending:report_spent_on_error",
+    'kept = {"certificate": spent, "release": release}',
+    'kept = {"certificate": spent, "release": None}',
+)
 def test_an_error_keeps_its_release():
     with (
         pytest.raises(SpentError, match=r"It is kept\.$") as raised,
@@ -96,6 +113,11 @@ def test_a_finished_fit_is_priced_where_the_next_is_interrupted():
     ]
 
 
+@pytest.mark.catches(
+    "accounting.spending:report_finished_fits_on_error",
+    "compose(*certificates)",
+    "certificates[-1]",
+)
 @pytest.mark.parametrize("kind", [BudgetExceededError, SpentError, TableError, ValueError])
 def test_an_error_of_one_of_several_fits_states_what_the_others_cost_together(kind):
     error, others = kind("it failed"), [SPENT, Certificate((GaussianDpEvent(2.0),), ("sum",))]
@@ -108,6 +130,11 @@ def test_an_error_of_one_of_several_fits_states_what_the_others_cost_together(ki
     assert raised.value is error
 
 
+@pytest.mark.catches(
+    "accounting.spending:report_finished_fits_on_error",
+    "vars(restated).update(vars(error))",
+    "pass",
+)
 def test_an_error_of_one_of_several_fits_keeps_its_release():
     error = SpentError("it failed")
     error.certificate, error.release = SPENT, "released"
@@ -117,6 +144,7 @@ def test_an_error_of_one_of_several_fits_keeps_its_release():
     assert (raised.value.certificate, raised.value.release) == (SPENT, "released")
 
 
+@pytest.mark.catches("accounting.spending:note_price", "not is_search_run()", "True")
 def test_a_run_of_a_search_notes_no_price_of_its_own():
     alone, run = KeyboardInterrupt(), KeyboardInterrupt()
     plan = gaussian_plan({"sum": 1.0}, 1.0, 1e-5)

@@ -67,6 +67,24 @@ MEMBERS = {
 }
 
 
+@pytest.mark.catches(
+    "accounting.strict_json:_is_a",
+    "isinstance(given, cls) and not isinstance(given, bool)",
+    "isinstance(given, cls)",
+    param="number",
+)
+@pytest.mark.catches(
+    "accounting.strict_json:hexadecimal",
+    "pattern.fullmatch(given)",
+    "pattern.match(given)",
+    param="hexadecimal",
+)
+@pytest.mark.catches(
+    "accounting.strict_json:_is_text",
+    'type(given) is str and given.isprintable() and given == given.strip() != ""',
+    'type(given) is str and given == given.strip() != ""',
+    param="text",
+)
 @pytest.mark.parametrize("name", MEMBERS)
 def test_a_member_is_what_is_declared_and_nothing_that_looks_like_it(name):
     member, allowed, refused = MEMBERS[name]

@@ -13,6 +13,9 @@ from skdpgen.accounting.units import (
 )
 
 
+@pytest.mark.catches(
+    "accounting.units:unit_assumptions", "(_ONE_IDENTIFIER, _UNLIKE)", "(_ONE_IDENTIFIER,)"
+)
 def test_assumptions_of_a_certificate_for_persons():
     given = ("bounds are public", ONE_RECORD, "every record is valid")
     assert unit_assumptions(given) == given

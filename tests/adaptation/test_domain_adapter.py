@@ -88,6 +88,14 @@ def test_the_certificate_is_that_of_the_sketch():
         assert verify(adapter.privacy_.to_json()) == adapter.epsilon_
 
 
+@pytest.mark.catches(
+    "adaptation._domain_adapter:DPSWDDomainAdapter._adapt",
+    "return self._train_on_samples(start, sampler)",
+    """
+    sampler.sample = lambda n: X_target
+    return self._train_on_samples(start, sampler)
+    """,
+)
 def test_all_but_the_sketch_is_post_processing(monkeypatch):
     """With the same synthetic rows, other target rows make no difference."""
     X, y, X_target, _ = make_domains()
@@ -102,6 +110,11 @@ def test_all_but_the_sketch_is_post_processing(monkeypatch):
     np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
 
 
+@pytest.mark.catches(
+    "adaptation._domain_adapter:DPSWDDomainAdapter._adapt",
+    "sampler.fit(X_target)",
+    "sampler.set_params(bounds=(X_target.min(), X_target.max())).fit(X_target)",
+)
 def test_units_follow_from_the_source():
     """Bounds, the radius and the components of few rows do not depend on the target."""
     rng = np.random.default_rng(0)
@@ -117,6 +130,11 @@ def test_units_follow_from_the_source():
     assert samplers[0].privacy_.releases == ("slice sketch",)
 
 
+@pytest.mark.catches(
+    "adaptation._domain_adapter:DPSWDDomainAdapter._adapt",
+    "sampler.fit(X_target)",
+    "sampler.set_params(init=X_target).fit(X_target)",
+)
 def test_no_target_row_is_kept():
     X, y, X_target, _ = make_domains()
     X_target[7] = 0.3141592653589793, -0.2718281828459045

@@ -84,6 +84,11 @@ def search(data, params, scoring=None, *, n_candidates=4, kind=DPSWDDomainClassi
 # One price for all candidates.
 
 
+@pytest.mark.catches(
+    "adaptation._private_search:PrivateSearch._search_releases",
+    "Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)",
+    "best.privacy_",
+)
 def test_the_certificate_is_that_of_the_search(data):
     searched = search(data, RADIUS, Scoring(), random_state=0)
     best = searched.best_estimator_
@@ -105,6 +110,7 @@ def test_the_certificate_is_that_of_the_search(data):
     assert best.sigma_ == best.privacy_.sigma
 
 
+@pytest.mark.catches("adaptation._private_search:_certify", "published is not None", "False")
 def test_published_values_of_the_best_fit_have_the_price_of_the_search(data, tmp_path):
     found = search(data, RADIUS, Scoring())
     published = found.best_estimator_.target_sampler_.release_.published
@@ -174,6 +180,11 @@ def test_candidates_do_not_share_a_network(data, params):
     assert torch.equal(shared[0].weight, before)
 
 
+@pytest.mark.catches(
+    "adaptation._private_search:PrivateSearch._search_releases",
+    "noise.seed() if noise.reproducible else None",
+    "estimator.random_state",
+)
 def test_candidates_have_noise_of_their_own(data):
     """Also with a seed, and with the same parameters, which lists give again and again."""
     scoring = Scoring()
@@ -246,6 +257,9 @@ def _fail(model, X, y):
     return 0.0
 
 
+@pytest.mark.catches(
+    "adaptation._private_search:PrivateSearch._fit", "self._try_scoring(X, y)", "None"
+)
 @pytest.mark.parametrize(
     ("scoring", "match"),
     [
@@ -263,6 +277,9 @@ def test_scoring_that_fails_is_refused_before_a_release(data, params, scoring, m
     assert str(caught.value).startswith("scoring fails on made-up rows")
 
 
+@pytest.mark.catches(
+    "adaptation._private_search:PrivateSearch._try_scoring", "PublicRun()", "muted()"
+)
 def test_scoring_is_tried_with_any_sampler_and_costs_nothing(data):
     for sampler in (
         DPSWFlowSampler(release=SlicedRows(batch_size=6, n_steps=2)),
@@ -291,6 +308,13 @@ def _prices(error):
     return re.findall(r"ε = (\S+) at", str(error))
 
 
+@pytest.mark.catches(
+    "accounting.selection:select_best", "released and isinstance(error, Exception)", "False"
+)
+@pytest.mark.catches("accounting.spending:report_spent_on_error", "not is_search_run()", "True")
+@pytest.mark.catches(
+    "accounting.spending:restate_with_price", "price * (not is_search_run())", "price"
+)
 @pytest.mark.parametrize("name", FAILURES)
 def test_an_error_states_the_price_of_the_search_and_no_other(data, name):
     options, scoring, kind = FAILURES[name]

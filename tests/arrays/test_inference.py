@@ -99,6 +99,12 @@ def test_records_are_counted_whole_whatever_the_radius(X, clip_norm):
     assert released[0].value.sum() == pytest.approx(2 * len(X), rel=1e-3)
 
 
+@pytest.mark.catches(
+    "arrays.discovery:OpenBoxFormat.encode",
+    "knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])",
+    "knot_weights(numbers, self.knots)",
+    param="True-4",
+)
 @pytest.mark.parametrize("n_features", [1, 4, 50, 51, 300])
 @pytest.mark.parametrize("has_number", [False, True])
 def test_a_record_adds_weights_of_norm_one_at_most(n_features, has_number):

@@ -86,6 +86,12 @@ def assert_sound(report, least):
     assert report.bound <= report.claim
 
 
+@pytest.mark.catches(
+    "auditing.runs:Canary.insert",
+    "taken[rows] if position is None else position",
+    "taken[rows]",
+    param="second moments, replaced",
+)
 @pytest.mark.parametrize("name", [name for name in SOUND if name != "owners"])
 def test_sound_releases_are_shown_to_cost_nearly_what_is_claimed(name):
     estimator, least = SOUND[name]
@@ -94,6 +100,12 @@ def test_sound_releases_are_shown_to_cost_nearly_what_is_claimed(name):
     assert report.bound > 0.5 * report.claim or "local, Gaussian" in name
 
 
+@pytest.mark.catches(
+    "auditing.mechanism_audit:MechanismAudit._report",
+    "over_sensitivity(self._base, self._relation)",
+    "self._base",
+    param="slice sketch-replace_one",
+)
 @pytest.mark.parametrize(
     ("name", "relation"),
     [
@@ -160,6 +172,12 @@ def change_noise(monkeypatch, change, method="rounded_gaussian"):
 MORE = "privacy loss exceeds the claim"
 
 
+@pytest.mark.catches(
+    "auditing.mechanism_audit:ReleaseAudit.reasons",
+    "self.bound > self.claim",
+    "self.bound > 2 * self.claim",
+    param="tables",
+)
 @pytest.mark.parametrize("name", ["slice sketch", "tables", "second moments"])
 def test_noise_of_half_the_variance(name, monkeypatch):
     change_noise(monkeypatch, lambda draw, scale: draw(scale / math.sqrt(2)))
@@ -214,6 +232,18 @@ def _leave_out(draw, scale):
     return drawn.reshape(scale.shape)
 
 
+@pytest.mark.catches(
+    "auditing.gaussian:GaussianAudit.audit",
+    "len(shared)",
+    "len(shared) and False",
+    param="_shuffle-numbers share their noise-inf",
+)
+@pytest.mark.catches(
+    "auditing.gaussian:_Neighbours.__init__",
+    "self.faults.append(_BARE)",
+    "pass",
+    param="_leave_out-numbers are released without noise-0",
+)
 @pytest.mark.parametrize(
     ("change", "reason", "least"),
     [
@@ -266,6 +296,18 @@ def test_noise_that_follows_from_the_record(monkeypatch):
     assert "noise depends on the record" in reasons
 
 
+@pytest.mark.catches(
+    "auditing.releases:audit",
+    "np.isin(np.arange(len(first)), canary.candidates)",
+    "None",
+    param="auto, few records",
+)
+@pytest.mark.catches(
+    "auditing.made_records:_draw_inside",
+    "_INSIDE * generator.uniform(size=(n_rows, 1))",
+    "1.0 * generator.uniform(size=(n_rows, 1))",
+    param="auto",
+)
 @pytest.mark.default("auto", "auto, replaced", "auto, few records", "declared")
 @pytest.mark.parametrize(
     ("estimator", "n_samples", "n_features", "least"),
@@ -312,6 +354,15 @@ def scale_noise_of(mechanism, monkeypatch, factor, is_changed):
 UNEQUAL = "noise fails the test of equal scale for both neighbours"
 
 
+@pytest.mark.catches(
+    "auditing.gaussian:GaussianAudit._draw_pairs",
+    "zip(sources, runs, strict=True)",
+    "[(sources[0], runs[0])]",
+    param="slice sketch-0.5-present",
+)
+@pytest.mark.catches(
+    "auditing.gaussian:GaussianAudit._draw_pairs", "(0, 1)", "(0,)", param="gradients-0.5-present"
+)
 @pytest.mark.default("*-present", "slice sketch-*", "tables-*")
 # That a record halves the noise looks like that its absence doubles it, but for the scale.
 @pytest.mark.parametrize("is_present", [True, False], ids=["present", "absent"])
@@ -384,6 +435,9 @@ def test_thresholds(max_rows, monkeypatch):
     assert found.verdict == "no violation found"
 
 
+@pytest.mark.catches(
+    "auditing.mechanism_audit:ReleaseAudit.reasons", "self.threshold[0]", "1", param="None"
+)
 @pytest.mark.parametrize("max_rows", [None, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_threshold_of_0(max_rows, monkeypatch):
     """A count of 1 passes with a probability of more than a half, and that of one of several."""
@@ -410,12 +464,14 @@ def test_a_sketch_that_counts_for_more(monkeypatch):
     assert MORE in find_violations(SKETCH)["slice sketch"]
 
 
+@pytest.mark.catches("auditing.releases:_generate_data", "2 * max_rows", "max_rows - 1")
 def test_rows_of_a_person_of_which_all_count(monkeypatch):
     monkeypatch.setattr(Reading, "choose", lambda self, X, y, codes: codes >= 0)
     estimator = clone(SKETCH).set_params(**PERSONS)
     assert MORE in find_violations(estimator, persons=True)["slice sketch"]
 
 
+@pytest.mark.catches("auditing.mechanism_audit:ReleaseAudit.reasons", "self.rate[0]", "1")
 @pytest.mark.slow
 def test_records_that_join_too_often(monkeypatch):
     drawn = NoiseSource.poisson_sample

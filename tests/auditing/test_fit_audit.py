@@ -60,6 +60,9 @@ def change_noise(monkeypatch, factor):
 # --- guesses -------------------------------------------------------------------------------------
 
 
+@pytest.mark.catches(
+    "auditing.membership:count_right_guesses", "np.argsort(scores)", "np.argsort(np.abs(scores))"
+)
 def test_a_guess_is_of_the_clearest():
     scores = np.array([3.0, -1.0, 0.1, 5.0, -4.0, 0.2])
     is_there = np.array([True, False, False, True, True, False])
@@ -68,6 +71,7 @@ def test_a_guess_is_of_the_clearest():
     assert count_right_guesses(scores, ~is_there, 4) == 1
 
 
+@pytest.mark.catches("auditing.fits:audit_fit", "(1 - confidence) / 2", "1 - confidence")
 def test_two_ways_to_refute_share_what_may_be_wrong(monkeypatch):
     asked = {}
     for name in ("refute_by_fits", "refute_by_guesses"):

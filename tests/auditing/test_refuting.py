@@ -51,6 +51,12 @@ def test_trade_off_of_a_gaussian_release(mu):
     assert curve.epsilon(1e-5) == ledger_epsilon([GaussianDpEvent(1 / mu)], 1e-5)
 
 
+@pytest.mark.catches(
+    "auditing.refutation:refute_by_fits",
+    "1 + curve.advantage",
+    "1 + curve.advantage / 2",
+    param="1",
+)
 @pytest.mark.parametrize("n_canaries", [1, 5])
 def test_many_fits_come_near_the_truth(n_canaries):
     """It is above with a probability of ALPHA."""
@@ -75,6 +81,11 @@ def test_one_fit_shows_half_by_the_clearest():
     assert bound_by_fits(certificate, right[None], 0.05) == 0
 
 
+@pytest.mark.catches(
+    "auditing.refutation:refute_by_fits",
+    "logsumexp(gains) - math.log(len(_STAKES))",
+    "logsumexp(gains)",
+)
 def test_fits_are_refuted_as_often_as_said():
     """Curves that guesses meet just so are refuted with probability alpha at most."""
     mu, alpha, n_draws = 1.0, 0.1, 400
@@ -97,6 +108,12 @@ def test_all_at_once():
     assert refute_by_guesses(curve, r, r, r, 1.2 * chance)
 
 
+@pytest.mark.catches(
+    "auditing.refutation:refute_by_guesses",
+    "v / (n_guesses - v)",
+    "n_guesses / (n_guesses - v)",
+    param="0.5",
+)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_one_guess_of_randomised_response(epsilon):
     """It is right with probability e^ε / (1 + e^ε), and no sooner refuted."""

@@ -91,6 +91,7 @@ def test_few_rows_stop_before_anything_is_spent(folder, infer, capsys, n_rows):
     assert "hardly more than chance" not in capsys.readouterr().err
 
 
+@pytest.mark.catches("cli.runs:list_doubts", "delta >= 1 / read.n_units", "False")
 def test_a_delta_that_allows_to_publish_a_record_stops(folder, synthesize, capsys):
     assert synthesize("--delta", "0.01") == 3
     assert "--delta 0.01 is not below 1 / 300" in capsys.readouterr().err

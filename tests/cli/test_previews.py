@@ -91,6 +91,11 @@ def test_columns_that_will_be_noise_are_named(folder, shown):
     assert "Columns ward will be noise." in result["warnings"][-1]
 
 
+@pytest.mark.catches(
+    "cli.runs:choose_delta",
+    "float(f\"1e{int(f'{most:.6e}'.partition('e')[2])}\")",
+    "10 * float(f\"1e{int(f'{most:.6e}'.partition('e')[2])}\")",
+)
 def test_delta_follows_from_the_public_number_of_rows():
     assert [choose_delta(n, None) for n in (1, 300, 9_999, 10_001, 10**9)] == [
         *(1e-5, 1e-5, 1e-5),
@@ -102,6 +107,12 @@ def test_delta_follows_from_the_public_number_of_rows():
 LOOK = ["look", "private.csv", "--epsilon", "2", "--output", "found.json"]
 
 
+@pytest.mark.catches(
+    "cli.synthesis:_add_look",
+    "compose(Certificate.from_json(read_file(path)), certificate), []",
+    "certificate, []",
+)
+@pytest.mark.catches("cli.synthesis:look", 'Path(outputs["certificate"]).exists()', "False")
 def test_a_look_and_the_synthesis_after_it(folder, shown, capsys):
     table = pd.read_csv("private.csv").assign(cost=[1.25, 3.5, 7.75] * 100)
     # Many rows, so that each of them is found.

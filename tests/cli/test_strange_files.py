@@ -36,6 +36,9 @@ FILES = {
 }
 
 
+@pytest.mark.catches(
+    "engines.files:TableFile._read_names_of", "not self._has_header", "False", param="no names"
+)
 @pytest.mark.parametrize("name", FILES)
 def test_files_that_cannot_be_read_are_refused_for_nothing(
     name, folder, infer, capsys, monkeypatch

@@ -202,6 +202,27 @@ def change(column, cell):
     return write(columns)
 
 
+@pytest.mark.catches(
+    "data.cells:read_cells",
+    "known |= dict.fromkeys(texts & missing)",
+    "pass",
+    param="number-chunks of 7",
+)
+@pytest.mark.catches(
+    "data.cells:_read_text",
+    """
+    if not math.isnan(number):
+        return number
+    """,
+    "pass",
+    param="age-chunks of 7",
+)
+@pytest.mark.catches(
+    "data.dtypes:_is_text",
+    "is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)",
+    "is_string_dtype(dtype)",
+    param="code-mixed",
+)
 @pytest.mark.parametrize(
     "container",
     [*CONTAINERS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_CONTAINERS)],
@@ -354,6 +375,9 @@ def test_cells_that_no_reader_converts_stay_texts(cells):
     assert [read_cell(cell, PLAIN) for cell in cells] == cells
 
 
+@pytest.mark.catches(
+    "data.cells:_read_texts", 'is_plain and style.expected in ("number", "integer")', "False"
+)
 @pytest.mark.parametrize(
     ("cell", "style", "value"),
     [
@@ -515,6 +539,7 @@ def test_levels_are_found_by_value():
     assert encode_levels(numbers, (2, 1)).tolist() == [1, 1, 1, 1, 1, 0, 0, -1, -1]
 
 
+@pytest.mark.catches("tables.format:_style_of", "pair is not None", "False")
 def test_categories_that_readers_may_confuse_are_refused_for_nothing():
     schema = Schema({"a": Category(["7", "07", "x"])})
     frame = pd.DataFrame({"a": ["7", "07", "x"] * 40})
@@ -537,6 +562,7 @@ def test_labels_that_readers_may_confuse_are_refused_where_no_dtype_says_what_th
         check_labels(y.astype(object), 8, classes)
 
 
+@pytest.mark.catches("tables.format:declare", "not dataset.has_public_dtypes", "False")
 def test_first_chunks_say_names_only():
     """Their dtypes follow from their cells: nothing else does."""
     columns = list_columns()
@@ -692,6 +718,7 @@ def test_a_far_date_of_a_container_ends_no_fit(container, kind):
         assert len(sampler.fit(rows).sample(9)) == 9
 
 
+@pytest.mark.catches("data.cells:list_cells", "call_quietly(column.iloc.__getitem__, i)", "None")
 def test_cells_that_no_object_of_python_holds_change_no_others():
     pa = pytest.importorskip("pyarrow")
     times = pa.array([3_600_000_000, 2**62, None], pa.int64()).cast(pa.time64("us"))

@@ -104,6 +104,15 @@ def test_releases_follow_the_plan_or_read_nothing(sequence):
     assert held.certificate() == certificate
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator._release",
+    """
+    if position == len(self._ledger):
+        self._ledger.append(_Entry(mechanism.name, event))
+    self._ledger[position].count += 1
+    """,
+    "pass",
+)
 def test_the_ledger_is_written_before_rows_are_read():
     class Failing(GaussianSumMechanism):
         def _block_sum(self, rows, membership, scale):
@@ -116,6 +125,7 @@ def test_the_ledger_is_written_before_rows_are_read():
     assert held.certificate().events == (held.plan.events[0],)
 
 
+@pytest.mark.catches("curator.curator:Curator.certificate", "self._noise.reproducible", "False")
 @pytest.mark.parametrize("seed", [None, 0])
 def test_the_certificate_says_whether_the_seed_was_fixed(seed):
     held = curator(rows(), noise=NoiseSource(seed))
@@ -141,6 +151,24 @@ class Panic(BaseException):
     """As panics of Rust libraries, which are no `Exception`."""
 
 
+@pytest.mark.catches(
+    "accounting.spending:read_at_full_price",
+    "not isinstance(error, PublicError)",
+    "False",
+    param="True-KeyError",
+)
+@pytest.mark.catches(
+    "accounting.spending:read_at_full_price",
+    "restated = restate_with_price(error, reason, plan, kinds)",
+    "raise restate_with_price(error, reason, plan, kinds)",
+    param="True-KeyError",
+)
+@pytest.mark.catches(
+    "accounting.spending:read_at_full_price", "BaseException", "Exception", param="False-Panic"
+)
+@pytest.mark.catches(
+    "curator.curator:Curator._read", "self._has_failed = True", "pass", param="False-KeyError"
+)
 @pytest.mark.parametrize("kind", [KeyError, MemoryError, OverflowError, Panic, ValueError])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_errors_while_rows_are_read_are_withheld_and_charge_all(kind, is_first):
@@ -172,6 +200,7 @@ def test_errors_while_rows_are_read_are_withheld_and_charge_all(kind, is_first):
     assert str(SECRET) not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.catches("curator.curator:Curator._read", "PlanError", "(PlanError, TableError)")
 def test_a_table_that_does_not_match_its_schema_later_charges_all():
     """Which rows a later reading meets may follow from private cells."""
 
@@ -187,6 +216,12 @@ def test_a_table_that_does_not_match_its_schema_later_charges_all():
     assert budget.spent == pytest.approx(1.0, rel=1e-3)
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator.encode_cells_by",
+    "self._read(partial(self._open_source().encode_cells_by, function))",
+    "self._open_source().encode_cells_by(function)",
+    param="Panic",
+)
 @pytest.mark.parametrize("kind", [KeyError, Panic])
 def test_errors_while_cells_are_encoded_are_withheld_and_charge_all(kind):
     def fail(cells):
@@ -202,6 +237,7 @@ def test_errors_while_cells_are_encoded_are_withheld_and_charge_all(kind):
     assert str(SECRET) not in messages(caught.value)
 
 
+@pytest.mark.catches("curator.curator:Curator._read", "PlanError", "()", param="PlanError")
 @pytest.mark.parametrize("kind", [PlanError, KeyboardInterrupt])
 def test_errors_that_no_cell_causes_charge_what_was_released(kind):
     class Failing(GaussianSumMechanism):
@@ -215,6 +251,9 @@ def test_errors_that_no_cell_causes_charge_what_was_released(kind):
     assert 0 < budget.spent < 0.9
 
 
+@pytest.mark.catches(
+    "accounting.spending:read_at_full_price", "muted(RuntimeWarning)", "muted(DeprecationWarning)"
+)
 def test_warnings_of_numpy_that_rows_cause_are_muted():
     class Overflowing(GaussianSumMechanism):
         def _block_sum(self, rows, membership, scale):
@@ -237,6 +276,14 @@ def test_the_certificate_names_what_was_released_only():
     assert 0 < part < held.certificate().epsilon <= 1.0
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator._release",
+    "self._digest.add(released)",
+    """
+    self._digest = Digest()
+    self._digest.add(released)
+    """,
+)
 def test_the_digest_is_of_all_releases_in_their_order():
     expected, digests = Digest(), [curator(rows()).certificate().digest]
     held = curator(rows(), plan=plan("a", "b", "c"))
@@ -248,6 +295,11 @@ def test_the_digest_is_of_all_releases_in_their_order():
     assert len(set(digests)) == 4
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator._find_digest",
+    "self._digest.n_added == n_released > 0",
+    "n_released > 0",
+)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_an_interrupted_release_has_no_digest(error, monkeypatch):
     """Releases of which nothing is known must not be taken for one."""
@@ -263,6 +315,21 @@ def test_an_interrupted_release_has_no_digest(error, monkeypatch):
     assert [charge.digest for charge in budget._store.read()] == [None]
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator._release",
+    """
+    self._digest.add(released)
+    if self.released is not None:
+        self.released.append(released)
+        self.on_release()
+    """,
+    """
+    if self.released is not None:
+        self.released.append(released)
+        self.on_release()
+    self._digest.add(released)
+    """,
+)
 def test_a_release_has_its_digest_where_it_is_published():
     """At once after it was made, since a fit may be interrupted then."""
     found = []
@@ -339,6 +406,9 @@ def test_a_plan_over_its_budget_is_refused():
         Plan((("a", GaussianDpEvent(2.0)),), 0.5, 1e-5)
 
 
+@pytest.mark.catches(
+    "accounting.plan:Plan.__post_init__", "cost > self.epsilon", "cost > self.epsilon * (1 + 1e-2)"
+)
 def test_a_plan_that_overruns_by_a_millionth_is_refused():
     releases = (("a", GaussianDpEvent(2.0)), ("b", GaussianDpEvent(3.0)))
     cost = ledger_epsilon([event for _, event in releases], 1e-5)
@@ -471,6 +541,12 @@ def test_chunks_without_labels_are_refused():
         curator(lambda: iter([rows(5)]), classes=[0, 1])
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource.prepare",
+    "1e-100 <= clip_norm < math.inf",
+    "0 < clip_norm < math.inf",
+    param="5e-324",
+)
 @pytest.mark.parametrize("clip_norm", [0.0, -1.0, np.inf, np.nan, 5e-324, 1e-101])
 def test_bad_clip_norm(clip_norm):
     with pytest.raises(ValueError, match="clip_norm must be positive and finite"):
@@ -511,6 +587,9 @@ BAD_RECORDS = {
 }
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource._map_rows", "np.isfinite(block)", "~np.isnan(block)"
+)
 @pytest.mark.parametrize("as_chunks", [False, True])
 @pytest.mark.parametrize("prepare", [None, lambda X, y: X, lambda X, y: X.clip(-1, 1)])
 @pytest.mark.parametrize("name", BAD_RECORDS)
@@ -531,6 +610,9 @@ def test_a_bad_record_counts_as_absent_and_changes_no_other(name, prepare, as_ch
     assert (found == absent).all()
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource.cells", "classes >= 0", "classes >= -1", param="7"
+)
 @pytest.mark.parametrize("label", [7, None, [1], np.nan])
 def test_a_bad_label_counts_as_absent_where_cells_are_read(label):
     cells = np.array([["a"], ["b"], ["b"], ["c"]], dtype=object)
@@ -542,6 +624,12 @@ def test_a_bad_label_counts_as_absent_where_cells_are_read(label):
     assert held.release(counts) == {"column": {"a": 1, "b": 1, "c": 1}}
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource._map_rows",
+    "enumerate(blocks)",
+    "enumerate(blocks[:1])",
+    param="inf",
+)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_bad_number_beside_a_row_makes_it_absent(bad):
     """Though the map would make a finite row of it."""
@@ -555,6 +643,17 @@ def test_a_bad_number_beside_a_row_makes_it_absent(bad):
     assert (summed(exact(X, y, prepare=join)) == absent).all()
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator.__init__",
+    "read_at_full_price(self._source.open, plan)",
+    """
+    try:
+        read_at_full_price(self._source.open, plan)
+    except ValueError:
+        self.close()
+        raise
+    """,
+)
 @pytest.mark.parametrize("name", BAD_RECORDS)
 def test_strict_curators_refuse_bad_records_after_the_reservation(name):
     value, label = BAD_RECORDS[name]
@@ -581,6 +680,7 @@ def test_strict_curators_refuse_bad_records_after_the_reservation(name):
         curator(X, noise=NoiseSource())
 
 
+@pytest.mark.catches("data.record_functions:_by_record", "range(n)", "range(0)")
 def test_a_record_for_which_an_encoder_fails_counts_as_absent():
     def prepare(X, y):
         if (np.abs(X) > 5).any():
@@ -599,6 +699,7 @@ def test_a_record_for_which_an_encoder_fails_counts_as_absent():
     assert not summed(exact(np.full((5, 3), SECRET), prepare=prepare)).any()
 
 
+@pytest.mark.catches("_process.muting:muted", '"ignore"', '"default"')
 def test_warnings_of_an_encoder_are_withheld():
     def prepare(X, y):
         warnings.warn(f"{X}", UserWarning, stacklevel=2)

@@ -427,6 +427,33 @@ def in_both_modes(is_in_default_run):
     return pytest.mark.parametrize(("container", "mode"), pairs)
 
 
+@pytest.mark.catches(
+    "data.dtypes:_drop_unreadable",
+    "None if text is None else call_quietly(text.decode)",
+    "None",
+    param="Arrow-declared-quick",
+)
+@pytest.mark.catches(
+    "data.cells:read_cells",
+    "known |= dict.fromkeys(texts & missing)",
+    "known |= dict.fromkeys(texts & missing) if types == {str} else {}",
+    param="objects-declared-quick",
+)
+@pytest.mark.catches(
+    "data.cells:_convert", "return OBJECT", "return cell", param="objects-inferred-quick"
+)
+@pytest.mark.catches(
+    "tables.kind:TableKind.of",
+    "dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])",
+    "dtype",
+    param="pandas-inferred-quick",
+)
+@pytest.mark.catches(
+    "tables.kind:TableKind.of",
+    "not dataset.is_in_parts and _takes_order(schema.get(n), dtype)",
+    "_takes_order(schema.get(n), dtype)",
+    param="Parquet-inferred-quick",
+)
 @quick_or_all
 @in_both_modes(lambda container, mode: mode == "inferred" or container in ("Arrow", "objects"))
 def test_terms_of_others_do_not_follow_from_one_record(container, mode, is_quick, tmp_path):
@@ -497,6 +524,27 @@ def test_labels_of_others_do_not_follow_from_one_record(container, is_quick):
             assert beside[case[1]] == -1
 
 
+@pytest.mark.catches(
+    "data.record_functions:drops_errors.__exit__",
+    "not issubclass(kind, INTERRUPTS)",
+    "issubclass(kind, Exception)",
+)
+@pytest.mark.catches(
+    "curator.persons:_write_each",
+    "call_quietly(lambda: list(map(_write_cells, rows)))",
+    "list(map(_write_cells, rows))",
+    param="0",
+)
+@pytest.mark.catches(
+    "data.cells:_read_other",
+    """
+    with drops_errors():
+        return _expect(_read_value(cell), style)
+    return None
+    """,
+    "return _expect(_read_value(cell), style)",
+    param="3",
+)
 @pytest.mark.parametrize("position", range(len(OBJECTS)))
 def test_no_cell_ends_a_reading(position):
     """Its own code may raise anything; it is missing, nobody's and of no class."""
@@ -514,6 +562,12 @@ def test_no_cell_ends_a_reading(position):
     assert succeed(RowLimit, Persons([1, 1, 1]), 1, b"key", blocks).n_rows == 1
 
 
+@pytest.mark.catches(
+    "data.dtypes:read_column",
+    'isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"',
+    "False",
+    param="texts of Arrow in pandas",
+)
 @pytest.mark.parametrize("container", ["objects", "texts of Arrow in pandas"])
 def test_no_cell_ends_a_fit_or_is_quoted(container, recwarn):
     name = "bytes" if container in HOLD_BYTES else "objects 0"
@@ -548,6 +602,12 @@ def test_an_entry_that_is_no_record_has_no_values():
         assert Dataset.of([first, *records]).head.columns.tolist() == ["word"]
 
 
+@pytest.mark.catches(
+    "data.dtypes:read_arrow",
+    "read.astype(dtype)",
+    "read.astype(object).astype(dtype)",
+    param="Parquet",
+)
 @pytest.mark.parametrize("container", ["chunks of CSV", "Arrow", "Parquet", "objects"])
 def test_a_record_alone_in_its_chunk_or_kind_changes_nothing(container, tmp_path):
     """All other records of a chunk, or of the table, are missing."""
@@ -595,6 +655,7 @@ def release(X, schema, others=None, **given):
 QUICK = [("Arrow", "inferred"), ("pandas", "inferred"), ("Parquet", "declared")]
 
 
+@pytest.mark.catches("data.dtypes:read_arrow", "arrow_type.ordered", "True", param="Arrow-inferred")
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning", "ignore:The noise follows")
 @in_both_modes(lambda *pair: pair in QUICK)
 def test_exact_sums_move_by_at_most_the_sensitivity(container, mode, tmp_path):

@@ -156,6 +156,24 @@ def list_persons(max_rows):
     yield np.full((max_rows + 2, 2), np.nan), np.zeros(max_rows + 2)
 
 
+@pytest.mark.catches(
+    "accounting.units:unit_sensitivity",
+    'max_rows * max(sensitivity(relation), sensitivity("zero_out"))',
+    'max(sensitivity(relation), sensitivity("zero_out"))',
+    param="sum-zero_out-4",
+)
+@pytest.mark.catches(
+    "accounting.units:unit_sensitivity",
+    'max(sensitivity(relation), sensitivity("zero_out"))',
+    "sensitivity(relation)",
+    param="always one-replace_one-4",
+)
+@pytest.mark.catches(
+    "curator.batches:RecordSource._limit_persons",
+    "left_out if self._null is None else self._null | left_out",
+    "self._null",
+    param="class counts-zero_out-1",
+)
 @pytest.mark.default("*-zero_out-1", "*-replace_one-4", "sum-zero_out-4")
 @pytest.mark.parametrize("max_rows", [1, 4])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -185,6 +203,12 @@ def test_a_person_moves_sums_by_no_more_than_is_claimed(name, relation, max_rows
     assert largest >= 0.6 / MULTIPLIER
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource._read_records",
+    "self._null[start:stop]",
+    "self._null[: len(X)]",
+    param="None",
+)
 @pytest.mark.parametrize("chunks", [None, [100, 101, 700]])
 def test_rows_are_bounded_over_all_blocks_and_chunks(chunks):
     persons = (np.arange(900) % 90).astype(float)
@@ -284,6 +308,18 @@ def count_categories(cells, persons, max_rows, noise, columns, relation="zero_ou
         return curator.release(CategoryCountsMechanism(columns))
 
 
+@pytest.mark.catches(
+    "mechanisms.categories:CategoryCountsMechanism.query",
+    "most * weights + 1",
+    "weights + 1",
+    param="6-columns0-zero_out",
+)
+@pytest.mark.catches(
+    "mechanisms.categories:CategoryCountsMechanism.query",
+    "most * len(self.columns)",
+    "len(self.columns)",
+    param="6-columns1-zero_out",
+)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("columns", [{"a": 0}, {"a": 0, "b": 1}])
 @pytest.mark.parametrize("max_rows", [1, 2, 6])
@@ -327,6 +363,11 @@ def test_categories_are_counted_in_rows_that_count():
 # --- which rows count ----------------------------------------------------------------------------
 
 
+@pytest.mark.catches(
+    "curator.persons:Persons._encode",
+    "np.full(len(names) + 1, -1)",
+    "np.zeros(len(names) + 1, dtype=np.int64)",
+)
 def test_so_many_rows_of_each_count_and_none_that_is_nobodys():
     rng = np.random.RandomState(0)
     persons = rng.randint(50, size=1000).astype(float)
@@ -349,6 +390,9 @@ def test_rows_are_chosen_by_a_key_that_is_secret():
     assert NoiseSource(3).key() == NoiseSource(3).key()
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator.__init__", "noise.key() if has_persons else None", "bytes(32)"
+)
 def test_each_fit_chooses_with_a_key_of_its_own():
     X, persons = np.arange(60.0)[:, None], ["me"] * 60
     plan = Plan((("sum", GaussianDpEvent(9.0)),), 1.0, 1e-5, max_rows=3)
@@ -360,12 +404,22 @@ def test_each_fit_chooses_with_a_key_of_its_own():
     assert len(counted) > 1
 
 
+@pytest.mark.catches(
+    "curator.persons:RowLimit.hash_rows",
+    "map(partial(_hash, self._key), names, written)",
+    "(len(row) for row in written)",
+)
 def test_each_row_is_as_likely_to_count():
     persons = np.repeat(np.arange(3000), 5)
     chosen = choose(persons, 2).reshape(3000, 5)
     assert np.abs(chosen.mean(axis=0) - 0.4).max() < 5 * math.sqrt(0.24 / 3000)
 
 
+@pytest.mark.catches(
+    "curator.persons:RowLimit._choose",
+    'rows.groupby(["person", "hash"]).cumcount()',
+    'rows.groupby(["person", "hash"]).cumcount() * 0',
+)
 def test_equal_rows_are_as_likely_to_count_as_others():
     """Each person has nine equal rows, and another one."""
     persons = np.repeat(np.arange(3000), 10)
@@ -377,6 +431,11 @@ def test_equal_rows_are_as_likely_to_count_as_others():
         assert abs(chosen[other].mean() - 0.2) < 5 * math.sqrt(0.16 / 3000)
 
 
+@pytest.mark.catches(
+    "curator.persons:RowLimit.hash_rows",
+    "_write_rows(X[here], None if y is None else y[here])",
+    '[b"%d" % i for i in range(len(here))]',
+)
 @pytest.mark.parametrize("has_labels", [False, True])
 @pytest.mark.parametrize("cells", [False, True])
 def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_labels):
@@ -398,6 +457,9 @@ def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_
     assert len([rows for _, rows in found if rows]) == 7
 
 
+@pytest.mark.catches(
+    "curator.persons:_hash", "blake2b(key=key, digest_size=8)", "blake2b(key=key, digest_size=2)"
+)
 def test_unlike_rows_have_unlike_hashes():
     """Hashes have 64 bits: two of 5,000 are the same with a chance of 7e-13."""
     persons, rows = Persons([1] * 5000), np.arange(5000.0)[:, None]
@@ -409,6 +471,7 @@ def test_unlike_rows_have_unlike_hashes():
     assert np.abs(bits.mean(axis=0) - 0.5).max() < 4 / np.sqrt(5000)
 
 
+@pytest.mark.catches("curator.persons:Persons.find_codes", "return -1", "return 0")
 def test_persons_who_come_later_are_nobody():
     persons, others = Persons(["a", "b"]), set()
     assert persons.find_codes(["b", "c", "a", None, "c"], others).tolist() == [1, -1, 0, -1, -1]
@@ -416,6 +479,9 @@ def test_persons_who_come_later_are_nobody():
     assert (others, persons.names) == ({repr("c")}, [repr("a"), repr("b")])
 
 
+@pytest.mark.catches(
+    "curator.persons:RowLimit.__init__", "sizes > max_rows", "sizes > max_rows + 1", param="1"
+)
 @pytest.mark.parametrize("max_rows", [1, 2, 5])
 def test_no_row_counts_because_it_comes_first(max_rows):
     """However few more rows a person has than count."""
@@ -454,6 +520,11 @@ def test_a_cell_that_cannot_be_written_changes_nothing_for_others():
     assert (chosen[:20] == choose(["a"] * 20, 3, rows=rows[:20])).all()
 
 
+@pytest.mark.catches(
+    "curator.persons:Persons.__init__",
+    "self._encode(chunk, lambda name: len(self._codes))",
+    "(self._codes.clear(), self._encode(chunk, lambda name: len(self._codes)))[1]",
+)
 def test_chunks_of_identifiers_are_the_same_as_all_of_them():
     rng = np.random.RandomState(2)
     persons = rng.choice(["a", "b", "c", "d"], size=100)
@@ -487,6 +558,12 @@ def test_identifiers_of_any_kind_are_taken_by_position(persons):
     assert chosen[0] != chosen[3]
 
 
+@pytest.mark.catches(
+    "curator.persons:_write_name",
+    'f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]',
+    "whole[2]",
+)
+@pytest.mark.catches("curator.persons:_write_other", "int(name)", "name")
 @pytest.mark.parametrize("beside", [[], [None], ["Smith"], [0.25]])
 @pytest.mark.parametrize(
     ("name", "forms"),
@@ -574,6 +651,11 @@ def test_plans_for_persons_need_persons_and_the_other_way_round():
             Curator(np.zeros((2, 2)), persons=persons, plan=given, noise=NoiseSource(0))
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator._release",
+    "self.plan.max_rows is not None and not mechanism.is_sum",
+    "self.plan.max_rows is None and not mechanism",
+)
 def test_releases_that_are_no_sum_are_refused_before_a_row_is_read():
     reads = []
 
@@ -591,6 +673,9 @@ def test_releases_that_are_no_sum_are_refused_before_a_row_is_read():
     assert curator.certificate().events == ()
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource._count_persons", "n_persons * self.max_rows", "self._n_rows"
+)
 def test_public_facts_follow_from_persons_alone():
     scales = set()
     for n_rows in (1, 9, 700):
@@ -614,6 +699,9 @@ def test_the_grid_has_room_for_all_rows_that_may_count():
     assert scales[0] > scales[1] > scales[2]
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource._read", "self.max_rows is None", "True", param="5000"
+)
 @pytest.mark.parametrize("n_rows", [3, 5000])
 def test_progress_does_not_tell_how_many_rows_there_are(n_rows, capsys):
     persons = ["a", *["b"] * n_rows]
@@ -627,6 +715,11 @@ def test_progress_does_not_tell_how_many_rows_there_are(n_rows, capsys):
     assert "2/" not in shown
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator.count_rows",
+    "self.release(mechanism).value.item",
+    "self._source.count_rows",
+)
 def test_the_number_of_rows_is_noised_and_kept_within_what_is_possible():
     persons = np.repeat(np.arange(400), 6)
     event = GaussianDpEvent(10.0)
@@ -657,6 +750,12 @@ def test_a_budget_is_for_records_or_for_persons():
             open_(X, plan=plan)
 
 
+@pytest.mark.catches(
+    "curator.persons:_write_name",
+    "name is None or name is pd.NA or name is pd.NaT or not _is_identifier(name)",
+    "name is None or name is pd.NA or name is pd.NaT",
+    param="objects",
+)
 @pytest.mark.parametrize("kind", ["objects", "tensors"])
 def test_cells_unequal_to_their_copies_are_no_identifiers(kind):
     persons = [object()] * 4 if kind == "objects" else list(torch.zeros(4))
@@ -688,6 +787,7 @@ IDENTIFIERS = [
 ]
 
 
+@pytest.mark.catches("data.cells:factorize", "are_exact(cells.tolist())", "True")
 def test_identifiers_are_the_same_whatever_is_beside_them():
     alone = [hash_persons(as_objects([cell]))[0] for cell in IDENTIFIERS]
     for i, j in permutations(range(len(IDENTIFIERS)), 2):
@@ -700,6 +800,12 @@ def test_identifiers_are_the_same_whatever_is_beside_them():
     assert alone[6] is alone[14] is None
 
 
+@pytest.mark.catches(
+    "curator.persons:_is_identifier",
+    "any(type(name) is known for known in (str, int, float, bool))",
+    "isinstance(name, str | numbers.Real)",
+    param="7",
+)
 @pytest.mark.parametrize(
     "cell", [np.timedelta64(5), Unhashed(7), [1], Decimal("1e10000000")], ids=repr
 )
@@ -721,6 +827,14 @@ def test_dates_that_python_has_not_are_persons(zone):
     assert names == [names[0]] * len(names)
 
 
+@pytest.mark.catches(
+    "curator.persons:_write_float",
+    """
+    if not _is_exact(number):
+        return None
+    """,
+    "pass",
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_floats_that_may_be_rounded_are_nobodys(dtype):
     """Whatever holds them: the first number that two whole ones become belongs to neither."""

@@ -105,6 +105,7 @@ def test_the_width_is_that_of_a_public_row_of_zeros():
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+@pytest.mark.catches("data.record_functions:_alone", "alone[i] = block[i]", "alone[0] = block[i]")
 def test_records_keep_their_places_where_the_function_fails_for_others():
     """A row may follow from how many there are, and from which of them it is."""
     places = np.arange(5.0)[:, None]
@@ -120,6 +121,12 @@ def test_records_keep_their_places_where_the_function_fails_for_others():
     assert np.isnan(found[2])
 
 
+@pytest.mark.catches(
+    "data.record_functions:_clear_frames",
+    "error.__cause__ or error.__context__",
+    "error.__cause__",
+    param="False",
+)
 @pytest.mark.parametrize("is_caused", [False, True])
 def test_errors_keep_nothing_of_the_frames_that_they_came_through(is_caused):
     """Nor do errors that they were raised from, or while handling."""
@@ -159,6 +166,11 @@ def test_whole_numbers_become_nan_where_the_function_fails():
     assert rows[1].isnan().all()
 
 
+@pytest.mark.catches(
+    "data.record_functions:drops_errors.__exit__",
+    "kind is not None and not issubclass(kind, INTERRUPTS)",
+    "kind is not None",
+)
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_interrupts_are_not_dropped(kind):
     def end():

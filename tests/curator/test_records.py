@@ -209,6 +209,9 @@ def test_bad_labels_are_refused_without_quoting_them(y, options, message):
     assert not [bad for bad in BAD if bad in messages(caught.value)]
 
 
+@pytest.mark.catches(
+    "data.inputs:check_length", "len(y) != n_rows", 'len(y) != n_rows and int(f"{n_rows} rows")'
+)
 def test_numbers_of_rows_and_labels_are_not_told():
     """That of rows is private where they are of persons."""
     with pytest.raises(ValueError, match="one entry for each row") as caught:
@@ -216,6 +219,9 @@ def test_numbers_of_rows_and_labels_are_not_told():
     assert not re.search("28|31", str(caught.value))
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset.release_ownership", "self._held.pop()", "self._held[-1]"
+)
 @pytest.mark.parametrize(
     "make",
     [
@@ -363,6 +369,10 @@ def test_complex_cells_are_no_numbers():
         parse_rows(np.array([[np.complex128(1 + 2j)]], dtype=object))
 
 
+@pytest.mark.catches("data.inputs:_to_native", "muted(RuntimeWarning)", "muted(DeprecationWarning)")
+@pytest.mark.catches(
+    "data.containers:_to_array", "muted(RuntimeWarning)", "muted(DeprecationWarning)"
+)
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no long double")
 def test_numbers_that_are_too_large_make_numpy_not_warn():
     """A warning would tell that such a cell is there."""

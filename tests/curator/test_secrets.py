@@ -48,6 +48,21 @@ SECRETS = {
 }
 
 
+@pytest.mark.catches(
+    "engines.partitioned:draw_name", "uuid4().hex", "4 * uuid4().hex[:8]", param="name of a task"
+)
+@pytest.mark.catches(
+    "mechanisms.noise:NoiseSource.__init__",
+    "secrets.randbits(256)",
+    'int.from_bytes(__import__("hashlib").sha256(b"%d" % os.getpid()).digest())',
+    param="key of the noise",
+)
+@pytest.mark.catches(
+    "mechanisms.noise:NoiseSource.key",
+    "self._draw().bytes(32)",
+    "self._draw().bytes(4) * 8",
+    param="key of the hashes of persons",
+)
 @pytest.mark.parametrize("name", SECRETS)
 def test_each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are(name, monkeypatch):
     make, n_bits = SECRETS[name]
@@ -89,6 +104,11 @@ def test_no_other_module_draws_secrets():
 ENTROPY = bytes(range(7, 39))
 
 
+@pytest.mark.catches(
+    "mechanisms.noise:NoiseSource.__init__",
+    "secrets.randbits(256)",
+    'int.from_bytes(__import__("hashlib").sha256(secrets.token_bytes(4)).digest())',
+)
 def test_keys_are_what_the_operating_system_gave(monkeypatch):
     """As it is: nothing is left out, hashed or stretched."""
     asked = []
@@ -126,6 +146,11 @@ def test_each_bit_of_a_key_changes_the_stream(monkeypatch):
     assert np.abs(changed - 0.5).max() < 3.5 / np.sqrt(words.shape[1])
 
 
+@pytest.mark.catches(
+    "mechanisms.noise:NoiseSource.__init__",
+    "ChaCha(key=key, rounds=20)",
+    "ChaCha(key=key, rounds=8)",
+)
 def test_streams_are_those_of_chacha20(monkeypatch):
     """As another library computes them: of 20 rounds, from all of the key."""
     cipher = Cipher(algorithms.ChaCha20(ENTROPY, bytes(16)), None).encryptor()

@@ -36,6 +36,9 @@ def make_table(n=400):
     )
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator.certificate", "self._engine", "None", param="sketch-DPSWFlowSampler"
+)
 @pytest.mark.parametrize("cls", [DPSlicedWassersteinGenerator, DPSWFlowSampler])
 @pytest.mark.parametrize("release", ["sketch", SliceSketch(n_projections=40)])
 def test_partitions_give_what_the_table_gives(cls, release):
@@ -65,6 +68,18 @@ class Changing(Parts):
         return super()._call_for(function, frames if self.n_read == 1 else [changed])
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource.add_up",
+    "not total or total.n_units != self.n_units",
+    "not total",
+    param="None-one",
+)
+@pytest.mark.catches(
+    "curator.batches:RecordSource.add_up",
+    "not total or total.n_units != self.n_units",
+    "not total or (self.max_rows is None and total.n_units != self.n_units)",
+    param="patient-one",
+)
 @pytest.mark.parametrize("later", [1, 400, None], ids=["one", "many", "fewer"])
 @pytest.mark.parametrize("persons", [None, "patient"])
 def test_rows_of_a_later_reading_are_counted(flow, later, persons, monkeypatch):
@@ -87,6 +102,12 @@ def test_target_and_dtypes_are_kept():
     assert rows.dtypes.to_dict() == table.dtypes.to_dict()
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset.validate_array", "isinstance(X, TableInParts)", "False"
+)
+@pytest.mark.catches(
+    "curator.dataset:Dataset._split_persons", "is_in_parts and not is_column", "False"
+)
 @pytest.mark.parametrize(
     ("params", "fit_params", "match"),
     [
@@ -117,6 +138,12 @@ def test_no_rows():
         DPSWFlowSampler(1.0, schema="private").fit(parts)
 
 
+@pytest.mark.catches("curator.chunks:Partitions.add_up", "type(error).__name__", "str(error)")
+@pytest.mark.catches(
+    "curator.chunks:Partitions.add_up",
+    "failure = type(error).__name__",
+    'raise RuntimeError("workers failed (KeyError)") from error',
+)
 @pytest.mark.parametrize("is_loud", [False, True])
 def test_output_of_a_worker_is_dropped(is_loud):
     class Failing(Parts):
@@ -141,6 +168,7 @@ class Panic(BaseException):
     """Raised by a library that is not of Python, for a cell."""
 
 
+@pytest.mark.catches("curator.chunks:Partitions.add_up", "BaseException", "Exception")
 def test_a_panic_of_a_worker_is_withheld_and_an_interrupt_is_not():
     class Failing(Parts):
         def _add_up(self, function):
@@ -155,6 +183,7 @@ def test_a_panic_of_a_worker_is_withheld_and_an_interrupt_is_not():
         Failing([make_table(3)]).add_up(len)
 
 
+@pytest.mark.catches("engines.partitioned:merge_sums", "return None", "continue")
 def test_a_failure_after_a_release_says_what_is_charged():
     class Once(Parts):
         calls = []
@@ -194,6 +223,9 @@ def make_visits(n=400, n_persons=30):
     return make_table(n).assign(patient=names[whose])
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource.add_up", "self._key", "bytes(32)", param="stops0-1"
+)
 @pytest.mark.default("stops0-1", "stops[12]-3")
 @pytest.mark.parametrize("max_rows", [1, 3])
 @pytest.mark.parametrize("stops", [[], [0, 1, 1, 2, 300], range(0, 400, 20)])
@@ -213,6 +245,24 @@ def test_persons_in_partitions_give_what_the_table_gives(max_rows, stops):
     pd.testing.assert_frame_equal(fitted.sample(50), rows)
 
 
+@pytest.mark.catches(
+    "curator.batches:_add_up_part",
+    "RecordSource(rows, None, persons=persons, **parameters)",
+    "RecordSource(rows, None, **parameters)",
+    param="stops0-3",
+)
+@pytest.mark.catches(
+    "engines.partitioned:PartitionedTable.__init__",
+    "frame if person_column is None else self._group_by_person(draw_name())",
+    "frame",
+    param="stops1-1",
+)
+@pytest.mark.catches(
+    "mechanisms.base:Mechanism._find_std",
+    "unit_sensitivity(self.sensitivity, relation, source.max_rows)",
+    "unit_sensitivity(self.sensitivity, relation)",
+    param="stops0-3",
+)
 @pytest.mark.parametrize("max_rows", [1, 3])
 @pytest.mark.parametrize("stops", [[], [0, 1, 1, 2, 300], range(0, 400, 20)])
 def test_rows_of_a_person_are_bounded_across_partitions(max_rows, stops):
@@ -236,6 +286,7 @@ def _ages(part):
     return part[["age"]].to_numpy(dtype=float)
 
 
+@pytest.mark.catches("curator.persons:_write_name", "str.strip(name)", "name")
 def test_equal_numbers_and_texts_in_other_partitions_make_one_person():
     persons = [
         1,
@@ -257,6 +308,7 @@ def test_equal_numbers_and_texts_in_other_partitions_make_one_person():
     assert cut(table, *range(1, len(table))).by_person("patient").n_units == 5
 
 
+@pytest.mark.catches("curator.persons:_write_name", "_WHOLE.fullmatch(plain)", "None")
 def test_numbers_and_texts_that_read_alike_are_one_person():
     persons = pd.Series(
         [7, "7", 7.0, "007", " 7.0 ", "a", 10**17 + 1, str(10**17 + 1)], dtype=object

@@ -238,6 +238,9 @@ def test_differences_stand_where_their_weights_do():
     assert JoinedSchema(closed.to_dict()).learned == closed.learned
 
 
+@pytest.mark.catches(
+    "histories.schema:Elapsed.subtract", "days[1] - days[0]", "days[1] - np.roll(days[0], 1)"
+)
 def test_days_to_a_date_follow_from_its_row_alone():
     kinds = {"day": Date(unit="hour", lower="2020-01-01", upper="2021-01-01"), "out": Date()}
     table = pd.DataFrame(

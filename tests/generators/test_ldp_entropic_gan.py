@@ -59,6 +59,11 @@ def distance_to_half_circle(X):
 # Releases.
 
 
+@pytest.mark.catches(
+    "generators._ldp_entropic_gan:LDPEntropicGAN._learn",
+    "curator.release(LocalRowsMechanism(format.p))",
+    "[curator.release(LocalRowsMechanism(format.p)) for _ in range(3)][-1]",
+)
 @pytest.mark.parametrize("loss", ["entropic", "wasserstein", "sinkhorn_divergence"])
 def test_rows_are_noised_once(X, y, loss):
     """However many steps there are; a second release is let through here, so as to be counted."""
@@ -104,6 +109,9 @@ def test_certificates(X, y):
     assert planned.sigma == gan.sigma_
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset.cover", "plan.local and not self._is_inferred", "plan.local"
+)
 def test_inferred_classes_are_not_local(X, y):
     """Somebody has to see all labels to list them."""
     with pytest.warns(PrivacyLeakWarning, match="inferred from y"):
@@ -264,6 +272,11 @@ def test_two_halves(X, y):
     assert math.isfinite(gan.score(frame))
 
 
+@pytest.mark.catches(
+    "generators._ldp_entropic_gan:LDPEntropicGAN._fit_privatized",
+    "privatizer.privacy_.reproducible",
+    "False",
+)
 def test_rows_of_a_seeded_privatizer_are_certified_as_such(X):
     for seed in (None, 0):
         privatizer = LocalPrivatizer(4.0, bounds=(-1, 1), random_state=seed).fit(X)
@@ -294,6 +307,18 @@ RAW = {
 }
 
 
+@pytest.mark.catches(
+    "generators._ldp_entropic_gan:LDPEntropicGAN._fit_privatized",
+    "not LocalRowsMechanism(format.p).are_noised(Y, format.radius, plan.events[0])",
+    "False",
+    param="params0-laplace-numbers",
+)
+@pytest.mark.catches(
+    "mechanisms.local:LocalRowsMechanism.are_noised",
+    "found > p and are_so.size * divergence > _CERTAINTY",
+    "False",
+    param="params1-laplace-whole",
+)
 @pytest.mark.parametrize("raw", RAW)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("params", [{"bounds": (0, 1)}, {"clip_norm": 4.0}, {"basis": "dct"}])
@@ -325,6 +350,11 @@ def test_rows_of_which_no_noise_is_promised_are_taken():
     assert make().fit_privatized(X, privatizer=privatizer).epsilon_ == math.inf
 
 
+@pytest.mark.catches(
+    "generators._ldp_entropic_gan:LDPEntropicGAN._fit_privatized",
+    "find_digest((Y, y))",
+    "find_digest((Y,))",
+)
 @pytest.mark.filterwarnings("ignore:Without bounds")
 def test_fits_to_the_same_noised_rows_cost_what_one_does(X, y):
     privatizer = LocalPrivatizer(classes=[0, 1]).fit(X)

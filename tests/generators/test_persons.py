@@ -91,6 +91,12 @@ def fit(estimator, n_more, max_rows, **params):
     return estimator, [str(warning.message) for warning in caught]
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset._hold",
+    "n_rows if persons is None else persons.n_persons",
+    "n_rows",
+    param="declared-1",
+)
 @pytest.mark.parametrize("max_rows", [1, 3])
 @pytest.mark.parametrize("name", [*ARRAYS, *TABLES])
 def test_all_that_is_seen_follows_from_persons_alone(name, max_rows, capsys):
@@ -142,6 +148,12 @@ def test_one_row_of_each_person_costs_what_rows_do(name, relation):
     assert "one person has one record" not in of_persons.privacy_.assumptions
 
 
+@pytest.mark.catches(
+    "accounting.plan:Plan.weight",
+    "self.max_rows if self.max_weight is None else self.max_weight",
+    "1 if self.max_weight is None else self.max_weight",
+    param="declared-zero_out",
+)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", ["bounds declared", "declared"])
 def test_the_noise_of_several_rows_is_so_many_times_as_much(name, relation):
@@ -250,6 +262,9 @@ class Untouchable:
     __array__ = __getitem__ = __iter__ = __len__
 
 
+@pytest.mark.catches(
+    "planning.fits:Planning._refuse_samples", "not release.is_sum", "release is None"
+)
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -333,6 +348,7 @@ def test_labels_of_another_length_do_not_tell_how_many_rows_there_are():
 # --- what is certified ---------------------------------------------------------------------------
 
 
+@pytest.mark.catches("accounting.certificate:Certificate._list_statements", "self.max_rows", "None")
 def test_the_certificate_is_for_persons(tmp_path):
     fitted, _ = fit(ARRAYS["bounds declared"], 9, 3)
     certificate = fitted.privacy_

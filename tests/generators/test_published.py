@@ -137,6 +137,24 @@ def make_releases():
     }
 
 
+@pytest.mark.catches(
+    "releases.published:PublishedRelease.check",
+    "found != self.digest",
+    "False",
+    param="replaced-sum",
+)
+@pytest.mark.catches(
+    "releases.published:open_release", "published.check()", "pass", param="in place-release"
+)
+@pytest.mark.catches(
+    "inference.model:Model.__init__", "published.check()", "pass", param="in place-release"
+)
+@pytest.mark.catches(
+    "releases.published:PublishedRelease.check",
+    "stated != (self.plan.relation, self.plan.accountant, self.plan.max_rows)",
+    "False",
+    param="certificate-release",
+)
 @pytest.mark.parametrize("kind", ["release", "sum", "overlap", "stream"])
 @pytest.mark.parametrize("way", ["replaced", "made", "in place", "other noise", "certificate"])
 def test_whoever_takes_a_release_compares_its_values(kind, way):
@@ -171,6 +189,9 @@ def test_whoever_takes_a_release_compares_its_values(kind, way):
             take()
 
 
+@pytest.mark.catches(
+    "releases.published:PublishedRelease.check", "certificate.digest not in (None, found)", "False"
+)
 def test_a_release_has_no_certificate_of_another_one():
     """Its events could be others that cost less."""
     one, other = (fit_table(seed).release_.published for seed in (0, 1))
@@ -199,6 +220,9 @@ def test_merged_tables_add_up(tmp_path):
     assert share == pytest.approx((everything.smokes == "yes").mean(), abs=0.05)
 
 
+@pytest.mark.catches(
+    "releases.merging:merge", "max(first.plan.epsilon, certificate.epsilon)", "first.plan.epsilon"
+)
 def test_merged_data_that_overlap_are_composed(tmp_path):
     one, other = (fit_table(seed).release_ for seed in (0, 1))
     merged = merge(one, other, overlap=True)
@@ -213,6 +237,12 @@ def test_merged_data_that_overlap_are_composed(tmp_path):
     assert skdpgen.load(tmp_path / "fitted").privacy_ == fitted.privacy_
 
 
+@pytest.mark.catches(
+    "releases.merging:merge",
+    "len(set.union(*digests)) < sum(map(len, digests))",
+    "False",
+    param="release-False",
+)
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("kind", ["release", "file", "sum", "stream"])
 def test_a_release_is_merged_once(kind, overlap, tmp_path):
@@ -232,6 +262,14 @@ def test_a_release_is_merged_once(kind, overlap, tmp_path):
         merge(*twice, overlap=overlap)
 
 
+@pytest.mark.catches(
+    "releases.merging:merge",
+    "{digest for own in c.digests for digest in own}",
+    "{own[0] for own in c.digests}",
+)
+@pytest.mark.catches(
+    "releases.merging:merge", "(*certificate.assumptions, _DISJOINT)", "certificate.assumptions"
+)
 def test_parts_of_sums_are_merged_once(tmp_path):
     a, b, c = (fit_table(seed).release_.published for seed in range(3))
     ab, bc = merge(a, b), merge(b, c, overlap=True)
@@ -272,6 +310,12 @@ MEMBERS = {
 }
 
 
+@pytest.mark.catches(
+    "releases.merging:merge",
+    "join(certificates, releases, n_records=n_samples)",
+    "join(certificates[:1], releases, n_records=n_samples)",
+    param="False-reproducible",
+)
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_sum_says_what_any_of_its_parts_does(name, is_first):
@@ -308,6 +352,7 @@ def test_a_sum_says_what_any_of_its_parts_does(name, is_first):
     fitted.check_certified()
 
 
+@pytest.mark.catches("releases.merging:_describe_sums", "part.plan.max_rows", "None")
 def test_sums_of_persons_need_the_same_number_of_rows():
     persons = np.arange(400) // 2
 
@@ -401,6 +446,7 @@ def test_a_schema_resolves_what_it_infers(column, declared, other):
     assert fitted.resolves(fitted)
 
 
+@pytest.mark.catches("base:BaseGenerator._fit_published", "(*known, *own)", "known")
 def test_an_estimator_assumes_that_its_start_is_public():
     X = np.random.default_rng(0).uniform(0, 1, (200, 3))
     fitted = DPSWFlowSampler(epsilon=8.0, bounds=(0, 1), n_steps=3).fit(X)
@@ -418,6 +464,11 @@ def test_public_source_repeats_draws_and_goes_on():
     assert repeated.seed() != source.seed()
 
 
+@pytest.mark.catches(
+    "mechanisms.noise:PublicSource.__init__",
+    "super().__init__(random_state, stream=2)",
+    "super().__init__(random_state, stream=0)",
+)
 def test_a_replayed_fit_draws_nothing_from_the_stream_of_the_noise():
     """With the seed of the fit its later draws would be those that noise was made of."""
     of_noise, of_samples = (NoiseSource(3, stream=i).seed() for i in (0, 1))

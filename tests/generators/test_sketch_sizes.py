@@ -80,6 +80,7 @@ def test_memory_holds_the_slices_that_are_chosen():
         assert count(epsilon, 10**6, release=SliceSketch(70))[0] == 70
 
 
+@pytest.mark.catches("releases.sketches:SliceSketch.run", "k", "self._fewest(len(std))")
 @pytest.mark.parametrize(("n_projections", "k"), [(None, 400), (70, 70)])
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("estimator", [DPSWFlowSampler, DPSlicedWassersteinGenerator])

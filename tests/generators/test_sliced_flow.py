@@ -95,6 +95,11 @@ def count_releases(sampler, X, y=None):
     return seen
 
 
+@pytest.mark.catches(
+    "generators._sliced_flow:DPSWFlowSampler._learn_rows",
+    "itertools.repeat(sliced.make(), n_steps)",
+    "iter([curator.release(sliced.mechanism) for _ in range(n_steps)])",
+)
 def test_presample_releases_once_and_resample_at_each_step(five_gaussians):
     X = five_gaussians[:300]
     assert count_releases(make(epsilon=1.0, release="presample", n_steps=7), X) == ["sliced rows"]
@@ -136,6 +141,14 @@ class Halving:
         return 2 * X
 
 
+@pytest.mark.catches(
+    "base:BaseGenerator._fit",
+    "n_samples, max_rows = dataset.n_records, dataset.max_rows",
+    """
+    n_samples, max_rows = dataset.n_records, dataset.max_rows
+    split_encoder(self.encoder)[0].fit(dataset._held[0][0])
+    """,
+)
 @pytest.mark.parametrize("encoder", [Halving(), [Halving(), PrivatePCA(2)]])
 @pytest.mark.parametrize("release", RELEASES)
 def test_public_encoders_are_not_fitted(five_gaussians, release, encoder):
@@ -361,6 +374,9 @@ def test_bad_public_rows_cost_nothing(five_gaussians):
         assert budget.spent > 0
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset.list_assumptions", "(_UNTYPED,) * self._is_untyped", "()", param="nan"
+)
 @pytest.mark.parametrize("last", [1, None, np.nan, 0.5])
 def test_a_list_of_labels_states_that_its_cells_decide_what_it_holds(last):
     """One cell turns classes into numbers; declared, both are as they are declared."""

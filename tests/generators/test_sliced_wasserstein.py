@@ -183,6 +183,9 @@ def test_encoder_share_is_of_the_precision(iris):
     assert_allclose(precisions[0] / sum(precisions), 0.3)
 
 
+@pytest.mark.catches(
+    "curator.curator:Curator.close", "[entry.total for entry in self._ledger]", "()"
+)
 def test_budget(iris):
     X, _ = iris
     budget = PrivacyBudget(1.2, 1e-5)
@@ -368,6 +371,11 @@ def test_a_missing_device_costs_nothing():
     _refused(dict(device="cuda:99", encoder="dp-pca"), *_data(), None, error=Exception)
 
 
+@pytest.mark.catches(
+    "learners.rows:try_network",
+    "try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device)",
+    "None",
+)
 def test_a_network_of_a_wrong_size_costs_nothing():
     factory = lambda n_inputs, n_outputs: nn.Linear(n_inputs, n_outputs + 1)  # noqa: E731
     _refused(dict(network=factory), *_data(), None, error=Exception)

@@ -45,6 +45,7 @@ def make_stream(epsilon=8.0, **params):
     return ReleaseStream(epsilon, MONTHS, SCHEMA, period="month", **params)
 
 
+@pytest.mark.catches("streams:ReleaseStream.update", "t > len(self.horizon)", "False")
 def test_each_update_adds_the_rows_of_a_period(tmp_path):
     stream = make_stream()
     for t in (1, 2, 3):
@@ -92,6 +93,12 @@ def test_first_update_charges_the_whole_stream():
         make_stream(1.0).update(ROWS)
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._reserve",
+    "plan.follows is not None and paid == replace(charge, digest=plan.follows)",
+    "plan.follows is not None and paid.events == charge.events",
+    param="True",
+)
 @pytest.mark.parametrize("stored", [False, True])
 def test_each_stream_pays_for_itself(stored, tmp_path):
     budget = PrivacyBudget(20.0, 1e-5, path=tmp_path / "budget" if stored else None)
@@ -107,6 +114,14 @@ def test_each_stream_pays_for_itself(stored, tmp_path):
     assert budget.spent == both
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._reserve", "replace(charge, events=())", "charge"
+)
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._reserve",
+    "return ticket, charge, paid",
+    "return ticket, charge, charge",
+)
 def test_an_update_that_failed_has_paid_for_nothing(monkeypatch):
     budget, stream = PrivacyBudget(30.0, 1e-5), make_stream()
 
@@ -130,6 +145,11 @@ def test_an_update_that_failed_has_paid_for_nothing(monkeypatch):
     assert budget.spent == pytest.approx(8.0, rel=1e-6)
 
 
+@pytest.mark.catches(
+    "accounting.budget:Reservation.settle",
+    "replace(left, events=events, digest=digest) if events else left",
+    "replace(left, events=events, digest=digest)",
+)
 def test_an_update_that_was_refused_by_one_budget_can_be_made_in_another():
     first, small = PrivacyBudget(30.0, 1e-5), PrivacyBudget(7.0, 1e-5)
     with first:
@@ -153,6 +173,15 @@ COPIES = {
 }
 
 
+@pytest.mark.catches(
+    "accounting.budget_stores:_read_charges",
+    "Charge(_read(events), delta, bool(flag), digest)",
+    "Charge(_read(events), delta, bool(flag))",
+    param="file-True",
+)
+@pytest.mark.catches(
+    "streams:ReleaseStream.update", "(*digests, own.digest)", "digests", param="copy-False"
+)
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("way", COPIES)
 def test_only_one_copy_of_a_stream_is_paid_for(way, stored, tmp_path):
@@ -176,6 +205,7 @@ def test_only_one_copy_of_a_stream_is_paid_for(way, stored, tmp_path):
         merge(stream.release_, other.release_)
 
 
+@pytest.mark.catches("streams:ReleaseStream.update", "(*digests, own.digest)", "(own.digest,)")
 def test_certificates_of_one_stream_cost_one_event():
     stream, certificates = make_stream(), []
     for n in (200, 300, 400):
@@ -188,6 +218,14 @@ def test_certificates_of_one_stream_cost_one_event():
     assert len(compose(*certificates, make_stream().update(ROWS).release_.certificate).events) == 2
 
 
+@pytest.mark.catches(
+    "streams:ReleaseStream.update", "[own] if last is None else [last, own]", "[own]"
+)
+@pytest.mark.catches(
+    "streams:ReleaseStream.update",
+    "(*list_assumptions(format), *assumed)",
+    "list_assumptions(format)",
+)
 def test_a_stream_assumes_what_any_of_its_updates_does():
     stream, later = make_stream().update(lambda: iter([ROWS])), make_stream().update(ROWS)
     (of_chunks,) = {*stream.release_.certificate.assumptions} - {
@@ -255,6 +293,12 @@ def attack(folder, number):
         stream.update(ROWS)
 
 
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._reserve",
+    "return ticket, charge, paid",
+    "return ticket, paid, paid",
+    param="numbers0",
+)
 @pytest.mark.parametrize(
     "numbers",
     [
@@ -284,6 +328,11 @@ def test_an_update_that_is_repeated_is_paid_for_each_time_it_is_seen(numbers, tm
     assert budget.spent == pytest.approx(compose(*alone).epsilon, rel=1e-6)
 
 
+@pytest.mark.catches(
+    "streams:ReleaseStream.update",
+    "plan or self._make_plan(n_records)",
+    "self._make_plan(n_records)",
+)
 def test_all_updates_share_the_first_plan():
     stream = make_stream().update(ROWS)
     first = stream.release_
@@ -302,6 +351,7 @@ def test_rows_without_a_period_are_absent():
     assert count == pytest.approx(len(ROWS) / 2, abs=6 * std)
 
 
+@pytest.mark.catches("streams:ReleaseStream.update", "NoiseSource()", "NoiseSource(0)")
 def test_noise_is_fresh():
     one, other = make_stream().update(ROWS), make_stream().update(ROWS)
     assert (one.released[0].columns != other.released[0].columns).all()
@@ -383,6 +433,7 @@ def test_public_facts_are_refused_before_anything_is_spent():
     assert budget.spent == 0
 
 
+@pytest.mark.catches("streams:ReleaseStream.update", "warn_of_delta(self.delta, n_records)", "pass")
 def test_a_delta_that_allows_to_publish_a_record_is_warned_of():
     with pytest.warns(UserWarning, match="publish a record outright"):
         make_stream(delta=1e-3).update(ROWS)

@@ -66,6 +66,14 @@ def test_numbers_with_a_knot_for_each_value_keep_their_shares():
         assert real.sub(found, fill_value=0).abs().max() < 0.03
 
 
+@pytest.mark.catches(
+    "learners.interactions:InteractionSearch.run",
+    "chosen = found or candidates[:1]",
+    """
+    if not (chosen := found):
+        return [], None, self.format
+    """,
+)
 def test_spending_does_not_follow_from_the_rows():
     generators = [
         DPSWFlowSampler(epsilon=5.0, schema=BITS, random_state=0, n_steps=50).fit(

@@ -102,6 +102,14 @@ def test_without_products():
 # Bounds.
 
 
+@pytest.mark.catches(
+    "mechanisms.aggregates:ForwardAggregateMechanism._join", "math.sqrt(self.share)", "1.0"
+)
+@pytest.mark.catches(
+    "mechanisms.sampled:bounded_rows",
+    "weight / norms.clamp(min=radius)",
+    "weight / radius + 0 * norms",
+)
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("share", [0.1, 0.6, 0.9])
 @pytest.mark.parametrize("scale", [0.3, 30.0])
@@ -126,6 +134,11 @@ def test_both_sums_together_move_by_at_most_what_is_stated(relation, share, scal
     assert scale < 1 or max(moved) > 0.5 * stated
 
 
+@pytest.mark.catches(
+    "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
+    "math.sqrt(1 - self.share)",
+    "1.0",
+)
 def test_a_record_adds_one_vector_of_norm_one_to_both_sums():
     """The bound is met by features of norm 1, and a product that is clipped."""
 
@@ -155,6 +168,16 @@ def test_records_that_are_not_finite_add_nothing(bad):
 # Who sees what.
 
 
+@pytest.mark.catches(
+    "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
+    "self._read(noisy, std)",
+    "self._read(sums.cpu().numpy() / scale, std)",
+)
+@pytest.mark.catches(
+    "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
+    "self.cotangent(aggregate)",
+    "self.cotangent(self._read(sums.cpu().numpy() / scale, std))",
+)
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_cotangents_are_taken_at_the_noisy_sums(relation):
     seen = []
@@ -221,6 +244,11 @@ def test_chunks_do_not_change_sums(monkeypatch):
     np.testing.assert_array_equal(whole.products, parts.products)
 
 
+@pytest.mark.catches(
+    "data.record_functions:PullingFunction.with_products",
+    "_by_record(result, pull_alone, (cotangents, *blocks), n_products)",
+    "cotangents.new_zeros(len(cotangents), n_products) if result is None else result",
+)
 def test_a_record_for_which_the_function_fails_adds_no_features_or_products_of_its_own_only():
     """Terms of others are the same to the bit, whether it fails or is not drawn."""
 

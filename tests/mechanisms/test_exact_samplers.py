@@ -70,6 +70,18 @@ def enumerate_outcomes(draw, least):
     return found
 
 
+@pytest.mark.catches(
+    "mechanisms.exact_samplers:RoundedSampler._decide",
+    "y_digits + 1",
+    "y_digits",
+    param="1-1.7-3-14",
+)
+@pytest.mark.catches(
+    "mechanisms.exact_samplers:RoundedSampler._round_one",
+    "high <= 2 * unit * (rounded + 1)",
+    "True",
+    param="1-1.7-3-14",
+)
 @pytest.mark.parametrize(("power", "scale", "bits", "depth"), [(1, 1.7, 3, 14), (2, 0.4, 2, 15)])
 def test_every_string_of_digits(power, scale, bits, depth):
     sampler = RoundedSampler(
@@ -146,6 +158,11 @@ def test_doubles_decide_as_whole_numbers_do(power):
             assert under == (offset < 0)
 
 
+@pytest.mark.catches(
+    "mechanisms.exact_samplers:RoundedSampler._draw_in_tail",
+    "_digit(1, digits)",
+    "strip < 8 and _digit(1, digits)",
+)
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("strip", [0, 7, 40])
 def test_there_is_no_last_value(power, strip):
@@ -225,6 +242,11 @@ def test_a_number_between_two_whole_ones_gets_more_digits():
     assert last == {0: 2, 2**64 - 1: 3}
 
 
+@pytest.mark.catches(
+    "mechanisms.exact_samplers:RoundedSampler._decide",
+    "longer[i] = x",
+    "longer[i] = (x[0] >> 64, x[1] - 64) if x[1] > 64 else x",
+)
 @pytest.mark.parametrize("power", [1, 2])
 def test_digits_that_were_looked_at_are_kept(power):
     """The point is so close to the curve that its place gets more digits before it is accepted."""
@@ -254,6 +276,7 @@ def test_bounds_of_the_exponential(precision):
         assert high - low <= 2
 
 
+@pytest.mark.catches("mechanisms.exact_samplers:toss_coins", "rest > 0 and len(undecided)", "False")
 @pytest.mark.parametrize(
     "probability", [0.0, 1.0, 0.5, 1 / 3, 0.1, 2.0**-53, 2.0**-60 + 2.0**-100, 1e-300]
 )

@@ -118,6 +118,11 @@ def test_the_gradient_is_that_of_the_loss(problem, monkeypatch):
     np.testing.assert_allclose(apart[8:], expected[8:], atol=1e-3)
 
 
+@pytest.mark.catches(
+    "mechanisms.gradients:clip_whole",
+    "torch.linalg.vector_norm(values / largest)",
+    "torch.linalg.vector_norm(values / largest, dim=-1, keepdim=True)",
+)
 @pytest.mark.parametrize("clip", [1e-3, 0.02, 0.3])
 def test_neighbours_are_at_most_twice_the_clip_apart(problem, clip):
     """Whole gradients are clipped; without the clip, or with one per row, they would be beyond."""
@@ -197,6 +202,11 @@ def test_clips_that_are_refused(clip):
 # --- noise, and what tells how many joined -------------------------------------------------------
 
 
+@pytest.mark.catches(
+    "mechanisms.gradients:ClippedGradientMechanism.query_batch",
+    "Measurement(exact, scale, std)",
+    "Measurement(exact[: int(joined.sum())], scale, std)",
+)
 @pytest.mark.parametrize("n_drawn", [0, 1, 5, N_SLOTS, N_SLOTS + 1, N_RECORDS])
 @pytest.mark.parametrize("n_classes", [1, 3])
 def test_shape_and_noise_do_not_tell_how_many_joined(n_drawn, n_classes):
@@ -217,6 +227,9 @@ def test_shape_and_noise_do_not_tell_how_many_joined(n_drawn, n_classes):
     assert_variance(residuals, 3.0 * 2 * CLIP)
 
 
+@pytest.mark.catches(
+    "mechanisms.gradients:ClippedGradientMechanism.sensitivity_of", "2 * grad_clip", "grad_clip"
+)
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_noise_is_the_multiplier_times_twice_the_clip(relation):
     mechanism = ClippedGradientMechanism(

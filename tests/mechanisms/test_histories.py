@@ -57,6 +57,42 @@ def make_cases():
     return np.vstack([*parts, extreme, apart])
 
 
+@pytest.mark.catches(
+    "histories.mechanism:HistorySizes.list_rows",
+    "1 / n_rows[person]",
+    "1 / n_rows[person] ** 0.5",
+    param="row tables",
+)
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism._add_products",
+    "rows if shares is None else to_integers(basis, shares)",
+    "rows",
+    param="row tables",
+)
+@pytest.mark.catches(
+    "histories.mechanism:LinkTablesMechanism._add_products",
+    "to_grid(w * s, scale)",
+    "to_grid(w, scale)",
+    param="person-row tables",
+)
+@pytest.mark.catches(
+    "histories.mechanism:HistorySizes.list_steps",
+    "1 / n_steps[is_step.nonzero()[:, 0]]",
+    "1 / n_steps[is_step.nonzero()[:, 0]] ** 0.5",
+    param="step tables",
+)
+@pytest.mark.catches(
+    "histories.mechanism:HistorySizes.list_rows",
+    "numbers < n_rows[:, None]",
+    "numbers <= n_rows[:, None]",
+    param="row tables",
+)
+@pytest.mark.catches(
+    "histories.mechanism:LinkTablesMechanism.records",
+    "math.sqrt(len(self.left) * len(self.right))",
+    "math.sqrt(len(self.left))",
+    param="step tables",
+)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_sensitivity(name):
     """Persons have M rows that are alike, or not, or fewer, or more, or none."""
@@ -89,6 +125,12 @@ def find_expected(persons):
     return dict(zip(MECHANISMS, (within, own.T @ own, links, steps), strict=True))
 
 
+@pytest.mark.catches(
+    "histories.mechanism:LinkTablesMechanism._add_products",
+    "codes[membership.sum(1) > 0]",
+    "codes",
+    param="step tables",
+)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_releases_without_noise(name):
     rng = np.random.default_rng(0)
@@ -115,6 +157,12 @@ def test_releases_without_noise(name):
     assert not release(mechanism, Blocks(persons, absent=True)).cells.any()
 
 
+@pytest.mark.catches(
+    "histories.mechanism:LinkTablesMechanism.postprocess",
+    "LinkTables(noisy * self.records, measured.context * self.records)",
+    "LinkTables(noisy * self.records, measured.context)",
+    param="zero_out",
+)
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_cells_of_all_tables_have_the_noise_of_the_budget_split_by_their_number(relation):
     (person,), total = make_persons([M], np.random.default_rng(0)), 5.0

@@ -117,6 +117,37 @@ MECHANISMS = {
 }
 
 
+@pytest.mark.catches(
+    "mechanisms.base:Mechanism.run",
+    "noisy = measured.add_noise(noise)",
+    """
+    noisy = measured.add_noise(noise)
+    if self.name == "sliced rows":
+        exact = measured.exact / measured.scale
+        noisy = exact + (noisy - exact)[:1]
+    """,
+    param="sliced rows",
+)
+@pytest.mark.catches(
+    "mechanisms.base:Mechanism.run",
+    "noisy = measured.add_noise(noise)",
+    """
+    noisy = measured.add_noise(noise)
+    if self.name == "forward aggregate":
+        exact = measured.exact / measured.scale
+        noisy = exact + (noisy - exact)[:1]
+    """,
+    param="forward aggregate",
+)
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism.postprocess",
+    "noisy *= self.records",
+    """
+    noisy = noisy[:1].repeat(len(noisy), axis=0)
+    noisy *= self.records
+    """,
+    param="tables by level",
+)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_two_numbers_share_their_noise(name):
     """Null records leave nothing but noise in all releases."""

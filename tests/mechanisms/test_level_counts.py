@@ -32,6 +32,11 @@ def draw_codes(n_rows=350):
     return codes
 
 
+@pytest.mark.catches(
+    "mechanisms.sums:LevelCountsMechanism._add_up",
+    "weights / math.sqrt(len(self.sizes))",
+    "weights",
+)
 def test_sums_are_those_of_encoded_rows():
     codes = draw_codes()
     rows = HatBasis(codes, SIZES).to_dense() / math.sqrt(len(SIZES))
@@ -39,6 +44,11 @@ def test_sums_are_those_of_encoded_rows():
     np.testing.assert_array_equal(measure(LevelCountsMechanism("weights", SIZES), codes), expected)
 
 
+@pytest.mark.catches(
+    "mechanisms.sums:LevelCountsMechanism._add_up",
+    "to_grid(weights / math.sqrt(len(self.sizes)), scale).long()",
+    "(weights / math.sqrt(len(self.sizes)) * scale).round().long()",
+)
 def test_no_record_adds_more_than_its_bound():
     mechanism, most = LevelCountsMechanism("weights", SIZES), 0.0
     for record in draw_codes():
@@ -48,6 +58,11 @@ def test_no_record_adds_more_than_its_bound():
     assert 0.999 * 2.0**GRID_BITS < most <= 2.0**GRID_BITS
 
 
+@pytest.mark.catches(
+    "mechanisms.sums:LevelCountsMechanism._add_up",
+    "self.places[levels.flatten().cpu()] % len(total)",
+    "self.places[levels.flatten().cpu()].clamp(min=0)",
+)
 def test_levels_share_counts_within_a_column():
     """Two levels of the last column are one, and one of the first column is not counted."""
     codes, (first, second, _) = draw_codes(), SIZES
@@ -61,6 +76,11 @@ def test_levels_share_counts_within_a_column():
     np.testing.assert_allclose(found, expected, atol=len(codes))
 
 
+@pytest.mark.catches(
+    "mechanisms.sums:LevelCountsMechanism.__init__",
+    "sum(map(len, counted)) > len(set().union(*counted))",
+    "False",
+)
 def test_columns_share_no_counts():
     """A record could add more than 1 to a count of two columns."""
     with pytest.raises(ValueError, match="different columns"):

@@ -54,6 +54,15 @@ def vector(mechanism, row):
     return parts / math.sqrt(len(mechanism.products))
 
 
+@pytest.mark.catches(
+    "mechanisms.multi_way:MultiWayMechanism.sensitivity", "any", "all", param="signs first-levels"
+)
+@pytest.mark.catches(
+    "mechanisms.multi_way:MultiWayMechanism._add_products",
+    "divisor = math.sqrt(len(self.products))",
+    "divisor = len(self.products) ** 0.25",
+    param="levels-levels",
+)
 @pytest.mark.parametrize("refinement", [NONE, BINS], ids=["levels", "bins"])
 @pytest.mark.parametrize("maps", MAPS)
 def test_sensitivity(maps, refinement):
@@ -72,12 +81,24 @@ def test_sensitivity(maps, refinement):
     assert reached < apart <= bound
 
 
+@pytest.mark.catches(
+    "mechanisms.multi_way:MultiWayMechanism.sensitivity_of",
+    "2.0 if is_signed else math.sqrt(2)",
+    "math.sqrt(2)",
+)
 def test_signs_of_one_subset_reach_the_bound():
     mechanism = make_mechanism("signs", subsets=[(0, 1, 2)])
     apart = vector(mechanism, np.zeros(4)) - vector(mechanism, np.array([1.0, 0, 0, 0]))
     assert 1.999 < np.linalg.norm(apart) <= mechanism.sensitivity("replace_one")
 
 
+@pytest.mark.catches(
+    "mechanisms.multi_way:MultiWayMechanism._add_products",
+    "self.refinement.refine(codes[membership.sum(1) > 0])",
+    "self.refinement.refine(codes)",
+    param="levels",
+)
+@pytest.mark.catches("mechanisms.codes:HatBasis.join", "floor + 1", "floor + 2", param="levels")
 @pytest.mark.parametrize("maps", MAPS)
 def test_releases_without_noise(maps):
     rows = encoded_places(SIZES, np.random.default_rng(0), 300, between=[2])
@@ -102,6 +123,7 @@ def test_releases_without_noise(maps):
     assert all((cells == 0).all() for cells in absent.cells)
 
 
+@pytest.mark.catches("mechanisms.multi_way:MultiWayMechanism.postprocess", "std * records", "std")
 def test_noise_is_that_of_all_tables_together():
     rows = encoded_places(SIZES, np.random.default_rng(0), 50)
     mechanism = make_mechanism("levels", subsets=SUBSETS[1:4])
@@ -119,6 +141,11 @@ def test_subsets_that_are_none(subsets):
         make_mechanism("levels", subsets=subsets)
 
 
+@pytest.mark.catches(
+    "mechanisms.multi_way:MultiWayMechanism.__init__",
+    "groups.abs().sum(1) > 1",
+    "groups.sum(1) > 2",
+)
 @pytest.mark.parametrize("wrong", [2.0, -2.0])
 def test_maps_that_would_move_sums_further(wrong):
     maps = [*MAPS["levels"][:3], wrong * MAPS["levels"][3]]

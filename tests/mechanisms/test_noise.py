@@ -36,6 +36,9 @@ def test_no_seed_never_repeats():
     assert not NoiseSource().reproducible
 
 
+@pytest.mark.catches(
+    "mechanisms.noise:NoiseSource.__init__", "secrets.randbits(256)", "secrets.randbits(32)"
+)
 @pytest.mark.parametrize("seeds", [(None,) * 3, (0, 1, 2)])
 def test_keys_have_256_bits(seeds, monkeypatch):
     keys = []
@@ -111,6 +114,18 @@ os._exit(10 + os.waitstatus_to_exitcode(status))
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 13
 
 
+@pytest.mark.catches(
+    "mechanisms.noise:NoiseSource._rounded",
+    "return rounded_sampler(power).draw(scale, self._digits)",
+    """
+    if power == 2:
+        self._digits(1, scale.size)
+        normal = self._draw().standard_normal(scale.shape)
+        return np.rint(scale * normal).astype(np.int64)
+    return rounded_sampler(power).draw(scale, self._digits)
+    """,
+    param="rounded_gaussian",
+)
 @pytest.mark.parametrize("name", ["rounded_gaussian", "rounded_laplace"])
 def test_noise_is_what_its_digits_say(name):
     """A box in the tail, the 40th strip in it, and zeros: further out than any double goes."""

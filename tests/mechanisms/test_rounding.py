@@ -41,6 +41,11 @@ from .common import Blocks
 WIDTHS = [10_000, 100_003, 1_000_000]
 
 
+@pytest.mark.catches(
+    "mechanisms.base:to_grid",
+    "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0)",
+    "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0)",
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_missing_numbers_are_0_on_the_grid(dtype):
     vectors = torch.tensor([math.nan, math.inf, -math.inf, 1.5, -1.5], dtype=dtype)
@@ -250,6 +255,79 @@ def excess(exact, bound, p=2):
     return np.linalg.norm(exact.ravel().astype(float), ord=p) / bound - 1
 
 
+@pytest.mark.catches(
+    "histories.mechanism:LinkTablesMechanism._add_products",
+    """
+    left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
+    right = HatBasis(right, self.right).to_dense(lambda w: to_grid(w, scale))
+    """,
+    """
+    scale = scale * (1 - 1e-5)
+    left = HatBasis(left, self.left).to_dense(lambda w, s=shares: (w * s * scale).round())
+    right = HatBasis(right, self.right).to_dense(lambda w: (w * scale).round())
+    """,
+    param="step tables-10000-20",
+)
+@pytest.mark.catches(
+    "mechanisms.aggregates:ForwardAggregateMechanism.query_batch",
+    "to_grid(self._join(features), scale)",
+    "(self._join(features) * ((1 - 1e-5) * scale)).round().double()",
+    param="features in float32-100003-20",
+)
+@pytest.mark.catches(
+    "mechanisms.sampled:sum_products",
+    "to_grid(bounded_rows(products, radius, weight), scale)",
+    "(bounded_rows(products, radius, weight) * ((1 - 1e-5) * scale)).round().double()",
+    param="products in float32-100003-20",
+)
+@pytest.mark.catches(
+    "mechanisms.base:to_grid",
+    "(vectors * (scale * (1 - MARGIN))).trunc_",
+    "(vectors * (scale * (1 - MARGIN))).round_",
+    param="Gaussian sum-1000000-20",
+)
+@pytest.mark.catches(
+    "mechanisms.gradients:ClippedGradientMechanism.query_batch",
+    "to_grid(clip_whole(gradient, self.grad_clip), scale)",
+    "(clip_whole(gradient, self.grad_clip) * ((1 - 1e-5) * scale)).round()",
+    param="clipped gradient-100003-20",
+)
+@pytest.mark.catches(
+    "mechanisms.local:LocalRowsMechanism.query",
+    "to_grid(rows, scale)",
+    "(rows * ((1 - 1e-5) * scale)).round()",
+    param="local rows, L1-10000-20",
+)
+@pytest.mark.catches(
+    "mechanisms.sums:GaussianSumMechanism._block_sum",
+    "to_grid(clip_rows(vectors, self.radius), scale)",
+    "(clip_rows(vectors, self.radius) * (1 - MARGIN) * scale).round()",
+    param="Gaussian sum of radius 3-100003-20",
+)
+@pytest.mark.catches(
+    "mechanisms.sums:WeightSumMechanism._block_sum",
+    "to_grid(rows.double().clamp(min=0), scale)",
+    "(rows.double().clamp(min=0) * (1 - MARGIN) * scale).round()",
+    param="sum of weights-100003-20",
+)
+@pytest.mark.catches(
+    "mechanisms.sums:CovarianceMechanism._block_sum",
+    "to_grid(rows, half)",
+    "(rows * (1 - MARGIN) * half).round()",
+    param="second moments-1000000-20",
+)
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism._add_products",
+    "to_grid(weights * share, scale)",
+    "(weights * share * ((1 - 1e-5) * scale)).round()",
+    param="two-way tables-1000000-20",
+)
+@pytest.mark.catches(
+    "mechanisms.multi_way:MultiWayMechanism._add_products",
+    "to_grid(multiply(first) / divisor, half)",
+    "(multiply(first) / divisor * ((1 - 1e-5) * half)).round()",
+    param="multi-way tables-10000-20",
+)
 @pytest.mark.parametrize("bits", [GRID_BITS, 12])
 @pytest.mark.parametrize(
     ("name", "width"),
@@ -286,6 +364,12 @@ def test_sums_of_slices_are_no_longer_than_their_bound(width, bits):
         assert -0.01 < excess(measured.exact, bound * measured.scale) <= 0
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SlicedRowsMechanism.query_batch",
+    "to_grid(directions.T.to(joined.device) @ joined.T, scale)",
+    "(directions.T @ joined.T * ((1 - 1e-5) * scale)).round()",
+    param="10000-2",
+)
 @pytest.mark.parametrize("bits", [GRID_BITS, 2])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_projections_are_no_longer_than_before(width, bits, monkeypatch):

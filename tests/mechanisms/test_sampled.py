@@ -75,6 +75,11 @@ def assert_uniform(counts):
 # --- who is drawn --------------------------------------------------------------------------------
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SampledMechanism.query",
+    "noise.poisson_sample(n_records, rate)",
+    "noise.fixed_sample(n_records, round(rate * n_records))",
+)
 @pytest.mark.parametrize(("n", "q"), [(12, 0.2), (5, 0.5)])
 def test_poisson_samples_are_independent_coins(n, q):
     n_runs = 1000
@@ -147,6 +152,17 @@ N_RECORDS, RATE = 40, 0.2
 N_SLOTS = count_slots(N_RECORDS, RATE)
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SampledMechanism.query",
+    """
+    n_slots = count_slots(n_records, rate)
+    positions = noise.poisson_sample(n_records, rate)
+    """,
+    """
+    positions = noise.poisson_sample(n_records, rate)
+    n_slots = max(1, len(positions))
+    """,
+)
 @pytest.mark.parametrize("n_drawn", [0, 1, 5, N_SLOTS, N_SLOTS + 1, N_RECORDS])
 @pytest.mark.parametrize("n_classes", [1, 3])
 def test_shape_and_noise_do_not_tell_how_many_joined(n_drawn, n_classes):
@@ -184,6 +200,9 @@ def test_noise_follows_the_relation():
         assert_variance(released.values, released.std)
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SampledMechanism.query", "positions[:0]", "positions[:n_slots]"
+)
 def test_more_records_than_slots_leave_noise_only():
     event = PoissonSampledDpEvent(RATE, sliced())
     for n_drawn, joined in ((N_SLOTS, N_SLOTS), (N_SLOTS + 1, 0)):
@@ -191,6 +210,11 @@ def test_more_records_than_slots_leave_noise_only():
         assert released.values.any((0, 1)).sum() == joined
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SlicedRowsMechanism.query_batch",
+    "self.encode.on(rows, width=self.n_columns)",
+    "self.encode._function(rows[membership.any(1)]).new_zeros(rows.shape)",
+)
 @pytest.mark.parametrize("n_drawn", [0, 1, N_SLOTS, N_RECORDS])
 def test_public_maps_see_as_many_rows_however_many_joined(n_drawn):
     seen = []
@@ -227,6 +251,11 @@ def test_others_are_the_same_to_the_bit_whether_or_not_a_record_joins():
         assert np.flatnonzero(changed).tolist() == [slots[n]]
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SlicedRowsMechanism.query_batch",
+    "Measurement(exact, scale, std, context=directions)",
+    "Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
+)
 def test_an_empty_sample_releases_noise_and_is_charged():
     event = PoissonSampledDpEvent(1e-3, sliced(20.0, 2, 800))
     plan = Plan((("sliced rows", event),), 5.0, 1e-5)
@@ -236,6 +265,14 @@ def test_an_empty_sample_releases_noise_and_is_charged():
     assert curator.certificate().events == (event,)
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SampledMechanism.query",
+    "positions = noise.poisson_sample(n_records, rate)",
+    """
+    positions = noise.poisson_sample(n_records, rate)
+    positions = positions[source.take(positions)[1].any(1).numpy()]
+    """,
+)
 def test_a_null_record_takes_a_slot_and_adds_nothing():
     event, absent = PoissonSampledDpEvent(RATE, sliced()), circle(N_RECORDS, null=[0])
     for n_drawn, joined in ((1, 0), (N_SLOTS, N_SLOTS - 1), (N_SLOTS + 1, 0)):
@@ -284,6 +321,11 @@ def directions(event, n_runs):
     return torch.stack([run(mechanism, source, event, noise).directions for _ in range(n_runs)])
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SlicedRowsMechanism.query_batch",
+    "noise.public_generator()",
+    "np.random.default_rng(0)",
+)
 @pytest.mark.parametrize("orthogonal", [True, False])
 def test_directions_are_fresh_at_each_step(orthogonal):
     drawn = directions(sliced(1.0, 3, 2, orthogonal), 400)
@@ -343,6 +385,11 @@ def test_no_encoder_moves_a_release_by_more_than_a_unit_row(n_classes, dtype):
     assert 0.999 < norms.max() <= 1
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SlicedRowsMechanism.join",
+    "clip_rows(rows, 1.0)",
+    "rows / torch.linalg.vector_norm(rows, dim=1).max().clamp(min=1.0)",
+)
 def test_no_row_looks_at_another_when_joined():
     rows = torch.tensor([[0.3, 0.4], [30.0, 40.0], [0.0, 1.0]]).double()
     membership = torch.eye(2).double()[[0, 1, 0]]
@@ -486,12 +533,20 @@ def test_a_record_of_another_class_in_a_poisson_sample_costs_no_more():
     assert_certified(TWO, event, "replace_one", source, neighbour)
 
 
+@pytest.mark.catches(
+    "mechanisms.sampled:SlicedRowsMechanism",
+    '{"zero_out": 1.0, "replace_one": 2.0}',
+    '{"zero_out": 1.0, "replace_one": 1.0}',
+)
 def test_replacing_a_record_in_a_fixed_sample_costs_what_is_certified():
     event = SampledWithoutReplacementDpEvent(2, 1, sliced(0.6, 3, 2))
     source, neighbour = Rows(np.r_[AXIS, -AXIS]), Rows(np.r_[-AXIS, -AXIS])
     assert_certified(ONE, event, "replace_one", source, neighbour, epsilons=(0.0, 0.3), least=0.95)
 
 
+@pytest.mark.catches(
+    "accounting.loss_distributions:_laws_of_change", "law.values + base.rounding", "law.values"
+)
 @pytest.mark.parametrize(("d", "k"), [(3, 40), (50, 7)])
 @pytest.mark.parametrize("apart", [2e-7, 1e-5, 2.0])
 def test_rounding_moves_two_rows_apart_by_at_most_what_is_paid_for(d, k, apart):
@@ -530,6 +585,11 @@ def test_rounding_moves_two_rows_apart_by_at_most_what_is_paid_for(d, k, apart):
     assert replaced - zeroed == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.catches(
+    "accounting.loss_distributions:_laws_of_change",
+    "[law, larger._replace(values=larger.values / 2)]",
+    "[law]",
+)
 def test_a_record_of_another_class_costs_more_than_one_of_its_own():
     # With little noise: two independent projections are seldom both small.
     mechanism, event = SlicedRowsMechanism(2, 2), sliced(0.1, 4, 1, n_classes=2)

@@ -15,6 +15,11 @@ from skdpgen.privacy import SlicedGaussianDpEvent, ledger_epsilon
 D = K = 6
 
 
+@pytest.mark.catches(
+    "accounting.moments:_log_moment",
+    'base.beside + (base.rounding if relation == "replace_one" else 0.0)',
+    'base.rounding if relation == "replace_one" else 0.0',
+)
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("rate", [1.0, 0.1])

@@ -79,6 +79,19 @@ def make_traces():
     return np.stack(traces)
 
 
+@pytest.mark.catches(
+    "mechanisms.streams:StreamedTablesMechanism.sensitivity",
+    "super().sensitivity(relation) * self._norm",
+    "super().sensitivity(relation)",
+)
+@pytest.mark.catches(
+    "mechanisms.streams:StreamedTablesMechanism.__init__",
+    "(weights**2).sum()",
+    "(weights[:t]**2).sum()",
+)
+@pytest.mark.catches(
+    "mechanisms.streams:StreamedTablesMechanism.__init__", "weights[:t][::-1]", "weights[0]"
+)
 def test_sensitivity_of_all_releases_together():
     traces, mechanism = make_traces(), StreamedTablesMechanism(SIZES, 1, 1)
     norms = np.linalg.norm(traces, axis=1)
@@ -91,6 +104,9 @@ def test_sensitivity_of_all_releases_together():
     assert mechanism.sensitivity("replace_one") == pytest.approx(math.sqrt(2) * column)
 
 
+@pytest.mark.catches(
+    "mechanisms.streams:StreamedTablesMechanism._add_up", "scale / 2**WEIGHT_BITS", "scale"
+)
 def test_estimates_are_the_tables_of_all_rows_so_far():
     codes = any_places(SIZES, np.random.default_rng(1), 60)
     codes[:, 1] = np.arange(60) % HORIZON
@@ -127,6 +143,11 @@ def test_noise_is_as_stated(relation):
     assert estimate.pairs_std == pytest.approx(row * std / math.sqrt(2))
 
 
+@pytest.mark.catches(
+    "mechanisms.streams:StreamedTablesMechanism._find_scale",
+    "n_records << WEIGHT_BITS",
+    "n_records",
+)
 def test_sums_of_many_records_do_not_overflow():
     mechanism = StreamedTablesMechanism([2, 3, 2], 1, 3)
     source = Blocks(np.zeros((1, 3)))

@@ -79,6 +79,29 @@ def encoded_places(sizes, rng, n, between=()):
 # --- sensitivity -------------------------------------------------------------------------------
 
 
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism",
+    '{"zero_out": 1.0, "replace_one": math.sqrt(2)}',
+    '{"zero_out": 1.0, "replace_one": 1.0}',
+)
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism.records", "m * (m - 1 + self.weight**2)", "m * (m - 1) or 1"
+)
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism._add_products", "half / math.sqrt(self.records)", "half"
+)
+@pytest.mark.catches("mechanisms.two_way:TablesMechanism._add", "2 * self.records", "self.records")
+@pytest.mark.catches(
+    "mechanisms.codes:HatBasis.__init__",
+    """
+    codes = codes.clamp(min=0).minimum(last)
+    floor = codes.floor()
+    """,
+    """
+    codes = codes.minimum(last)
+    floor = codes.clamp(min=0).floor()
+    """,
+)
 @pytest.mark.parametrize(
     "sizes", [[6, 6], [9, 7, 8], [3, 2, 4, 3], [40, 20, 5, 5, 2]], ids=lambda sizes: len(sizes)
 )
@@ -86,6 +109,11 @@ def test_sensitivity(sizes):
     assert_sensitivity(TablesMechanism(sizes), any_places(sizes, np.random.default_rng(0)))
 
 
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism._add_products",
+    "to_integers(basis, share[has, None])",
+    "to_integers(basis)",
+)
 @pytest.mark.parametrize("name", TABLES)
 def test_sensitivity_by_level(name):
     sizes, by = TABLES[name]
@@ -118,6 +146,9 @@ def test_weights_are_hat_functions_at_clamped_places(sizes):
     assert (thin == hats.to_dense(lambda weights: (weights * 1000).floor()).numpy()).all()
 
 
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism._add_products", "codes[membership.sum(1) > 0]", "codes"
+)
 @pytest.mark.parametrize("name", TABLES)
 def test_an_absent_record_adds_nothing(name):
     sizes, by = TABLES[name]
@@ -156,6 +187,12 @@ def test_weight_of_one_way_tables(sizes, squared):
 # --- noise ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism.records", "len(self.sizes)", "len(self._all_sizes)"
+)
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism", "divisor = math.sqrt(2)", "divisor = 2.0"
+)
 @pytest.mark.default("*-5.0-*", "*-0.01-zero_out")
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("multiplier", [0.01, 5.0, 1e6])
@@ -285,6 +322,11 @@ def test_sums_depend_neither_on_order_nor_on_blocks_nor_on_how_they_are_made(
         assert (found.columns == expected.columns).all()
 
 
+@pytest.mark.catches(
+    "curator.batches:RecordSource.encode_cells_by",
+    "rows.masked_fill(~is_finite[:, None], torch.nan)",
+    "rows",
+)
 def test_chunks_give_the_sums_of_rows_in_memory():
     sizes, made = [300, 500], []
     codes = np.random.default_rng(0).random((12_000, 2)) * sizes
@@ -299,6 +341,7 @@ def test_chunks_give_the_sums_of_rows_in_memory():
     assert (made[0].columns == made[1].columns).all()
 
 
+@pytest.mark.catches("curator.batches:RecordSource.codes", "self._clip_norm is not None", "False")
 def test_codes_and_rows_of_the_unit_ball_are_not_taken_for_each_other():
     names, event = (TablesMechanism.name, "Gaussian sum"), gaussian_event(1.0)
     plan = Plan(tuple((name, event) for name in names), 10.0, 1e-5)

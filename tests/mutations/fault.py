@@ -17,10 +17,10 @@ class Fault:
     compared, so comments, quotes and line breaks do not count.
     """
 
+    test: str
     target: str
     old: str
     new: str
-    test: str
 
     def find_file(self, package):
         """Return the path of the module."""
@@ -58,6 +58,18 @@ class Fault:
             inner = [node for outer in found for node in ast.walk(outer) if node is not outer]
             found = [node for node in inner if isinstance(node, _OBJECTS) and node.name == name]
         return found
+
+
+def read_faults(path, name):
+    """Yield the faults in the marks ``catches`` of a file of tests, which tests call `name`."""
+    text = path.read_text(encoding="utf-8")
+    nodes = ast.parse(text).body if "mark.catches(" in text else []
+    for node in nodes:
+        for mark in getattr(node, "decorator_list", ()):
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.catches":
+                texts = map(ast.literal_eval, mark.args)
+                param = "".join(f"[{ast.literal_eval(word.value)}]" for word in mark.keywords)
+                yield Fault(f"{name}::{node.name}{param}", *texts)
 
 
 def _parse(text):

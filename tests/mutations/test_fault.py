@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from .fault import Fault
+from .fault import Fault, read_faults
 
 SOURCE = '''
 """A module."""
@@ -41,14 +41,14 @@ class Clipper:
         ("m:clip", "(x\n>most)", "False", "if False:"),
         ("m:clip", '"It is too large."', "x", "raise ValueError(x)"),
         ("m:Clipper", "size = 1", "size = 2", "size = 2"),
-        ("m:Clipper.most", "del value", "pass", "pass"),
         ("m:Clipper.most", "self.size = value\ndel value", "self.size = 5", "self.size = 5"),
     ],
 )
-def test_edits(target, old, new, line):
-    tree = ast.parse(SOURCE)
-    Fault(target, old, new, "").edit(tree)
-    added = set(ast.unparse(tree).split("\n")) - set(ast.unparse(ast.parse(SOURCE)).split("\n"))
+def test_edits(target, old, new, line, tmp_path):
+    path = tmp_path / "m.py"
+    path.write_text(SOURCE)
+    Fault("", target, old, new).apply(tmp_path)
+    added = set(path.read_text().split("\n")) - set(ast.unparse(ast.parse(SOURCE)).split("\n"))
     assert [one.strip() for one in added] == [line]
 
 
@@ -58,14 +58,17 @@ def test_edits(target, old, new, line):
 )
 def test_an_old_text_that_does_not_occur_once_is_refused(target, old, count):
     with pytest.raises(AssertionError, match=f"is {count} times in {target}, not once"):
-        Fault(target, old, "z", "").edit(ast.parse(SOURCE))
+        Fault("", target, old, "z").edit(ast.parse(SOURCE))
 
 
-def test_a_fault_is_written_to_its_module(tmp_path):
-    (tmp_path / "m.py").write_text(SOURCE)
-    (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "__init__.py").write_text("a = 1")
-    Fault("m:clip", "x + x", "x", "").apply(tmp_path)
-    Fault("p", "a = 1", "a = 2", "").apply(tmp_path)
-    assert "return x\n" in (tmp_path / "m.py").read_text()
-    assert (tmp_path / "p" / "__init__.py").read_text() == "a = 2"
+def test_marks_are_read(tmp_path):
+    tests = """
+@pytest.mark.catches("m", "1", "2")
+@pytest.mark.slow
+@pytest.mark.catches("m:f", "a", "b", param="x-y")
+def test_it(x): ...
+"""
+    path = tmp_path / "test_m.py"
+    path.write_text(tests)
+    expected = [Fault("t::test_it", "m", "1", "2"), Fault("t::test_it[x-y]", "m:f", "a", "b")]
+    assert list(read_faults(path, "t")) == expected

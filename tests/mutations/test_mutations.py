@@ -1,8 +1,8 @@
 """Mutation tests: each fault breaks a copy of the package, and a test must notice it.
 
-A fault edits one object of the package and names the test that must then fail, by an assertion. On
-an unbroken copy the same tests pass. The faults stand in ``faults``, in one file for each part of
-the package.
+``@pytest.mark.catches(target, old, new)`` stands above the test that must then fail, by an
+assertion. ``param`` is the name of the parameters with which it fails. On an unbroken copy the same
+tests pass.
 """
 
 import ast
@@ -10,15 +10,13 @@ import builtins
 import functools
 import multiprocessing
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import skdpgen
 
-from .faults import KINDS, LISTS
+from .fault import read_faults
 
 pytestmark = pytest.mark.skipif(
     "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs a fork server"
@@ -42,14 +40,19 @@ _SERVER.set_forkserver_preload(
     ["autodp.transformer_zoo", "dp_accounting", "pandas", "pytest", "sklearn", "torch"]
 )
 _PACKAGE = Path(skdpgen.__file__).parent
-FAULTS = KINDS["privacy"] | KINDS["function"]
+_TESTS = Path(__file__).parents[1]
+FAULTS = [
+    fault
+    for path in sorted(_TESTS.rglob("test_*.py"))
+    for fault in read_faults(path, path.relative_to(_TESTS.parent).as_posix())
+]
 
 
 def _copy_library(target):
     """Copy the package, the tests and their settings, and return the copy of the package."""
     ignore = shutil.ignore_patterns("__pycache__", "mutations")
     shutil.copytree(_PACKAGE, target / "skdpgen", ignore=ignore)
-    shutil.copytree(Path(__file__).parents[1], target / "tests", ignore=ignore)
+    shutil.copytree(_TESTS, target / "tests", ignore=ignore)
     settings = _PACKAGE.parent / "pyproject.toml"
     if settings.exists():
         shutil.copy(settings, target)
@@ -67,14 +70,10 @@ def _run(folder, *tests):
     return process.exitcode, output
 
 
-def test_no_fault_hides_another():
-    assert len(FAULTS) == sum(len(faults) for lists in LISTS.values() for faults in lists)
-
-
 def test_each_fault_can_be_planted():
     trees = _parse_modules()
-    for name, fault in FAULTS.items():
-        assert fault.old != fault.new, name
+    for fault in FAULTS:
+        assert fault.old != fault.new, fault
         fault.find(trees[fault.find_file(_PACKAGE)])
 
 
@@ -82,18 +81,18 @@ def test_faults_use_names_of_their_modules():
     """A mutant with an unknown name crashes, so that its test need not look at any property."""
     trees = _parse_modules()
     known = {path: set(vars(builtins)) | set(_find_names(tree)) for path, tree in trees.items()}
-    for name, fault in FAULTS.items():
+    for fault in FAULTS:
         path = fault.find_file(_PACKAGE)
         *_, new = fault.find(trees[path])
         nodes = [node for part in new for node in ast.walk(part) if isinstance(node, ast.Name)]
         bound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
-        assert {node.id for node in nodes} <= known[path] | bound, name
+        assert {node.id for node in nodes} <= known[path] | bound, fault
 
 
 @functools.cache
 def _parse_modules():
     """Return the tree of each module that faults are planted in, by its path."""
-    paths = {fault.find_file(_PACKAGE) for fault in FAULTS.values()}
+    paths = {fault.find_file(_PACKAGE) for fault in FAULTS}
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
@@ -110,40 +109,33 @@ def _find_names(tree):
             yield node.name
 
 
-def test_the_tests_that_are_to_fail_are_there(collected):
-    tests = {fault.test for fault in FAULTS.values()} - collected
-    if not tests:
-        return
-    collect = ["-m", "pytest", "--collect-only", "-q", "-m", "", "-p", "no:cacheprovider"]
-    found = subprocess.run(
-        [sys.executable, *collect, *tests],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == pytest.ExitCode.OK, found.stderr
+def test_parameters_that_catch_are_those_of_the_test(request):
+    collected = request.session.collected
+    functions = {name.partition("[")[0] for name in collected}
+    tests = {fault.test for fault in FAULTS if fault.test.partition("[")[0] in functions}
+    assert tests <= collected | functions, tests - collected
 
 
 @pytest.mark.slow
 def test_the_tests_pass_without_a_mutation(tmp_path):
     _copy_library(tmp_path)
-    status, output = _run(tmp_path, *dict.fromkeys(fault.test for fault in FAULTS.values()))
+    status, output = _run(tmp_path, *dict.fromkeys(fault.test for fault in FAULTS))
     assert status == pytest.ExitCode.OK, output
 
 
 # The default run tries a fault that breaks all methods at once; ``-m slow`` tries the others.
-QUICK = ["no noise"]
+QUICK = "mechanisms.base:Measurement.add_noise"
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(fault, id=f"{kind}: {name}", marks=() if name in QUICK else pytest.mark.slow)
-        for kind, faults in KINDS.items()
-        for name, fault in faults.items()
-    ],
-)
+def _list_params():
+    for fault in FAULTS:
+        file, _, test = fault.test.removesuffix("]").partition("::test_")
+        name = f"{Path(file).stem.removeprefix('test_')}: {test} ({fault.target})"
+        is_quick = fault.target == QUICK and "check_noise" in test
+        yield pytest.param(fault, id=name, marks=() if is_quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("fault", list(_list_params()))
 def test_mutation_is_caught(fault, tmp_path):
     fault.apply(_copy_library(tmp_path))
     status, output = _run(tmp_path, fault.test)

@@ -234,11 +234,23 @@ def test_samples_come_back_in_the_dtypes(container, mode):
         assert made.schema["ordered"] == pytest.importorskip("polars").Enum(order)
 
 
+@pytest.mark.catches(
+    "tables.kind:TableKind.put_in_order",
+    "replace(self, listed={})",
+    "self",
+    param="pandas-inferred",
+)
 @of_fits
 def test_categories_that_a_dtype_lists_do_not_get_out(container, mode):
     assert SECRET.encode() not in pickle.dumps(fit(container, mode))
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset.list_assumptions",
+    "(*inferred, *names, *ordered, *alike, *refusals)",
+    "(*inferred, *names, *alike, *refusals)",
+    param="pandas",
+)
 @pytest.mark.default("polars")
 @pytest.mark.parametrize("container", TYPED)
 def test_the_order_that_a_dtype_states_is_an_assumption(container):
@@ -320,6 +332,9 @@ def test_sparse_columns_come_back_sparse(name, is_array, tmp_path):
     assert load(tmp_path / "x").sample(3)["x"].dtype == table["x"].dtype
 
 
+@pytest.mark.catches(
+    "data.dtypes:hide_values", "pd.isna(dtype.fill_value) or dtype.fill_value == 0", "True"
+)
 def test_fill_values_of_sparse_columns_do_not_get_out():
     column = pd.arrays.SparseArray(np.full(90, 31_415), fill_value=31_415)
     made = make().fit(pd.DataFrame({"x": column, "y": np.arange(90.0)})).sample(5)
@@ -383,6 +398,9 @@ def test_public_tables_are_described_and_compared(container):
     assert report(made, public).to_html()
 
 
+@pytest.mark.catches(
+    "data.containers:_make_series", "object if cells.dtype == object else None", "None"
+)
 @pytest.mark.parametrize("cell", [SECRET, 1, None, datetime.date(2020, 1, 1)])
 def test_no_cell_chooses_a_dtype(cell):
     """A dtype is public: it must not tell whether one cell is no text."""
@@ -442,6 +460,15 @@ def validate(given, schema):
     return dataset.validate_table(BaseEstimator(), format)
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset.take_columns", "take_names(X, names)", "X", param="0-memory"
+)
+@pytest.mark.catches(
+    "curator.chunks:TableChunks.take_columns",
+    "table._names = list(names)",
+    "pass",
+    param="6-chunks",
+)
 @pytest.mark.parametrize("give", [lambda records: records, in_chunks], ids=["memory", "chunks"])
 @pytest.mark.parametrize("position", [0, 6])
 def test_records_add_the_same_whatever_one_of_them_is(give, position):
@@ -465,6 +492,9 @@ def test_records_add_the_same_whatever_one_of_them_is(give, position):
     assert all(rows == found["plain"] for rows in found.values())
 
 
+@pytest.mark.catches(
+    "curator.dataset:Dataset.take_columns", "not are_declared", "False", param="memory"
+)
 @pytest.mark.parametrize("give", [lambda records: records, in_chunks], ids=["memory", "chunks"])
 def test_names_of_undeclared_records_are_assumed_to_be_public(give):
     records = [*RECORDS[:20], {"c": 1.0}, None, *RECORDS[22:]]
@@ -474,6 +504,9 @@ def test_names_of_undeclared_records_are_assumed_to_be_public(give):
     assert type(fitted.sample(1)) is list
 
 
+@pytest.mark.catches(
+    "data.containers:adapt_column", "isinstance(data, list | tuple)", "False", param="dict"
+)
 @pytest.mark.parametrize("entry", [{}, {"a": 1}, Point(1.0, "x")], ids=["empty", "dict", "point"])
 def test_a_record_among_labels_or_identifiers_makes_no_table_of_them(entry):
     frame = pd.DataFrame({"a": np.arange(6.0)})
@@ -516,6 +549,9 @@ def test_a_query_that_fails_quotes_no_cell():
     assert caught.value.__context__ is None
 
 
+@pytest.mark.catches(
+    "data.containers:_adapt_table", "table[[n]].head(0).to_arrow", "table[[n]].to_arrow"
+)
 def test_an_error_names_no_column_by_its_cells(monkeypatch):
     """Cells that Arrow cannot hold are private; dtypes are not."""
     pl = pytest.importorskip("polars")
@@ -532,6 +568,11 @@ def test_an_error_names_no_column_by_its_cells(monkeypatch):
         make().fit(pl.DataFrame({"a": ["b", "c"], "d": [SECRET, "e"]}))
 
 
+@pytest.mark.catches(
+    "data.dtypes:hide_values",
+    "[False, True] if is_boolean else None",
+    "[False, True] if is_boolean else dtype.categories",
+)
 def test_categories_of_dates_are_no_part_of_a_dtype():
     """They may be those of single records."""
     hidden = hide_values(pd.CategoricalDtype(pd.to_datetime(["1912-06-23"]), ordered=True))
@@ -724,6 +765,11 @@ def _polars(name, cells, **options):
     return pytest.importorskip("polars").Series(name, cells, **options)
 
 
+@pytest.mark.catches(
+    "data.dtypes:_find_plain",
+    'pd.BooleanDtype() if held.kind == "b" else None',
+    'held if held.kind == "b" else None',
+)
 def test_categories_of_booleans_have_one_dtype_whether_a_cell_is_missing():
     columns = [pd.Series(pd.Categorical(cells)) for cells in ([True, False], [True, False, None])]
     assert {read_column(column).dtype for column in columns} == {pd.BooleanDtype()}
@@ -781,6 +827,12 @@ def test_labels_beside_a_table_come_back_as_they_were(schema):
     assert (labels.dtype, labels.name) == (pl.Int8, "y")
 
 
+@pytest.mark.catches(
+    "arrays.kind:ArrayKind.of",
+    "categories.categories[is_class]",
+    "categories.categories",
+    param="True",
+)
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.filterwarnings("ignore:.*classes were inferred")
 def test_categories_of_y_that_no_label_has_do_not_get_out(ordered):
@@ -791,6 +843,7 @@ def test_categories_of_y_that_no_label_has_do_not_get_out(ordered):
     assert fitted.sample(9)[1].cat.categories.tolist() == (["b", "a"] if ordered else ["a", "b"])
 
 
+@pytest.mark.catches("data.containers:adapt", 'hasattr(data, "__arrow_c_array__")', "False")
 def test_the_dtype_of_an_array_of_arrow_follows_from_its_type():
     """NumPy's would follow from whether one of its cells is missing."""
     for first, last in ((1, 2), (True, False), ("a", "b")):

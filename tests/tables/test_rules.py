@@ -645,6 +645,9 @@ def test_the_type_of_a_difference_follows_from_those_of_its_columns(name):
     assert eval(repr(copy.rules[0])) == copy.rules[0]
 
 
+@pytest.mark.catches(
+    "tables.rules.ordered:Ordered.subtract", "upper - lower", "upper - np.roll(lower, 1)"
+)
 def test_a_difference_is_of_the_cells_of_one_row():
     day, time = Date("2020-01-01", "2020-01-31", missing=True), Date(unit="second", missing=True)
     schema = Schema({"a": day, "b": time, "n": Number(), "m": Number(0, 9, atoms=[99])})
