@@ -1,7 +1,6 @@
 """For all tests: what they draw is the same, whatever ran before, and in each run."""
 
 import contextlib
-import fnmatch
 import functools
 import random
 import secrets
@@ -32,20 +31,6 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pycollect_makeitem():
-    """Mark as slow what a test's ``default`` does not name of its parameters."""
-    made = yield
-    items = made if isinstance(made, list) else []
-    for mark in items[0].iter_markers("default") if items else ():
-        names = {item.callspec.id: item for item in items}
-        found = {pattern: fnmatch.filter(names, pattern) for pattern in mark.args}
-        assert all(found.values()), f"{items[0].originalname} has no such parameters: {found}."
-        for name in names.keys() - {name for matched in found.values() for name in matched}:
-            names[name].add_marker(pytest.mark.slow)
-    return made
 
 
 @contextlib.contextmanager

@@ -80,8 +80,9 @@ def test_samples_do_not_come_from_the_stream_of_the_noise(X, monkeypatch):
 # Rows come in and go out.
 
 
-@pytest.mark.default("params0", "params1")
-@pytest.mark.parametrize("params", [{}, {"encoder": "dp-pca"}, {"bounds": (-1, 1)}])
+@pytest.mark.parametrize(
+    "params", [{}, {"encoder": "dp-pca"}, pytest.param({"bounds": (-1, 1)}, marks=pytest.mark.slow)]
+)
 def test_no_reference_to_the_rows_is_kept(X, y, params):
     X, y = X.copy(), y.astype(float)
     references = sys.getrefcount(X), sys.getrefcount(y)

@@ -148,12 +148,21 @@ def run(name, n_steps):
     return device, estimator
 
 
-@pytest.mark.default(
-    "flow, components", "network, rows", "gradients in weights", "aggregates", "local"
-)
 @pytest.mark.filterwarnings("ignore::skdpgen.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::skdpgen.exceptions.FitQualityWarning")
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            case,
+            marks=()
+            if case
+            in ("flow, components", "network, rows", "gradients in weights", "aggregates", "local")
+            else pytest.mark.slow,
+        )
+        for case in METHODS
+    ],
+)
 def test_steps_compute_on_the_device(name, monkeypatch):
     # Small plans are solved on the CPU, by design.
     monkeypatch.setattr("skdpgen.transport.sinkhorn.SMALL", 0)
@@ -166,9 +175,10 @@ def test_steps_compute_on_the_device(name, monkeypatch):
     assert np.isfinite(X).all()
 
 
-@pytest.mark.default("flow", "network")
 @pytest.mark.filterwarnings("ignore::skdpgen.exceptions.PrivacyLeakWarning")
-@pytest.mark.parametrize("name", ["flow", "flow, components", "network"])
+@pytest.mark.parametrize(
+    "name", ["flow", pytest.param("flow, components", marks=pytest.mark.slow), "network"]
+)
 def test_steps_after_a_release_wait_for_nothing(name):
     few, more = (run(name, n_steps)[0].transfers for n_steps in (10, 20))
     assert more["wait"] == few["wait"]

@@ -219,12 +219,38 @@ def _assert_same(made, again):
         assert np.array_equal(made, again)
 
 
-@pytest.mark.default(
-    *("number", "rows", "open texts", "particles", "gradients, table", "aggregates", "local"),
-    *("encoded", "persons", "histories", "noised rows", "search"),
-    *("classifier", "components of persons", "autoencoder", "frequencies", "privatizer"),
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            case,
+            marks=()
+            if case
+            in (
+                "number",
+                "rows",
+                "open texts",
+                "particles",
+                "gradients, table",
+                "aggregates",
+                "local",
+                "encoded",
+                "adapter by rows",
+                "persons",
+                "histories",
+                "noised rows",
+                "search",
+                "classifier",
+                "components of persons",
+                "autoencoder",
+                "frequencies",
+                "privatizer",
+            )
+            else pytest.mark.slow,
+        )
+        for case in FITS
+    ],
 )
-@pytest.mark.parametrize("name", FITS)
 def test_loaded_estimator_is_the_saved_one(name, tmp_path):
     fitted = fit(name)
     loaded = _load(_save(fitted), tmp_path)

@@ -308,7 +308,6 @@ def test_noise_that_follows_from_the_record(monkeypatch):
     "1.0 * generator.uniform(size=(n_rows, 1))",
     param="auto",
 )
-@pytest.mark.default("auto", "auto, replaced", "auto, few records", "declared")
 @pytest.mark.parametrize(
     ("estimator", "n_samples", "n_features", "least"),
     [
@@ -319,7 +318,7 @@ def test_noise_that_follows_from_the_record(monkeypatch):
         # Nearly half of the records are extreme, and would be inside if they were there.
         (DPPCA(epsilon=10.0, bounds=(0, 1)), 60, None, 50),
         # Inferred ranges are mostly noise: how far rows are outside depends on it.
-        (DPPCA(epsilon=4.0), 300, 30, 1),
+        pytest.param(DPPCA(epsilon=4.0), 300, 30, 1, marks=pytest.mark.slow),
     ],
     ids=["declared", "auto", "auto, replaced", "auto, few records", "auto, inferred bounds"],
 )
@@ -363,7 +362,6 @@ UNEQUAL = "noise fails the test of equal scale for both neighbours"
 @pytest.mark.catches(
     "auditing.gaussian:GaussianAudit._draw_pairs", "(0, 1)", "(0,)", param="gradients-0.5-present"
 )
-@pytest.mark.default("*-present", "slice sketch-*", "tables-*")
 # That a record halves the noise looks like that its absence doubles it, but for the scale.
 @pytest.mark.parametrize("is_present", [True, False], ids=["present", "absent"])
 @pytest.mark.parametrize(
@@ -387,8 +385,9 @@ def test_noise_that_depends_on_presence(name, factor, is_present, monkeypatch):
     assert all(UNEQUAL in found.reasons for found in report.releases), report
 
 
-@pytest.mark.default("local, Laplace noise")
-@pytest.mark.parametrize("name", ["local, Laplace noise", "local, Gaussian noise"])
+@pytest.mark.parametrize(
+    "name", ["local, Laplace noise", pytest.param("local, Gaussian noise", marks=pytest.mark.slow)]
+)
 def test_local_noise_that_depends_on_the_record(name, monkeypatch):
     estimator = SOUND[name][0]
     assert find(estimator, n_runs=200).verdict == "no violation found"

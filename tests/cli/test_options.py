@@ -50,9 +50,19 @@ FORMS = {
 }
 
 
-@pytest.mark.default("commas for decimals*", "utf-16", "of the US")
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(
+            case,
+            marks=()
+            if case in ("commas for decimals", "commas for decimals, unsaid", "utf-16", "of the US")
+            else pytest.mark.slow,
+        )
+        for case in FORMS
+    ],
+)
 def test_forms_of_csv_files(folder, infer, form):
     written, encoding, options = FORMS[form]
     make_table().to_csv("private.csv", index=False, encoding=encoding, **written)

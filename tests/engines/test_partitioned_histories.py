@@ -19,7 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 STOPS = [([], []), ([0, 1, 30], [0, 1, 1, 200]), (range(0, 60, 7), range(0, 240, 5))]
 
 
-@pytest.mark.default("None-stops0", "schemas0-stops[12]", "schemas2-stops1")
 @pytest.mark.parametrize("stops", STOPS)
 @pytest.mark.parametrize("schemas", [HISTORIES, None, {"visits": HISTORIES["visits"]}])
 def test_partitions_give_what_the_tables_give(stops, schemas):

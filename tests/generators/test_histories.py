@@ -100,9 +100,17 @@ HISTORIES = {
 }
 
 
-@pytest.mark.default("declared-*", "rules-replace_one")
-@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-@pytest.mark.parametrize("schemas", ["declared", "open", "rules"])
+@pytest.mark.parametrize(
+    ("schemas", "relation"),
+    [
+        ("declared", "zero_out"),
+        ("declared", "replace_one"),
+        ("rules", "replace_one"),
+        pytest.param("rules", "zero_out", marks=pytest.mark.slow),
+        pytest.param("open", "zero_out", marks=pytest.mark.slow),
+        pytest.param("open", "replace_one", marks=pytest.mark.slow),
+    ],
+)
 def test_a_person_moves_no_release_by_more_than_is_accounted_for(relation, schemas):
     """With all their rows: by the sensitivity at most, as it follows from the noise."""
     given = dict(SCHEMAS)
@@ -424,7 +432,7 @@ def test_one_row_and_many_rows_of_a_person(max_rows):
 
 
 @pytest.mark.catches(
-    "histories.history_format:HistoryFormat.open", "replace(part.layout, listed={})", "part.layout"
+    "histories.history_format:HistoryFormat.open", "replace(rows.layout, listed={})", "rows.layout"
 )
 def test_private_categories_of_dtypes_are_not_held():
     tables = make_tables_of(60)

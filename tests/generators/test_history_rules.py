@@ -160,15 +160,20 @@ def write_texts(table):
     return pd.read_csv(io.StringIO(table.to_csv(index=False)), dtype=dict.fromkeys(["id"], int))
 
 
-@pytest.mark.default("one of texts", "date", "texts in polars")
 @pytest.mark.parametrize(
     "convert",
     [
         pytest.param(lambda t: t.assign(out=write_texts(t)["out"]), id="one of texts"),
-        pytest.param(lambda t: t.assign(day=write_texts(t)["day"]), id="order of texts"),
+        pytest.param(
+            lambda t: t.assign(day=write_texts(t)["day"]),
+            id="order of texts",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(lambda t: t.assign(day=t["day"].dt.date), id="date"),
-        pytest.param(lambda t: pl.from_pandas(write_texts(t)), id="texts in polars"),
-        pytest.param(pa.Table.from_pandas, id="arrow"),
+        pytest.param(
+            lambda t: pl.from_pandas(write_texts(t)), id="texts in polars", marks=pytest.mark.slow
+        ),
+        pytest.param(pa.Table.from_pandas, id="arrow", marks=pytest.mark.slow),
     ],
 )
 def test_dates_are_relative_to_the_order_in_any_container(convert):

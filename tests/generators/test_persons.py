@@ -206,9 +206,8 @@ class Owned:
         self.estimator.fit(X, y, persons=self.persons)
 
 
-@pytest.mark.default("*-True-*")
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("has_classes", [False, True])
+@pytest.mark.parametrize("has_classes", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", ["network", "components"])
 def test_without_its_noise_no_release_of_a_fit_moves_by_more_than_is_claimed(
     name, has_classes, relation

@@ -103,12 +103,15 @@ def test_intervals_of_statistics_of_several_columns_are_open(inferred):
     assert "'x', 'year'" in line
 
 
-@pytest.mark.default("number0-*", "number2-*")
 @pytest.mark.parametrize(
     ("number", "ends"),
     [
         (Number(lower=0), {"mean": (False, True), "inverse": (True, False)}),
-        (Number(upper=200), {"mean": (True, False), "inverse": (False, True)}),
+        pytest.param(
+            Number(upper=200),
+            {"mean": (True, False), "inverse": (False, True)},
+            marks=pytest.mark.slow,
+        ),
         (Number(0, 200), {"mean": (False, False), "difference": (False, False)}),
     ],
 )
@@ -122,8 +125,7 @@ def test_declared_bounds_close_intervals(number, ends):
     assert any(OPEN in line for line in said) == number.is_open
 
 
-@pytest.mark.default("None")
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("zone", [None, pytest.param("Europe/Berlin", marks=pytest.mark.slow)])
 def test_intervals_of_dates_are_open(zone):
     rows = draw(2000, 1)[["day", "group"]]
     rows["day"] = rows["day"].dt.tz_localize(zone)

@@ -502,8 +502,7 @@ ONE, TWO = SlicedRowsMechanism(3), SlicedRowsMechanism(1, 2)
 AXIS = np.eye(3)[:1]
 
 
-@pytest.mark.default("True")
-@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("orthogonal", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_sampled_step_costs_what_is_certified(orthogonal):
     event = PoissonSampledDpEvent(0.3, sliced(0.4, 3, 2, orthogonal, 2))
     source, absent = Rows([[1.0]], [0], 2), Rows([[1.0]], [-1], 2)

@@ -180,9 +180,9 @@ def test_diameter_of_a_slice(n_harmonics):
     assert exact * (1 - 1e-13) <= slice_diameter(n_harmonics) <= exact * (1 + 1e-6)
 
 
-@pytest.mark.default("4-*", "1-32.0")
-@pytest.mark.parametrize("scale", [2.0, 2.0**5, 2.0**20])
-@pytest.mark.parametrize("n_harmonics", [1, 3, 4, 6])
+@pytest.mark.parametrize(
+    ("n_harmonics", "scale"), [(1, 2.0**5), (4, 2.0), (4, 2.0**5), (4, 2.0**20)]
+)
 def test_whole_numbers_of_two_rows_are_no_further_apart_than_a_slice_is_wide(n_harmonics, scale):
     mechanism = SliceSketchMechanism(SliceBasis(torch.eye(1), 1.0, n_harmonics))
     one = torch.ones(1, 1).double()

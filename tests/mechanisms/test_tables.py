@@ -193,9 +193,9 @@ def test_weight_of_one_way_tables(sizes, squared):
 @pytest.mark.catches(
     "mechanisms.two_way:TablesMechanism", "divisor = math.sqrt(2)", "divisor = 2.0"
 )
-@pytest.mark.default("*-5.0-*", "*-0.01-zero_out")
-@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-@pytest.mark.parametrize("multiplier", [0.01, 5.0, 1e6])
+@pytest.mark.parametrize(
+    ("multiplier", "relation"), [(5.0, "zero_out"), (5.0, "replace_one"), (0.01, "zero_out")]
+)
 @pytest.mark.parametrize(
     ("name", "records"),
     # w² is 3 - 1 - 2·(2/8 + 2/9), cut off at 1; and 2 - 1 - 2·2/5.

@@ -211,8 +211,7 @@ def test_samples_come_back_in_the_container(container, mode):
     assert list(adapt(made).data.columns) == list(TYPES)
 
 
-@pytest.mark.default("polars", "duckdb", "records")
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("container", ["polars", "duckdb", "records"])
 def test_scores_take_the_container(container):
     fitted = fit(container, "declared")
     assert fitted.score(CONTAINERS[container]()) == fitted.score(make_table())
@@ -251,8 +250,7 @@ def test_categories_that_a_dtype_lists_do_not_get_out(container, mode):
     "(*inferred, *names, *alike, *refusals)",
     param="pandas",
 )
-@pytest.mark.default("polars")
-@pytest.mark.parametrize("container", TYPED)
+@pytest.mark.parametrize("container", ["polars", pytest.param("pandas", marks=pytest.mark.slow)])
 def test_the_order_that_a_dtype_states_is_an_assumption(container):
     declared, inferred = (
         [a for a in fit(container, mode).privacy_.assumptions if "order of categories" in a]
@@ -265,8 +263,7 @@ def test_the_order_that_a_dtype_states_is_an_assumption(container):
     assert schema["ordered"] == Ordinal(["low", "middle", "high"], missing=True)
 
 
-@pytest.mark.default("pandas", "polars", "duckdb")
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("container", ["pandas", "polars", "duckdb"])
 def test_saved_generators_know_the_container(container, tmp_path):
     fitted = fit(container, "declared")
     fitted.save(tmp_path / "generator")
@@ -422,11 +419,17 @@ class Point:
     b: str
 
 
-@pytest.mark.default("list-*", "tuple-dict")
 @pytest.mark.parametrize(
-    "make_record", [dict, collections.OrderedDict, collections.UserDict, Row, Point]
+    ("make_rows", "make_record"),
+    [
+        (list, dict),
+        (list, collections.OrderedDict),
+        (list, collections.UserDict),
+        (list, Row),
+        (list, Point),
+        (tuple, dict),
+    ],
 )
-@pytest.mark.parametrize("make_rows", [list, tuple])
 def test_records_of_any_type_are_rows_of_named_columns(make_record, make_rows):
     records = make_rows(make_record(a=float(i), b="xy"[i % 2]) for i in range(80))
     adapted = adapt(records)
@@ -741,9 +744,14 @@ UNNAMED = {
 }
 
 
-@pytest.mark.default("*-positions", "cells0-*")
-@pytest.mark.parametrize("name", UNNAMED)
-@pytest.mark.parametrize("cells", [WORDS, pd.Categorical(WORDS), pd.date_range("2020", periods=80)])
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        *((WORDS, name) for name in UNNAMED),
+        (pd.Categorical(WORDS), "positions"),
+        (pd.date_range("2020", periods=80), "positions"),
+    ],
+)
 def test_tables_without_names_are_refused_with_what_to_do(name, cells):
     X = pd.DataFrame({0: NUMBERS, 1: cells})
     X.columns = UNNAMED[name]
@@ -965,9 +973,13 @@ BY_DTYPE = {
 }
 
 
-@pytest.mark.default("*int64-bounds0")
-@pytest.mark.parametrize("bounds", [(18.45, 79.55), (18.45, 79.55, 2), (-0.4, 99.6, 1)])
-@pytest.mark.parametrize("name", BY_DTYPE)
+@pytest.mark.parametrize(
+    "bounds", [(18.45, 79.55), pytest.param((-0.4, 99.6, 1), marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(case, marks=() if case == "int64" else pytest.mark.slow) for case in BY_DTYPE],
+)
 def test_rounding_to_a_dtype_stays_within_the_bounds(name, bounds):
     schema, table = Schema({"x": Number(*bounds)}), pd.DataFrame({"x": BY_DTYPE[name]()})
     made = DPSWFlowSampler(20.0, schema=schema, n_steps=1).fit(table).sample(3000, random_state=0)

@@ -163,8 +163,7 @@ def test_other_columns_have_no_heaps(std):
     assert count(rng.binomial(20, 0.5, N), std).with_heaps(narrow, {}).heaps is None
 
 
-@pytest.mark.default("int", "str")
-@pytest.mark.parametrize("dtype", [int, float, str])
+@pytest.mark.parametrize("dtype", [int, pytest.param(float, marks=pytest.mark.slow), str])
 def test_dates_that_are_numbers_are_named(dtype):
     dates = pd.Series(days).dt.strftime("%Y%m%d").astype(dtype)
     frame = pd.DataFrame({"day": dates, "n": rng.integers(10_000_000, 99_999_999, N), "x": pay})

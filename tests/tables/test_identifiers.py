@@ -203,9 +203,8 @@ def make_numbers(n):
     return keys, others
 
 
-@pytest.mark.default("10.0")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("epsilon", [4.0, 10.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(4.0, marks=pytest.mark.slow), 10.0])
 def test_numbers_that_may_identify_records_are_named(epsilon):
     keys, others = make_numbers(3000)
     sampler = DPSWFlowSampler(epsilon, 1e-6, n_steps=2, random_state=0)

@@ -409,8 +409,17 @@ def test_cells_that_are_lost_are_warned_of(n_texts, warns):
 OBJECTS = [[7], b"7", {"a": 7}, pd.Period("2020"), pd.Interval(0, 7), 7j, object(), pd.Index([7])]
 
 
-@pytest.mark.default("list", "Interval", "bytes")
-@pytest.mark.parametrize("cell", OBJECTS, ids=lambda cell: type(cell).__name__)
+@pytest.mark.parametrize(
+    "cell",
+    [
+        pytest.param(
+            cell,
+            id=type(cell).__name__,
+            marks=() if isinstance(cell, list | bytes | pd.Interval) else pytest.mark.slow,
+        )
+        for cell in OBJECTS
+    ],
+)
 def test_objects_of_no_column_type_are_told_from_missing_cells(cell, recwarn):
     """Half of a column could be lost without a word, as missing cells are."""
     frame = make_texts().astype(object)

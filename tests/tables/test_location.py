@@ -315,10 +315,17 @@ def fit(column, declared=None):
     return fitted, fitted.sample(50)["x"]
 
 
-@pytest.mark.default("False--*", "False-%-1", "True-$-1", "True-%-2")
-@pytest.mark.parametrize("decimals", [0, 1, 2])
-@pytest.mark.parametrize("sign", ["", "$", "%"])
-@pytest.mark.parametrize("is_european", [False, True])
+@pytest.mark.parametrize(
+    ("is_european", "sign", "decimals"),
+    [
+        (False, "", 0),
+        (False, "", 1),
+        (False, "", 2),
+        (False, "%", 1),
+        (True, "$", 1),
+        (True, "%", 2),
+    ],
+)
 def test_decimals_stay_behind_groups_of_thousands(decimals, sign, is_european):
     values = np.random.default_rng(0).lognormal(8, 0.7, 1500)
     texts = pd.Series([f"{value:,.{decimals}f}" for value in values])
