@@ -25,3 +25,8 @@ def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Calla
         return value
 
     return find, lambda: sorted(homes)
+
+
+def late(package: str, name: str, **params: object) -> Callable:
+    """Return a function that imports a class, and makes an object of it with these parameters."""
+    return lambda: getattr(import_module(package), name)(**params)

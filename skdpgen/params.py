@@ -4,6 +4,7 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from textwrap import indent
 from typing import ClassVar, TypeVar
 
@@ -189,10 +190,10 @@ class DocumentedEstimator(BaseEstimator):
         return f"{SITE}/api/{{page}}.html" if SITE else ""
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:
-        import skdpgen
-
         name, package = type(self).__name__, ".".join(type(self).__module__.split(".")[:2])
-        return {"page": f"{'skdpgen' if name in skdpgen.__all__ else package}.{name}"}
+        root = self._doc_link_module
+        shown = import_module(root).__all__
+        return {"page": f"{root if name in shown else package}.{name}"}
 
 
 class Checked:

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from .auditing.mechanism_audit import ReleaseAudit
     from .auditing.releases import AuditReport, audit
     from .engines.files import TableFile
+    from .evaluation._forecasts import preview_tables
     from .generators._schema_inference import InferredSchema, infer_schema
-    from .planning.forecasts import preview_tables
 
 # Names of modules that no fit needs; they are imported on first use.
 _LEAVES = {
@@ -67,7 +67,7 @@ _LEAVES = {
     "TableFile": "engines.files",
     "InferredSchema": "generators._schema_inference",
     "infer_schema": "generators._schema_inference",
-    "preview_tables": "planning.forecasts",
+    "preview_tables": "evaluation._forecasts",
 }
 
 __all__ = [  # noqa: RUF022

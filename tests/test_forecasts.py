@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from skdpgen import Boolean, Category, DPSWFlowSampler, Number, Schema
-from skdpgen.planning.forecasts import Forecast, measure_tables
+from skdpgen.evaluation._forecasts import Forecast, measure_tables
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     FitQualityWarning,

@@ -141,7 +141,7 @@ def _find_imports(name, path, below):
 
 
 LEAVES = ("cli", "auditing", "engines", "evaluation", "testing")
-LEAVES += ("inference", "metadata", "planning.forecasts", "streams")
+LEAVES += ("inference", "metadata", "streams")
 LEAVES += ("generators._schema_inference",)
 # Those and the packages of generators that few use.
 ALL_LEAVES = (*LEAVES, "adaptation", "histories")

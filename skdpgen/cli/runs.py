@@ -13,12 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
+from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
 from ..accounting.rounding import show
 from ..base import saving_releases
 from ..exceptions import FitQualityWarning, SpentError
+from ..generators import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from ..releases.published import PublishedRelease, from_release
 from ..tables.schema import Schema
 from .exits import BAD_RESULT, StoppedError, describe_error

@@ -16,9 +16,9 @@ import pandas as pd
 from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
+from ..evaluation._forecasts import NOISE, VERDICTS
 from ..evaluation._verdicts import judge_protection
 from ..generators._schema_inference import InferredSchema
-from ..planning.forecasts import NOISE, VERDICTS
 from ..tables.schema import Schema
 from .tables import Read
 

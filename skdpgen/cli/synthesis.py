@@ -20,8 +20,8 @@ from ..checks import read_file
 from ..data.texts import PLAIN, TextStyle
 from ..engines.files import list_files
 from ..evaluation import report as make_report
+from ..evaluation._forecasts import Forecast
 from ..generators._schema_inference import count_needed_rows, infer_schema
-from ..planning.forecasts import Forecast
 from ..tables.report import describe
 from ..tables.rules.draws import check_enough
 from ..tables.schema import Schema

@@ -8,9 +8,9 @@ from itertools import combinations
 from .._html import render
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show, show_event
-from ..planning.forecasts import GOOD_NOISE
 from ..quality import LEAST_SIGNAL
 from ._charts import MOST_BARS, Shares, draw_bars, draw_histogram, draw_matrix
+from ._forecasts import GOOD_NOISE
 from ._verdicts import CONSTANTS, LOWERED, show_range
 
 # Rows of a table that is sorted by importance.

@@ -10,9 +10,9 @@ from itertools import combinations
 import pandas as pd
 
 from ..accounting.certificate import Certificate
-from ..planning.forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
 from ..quality import MOSTLY_MISSING, MOSTLY_OTHER
 from ..releases.two_way_tables import TwoWayTables
+from ._forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from .._lazy import import_late
 
 if TYPE_CHECKING:
-    from ..histories.sampler import DPHistorySampler
     from ._dpaf import DPAFDiscriminator, DPAFGenerator
     from ._ldp_entropic_gan import LDPEntropicGAN
     from ._sinkhorn_generator import DPSinkhornGenerator

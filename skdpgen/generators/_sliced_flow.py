@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from .. import releases
+from .._lazy import late
 from .._process.isolation import isolated
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
@@ -19,6 +19,7 @@ from ..params import documented
 from ..planning.fits import refuse_given
 
 if TYPE_CHECKING:
+    from ..releases import SlicedRows, SliceSketch
     from ..tables.schema import Schema
 
 
@@ -143,10 +144,10 @@ class DPSWFlowSampler(CentralGenerator):
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {
-            "sketch": lambda: releases.SliceSketch(),
-            "pairs": lambda: releases.TwoWayTables(max_order=2),
-            "resample": lambda: releases.SlicedRows(),
-            "presample": lambda: releases.SlicedRows(n_steps=1),
+            "sketch": late("skdpgen.releases", "SliceSketch"),
+            "pairs": late("skdpgen.releases", "TwoWayTables", max_order=2),
+            "resample": late("skdpgen.releases", "SlicedRows"),
+            "presample": late("skdpgen.releases", "SlicedRows", n_steps=1),
         },
     }
     _checks = {
@@ -174,7 +175,7 @@ class DPSWFlowSampler(CentralGenerator):
         clip_norm: float | str = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
-        release: "releases.SliceSketch | releases.SlicedRows | str" = "sketch",
+        release: "SliceSketch | SlicedRows | str" = "sketch",
         n_particles: int | None = None,
         init: object = None,
         diffusion: float = 0.0,

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .. import releases
+from .._lazy import late
 from ..checks import check_size, positive, whole
 from ..networks.generators import TABLE_GENERATORS, build, find_factory
 from ..params import documented
@@ -13,6 +13,7 @@ from ..planning.fits import refuse_given
 from ._network import NetworkGenerator
 
 if TYPE_CHECKING:
+    from ..releases import SlicedRows, SliceSketch
     from ..tables.schema import Schema
 
 
@@ -130,9 +131,9 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
     _shorthands = {
         **NetworkGenerator._shorthands,
         "release": {
-            "sketch": lambda: releases.SliceSketch(),
-            "pairs": lambda: releases.TwoWayTables(max_order=2),
-            "rows": lambda: releases.SlicedRows(),
+            "sketch": late("skdpgen.releases", "SliceSketch"),
+            "pairs": late("skdpgen.releases", "TwoWayTables", max_order=2),
+            "rows": late("skdpgen.releases", "SlicedRows"),
         },
     }
     _checks = {
@@ -159,7 +160,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         clip_norm: float | str = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
-        release: "releases.SliceSketch | releases.SlicedRows | str" = "sketch",
+        release: "SliceSketch | SlicedRows | str" = "sketch",
         network: Callable | str = "mlp",
         latent_dim: int = 20,
         n_steps: int | None = None,

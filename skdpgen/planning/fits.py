@@ -20,7 +20,6 @@ from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMecha
 from ..mechanisms.noise import ASSUMED_OF_NOISE
 from ..mechanisms.sums import count_rows_by
 from ..params import TakesSpecifications
-from ..releases.release import Release
 
 if TYPE_CHECKING:
     from ..tables.schema import Schema
@@ -59,7 +58,7 @@ class FitPlan:
     """
 
     plan: Plan
-    release: Release
+    release: Any
     min_samples: int
 
 
@@ -245,7 +244,7 @@ class Planning(TakesSpecifications):
         # Two digits: more would suggest a precision that rules of thumb do not have.
         return FitPlan(plan, release.resolved(plan, terms), int(float(f"{min_samples:.2g}")))
 
-    def _find_release(self, format: Format) -> Release:
+    def _find_release(self, format: Format) -> Any:
         """Return the release of data in a format."""
         return self._resolve_spec("release").of(format)
 

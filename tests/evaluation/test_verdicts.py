@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from skdpgen.accounting.events import ThresholdDpEvent
+from skdpgen.evaluation._forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
 from skdpgen.evaluation._verdicts import (
     judge_column,
     judge_counts,
@@ -17,7 +18,6 @@ from skdpgen.evaluation._verdicts import (
     list_limits,
     list_uses,
 )
-from skdpgen.planning.forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
 from skdpgen.privacy import Certificate
 
 GOOD_ROW = {
