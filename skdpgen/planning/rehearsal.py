@@ -96,7 +96,7 @@ def _rehearse(estimator, format, plan, dataset, device):
         y = np.broadcast_to(label, n_records) if dataset.label is not None else None
     else:
         shape = min(n_records, _CELLS), len(format.schema)
-        X = FrameCells(pd.DataFrame(np.full(shape, None)))
+        X = FrameCells(pd.DataFrame(np.full(shape, None), columns=list(format.schema)))
     releases = [pair for pair in plan.releases if pair[0] != RowCountMechanism.name]
     curator = _MadeUpCurator(
         X,

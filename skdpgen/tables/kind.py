@@ -121,7 +121,8 @@ def _check_dtypes(schema, dtypes):
     """Raise an error for bounds, and rules on numbers, that the cast to a dtype would break."""
     for name, dtype in dtypes.items():
         kind = schema.get(name)
-        if not kind.is_number or kind.is_open:
+        # Columns that no schema declares are named elsewhere.
+        if kind is None or not kind.is_number or kind.is_open:
             continue
         lower, upper = find_held_range(dtype, *_round_bounds(kind, _find_places(dtype)))
         if lower > upper:

@@ -45,14 +45,6 @@ def test_bare_functions_are_refused(taker):
         TAKERS[taker](identity)
 
 
-def test_products_need_a_function_that_has_them():
-    settings = {"cotangent": identity, "n_products": 2, "beside": 0.5}
-    for encode in (None, RecordFunction(identity)):
-        with pytest.raises(TypeError, match="PullingFunction"):
-            SlicedRowsMechanism(2, encode=encode, **settings)
-    SlicedRowsMechanism(2, encode=PullingFunction(identity), **settings)
-
-
 @pytest.mark.parametrize("kind", [RecordFunction, PullingFunction, BatchFunction])
 def test_attributes_that_cannot_be_called_are_none(kind):
     with pytest.raises(TypeError, match="takes a function"):

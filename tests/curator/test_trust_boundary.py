@@ -40,8 +40,10 @@ from skdpgen.testing.common import differ, fitted_state
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-DOOR = "skdpgen.curator", "skdpgen.mechanisms"
-FUNCTIONS, GROUND = "skdpgen.data.record_functions", "skdpgen.transport"
+DOOR = "skdpgen.curator", "skdpgen.mechanisms", "skdpgen.histories.records"
+DOOR += ("skdpgen.histories.mechanism",)
+# Functions of one cell, frame or tensor touch what their callers give them.
+FUNCTIONS, GROUND = "skdpgen.data.record_functions", ("skdpgen.data", "skdpgen.transport")
 REFUSING = batches.RecordSource._refuse_bad.__code__
 # Whether a fit is on, and its curator is closed; who has touched rows from outside; and how often
 # rows were touched at all.
@@ -429,12 +431,12 @@ class AppliesFunctionsItself(DPSlicedWassersteinGenerator):
 
 
 class KeepsWhatAFunctionSees(DPSWFlowSampler):
-    def _flow(self, release, curator, format, components, spread, init, noise):
+    def _learn_rows(self, release, curator, format, noise):
         kept = []
         encode = RecordFunction(lambda rows: kept.append(rows) or rows)
-        curator.release(SlicedRowsMechanism(len(spread), curator.n_classes, encode))
+        curator.release(SlicedRowsMechanism(format.n_columns, curator.n_classes, encode))
         kept[-1].mean()
-        return super()._flow(release, curator, format, components, spread, init, noise)
+        return super()._learn_rows(release, curator, format, noise)
 
 
 class LooksWhenAllIsReleased(DPSlicedWassersteinGenerator):
