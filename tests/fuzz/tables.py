@@ -209,7 +209,7 @@ def check_column(name, kind, made, is_derived):
     present = made.dropna()
     may_miss = getattr(kind, "missing", False) or is_derived
     fault_if(len(present) < len(made) and not may_miss, f"{name} misses values.")
-    if hasattr(kind, "levels"):
+    if kind.levels:
         fault_if(not set(present) <= set(kind.levels), f"{name} has levels {set(present)}.")
     elif isinstance(kind, Number):
         values = present.astype(float).to_numpy()
