@@ -169,7 +169,7 @@ class CellReader:
     --------
     >>> from skdpgen.data.texts import PLAIN
     >>> reader = CellReader((PLAIN, None), ((), ()))
-    >>> reader(np.array([["07", "07"], [7, "a"]], dtype=object)).tolist()
+    >>> np.asarray(reader(np.array([["07", "07"], [7, "a"]], dtype=object))).tolist()
     [[7.0, '07'], [7.0, 'a']]
     """
 

@@ -144,7 +144,7 @@ def test_verify_passes_what_a_fit_can_make(name, relation, local, engine, max_ro
         fit()
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.combinations(EVENTS, 2))
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(EVENTS, 2)))
 def test_compositions_of_what_fits_make_are_verified(first, second):
     """One fit may have had an engine, and the other rows in memory."""
     (one, letters), (other, _) = EVENTS[first], EVENTS[second]
