@@ -17,7 +17,12 @@ from .forking import in_forked_children
 
 # Number of contexts that are open in all threads, and how to restore the process after the last.
 _lock, _n_open, _restore = threading.Lock(), 0, contextlib.ExitStack()
-in_forked_children(lambda: globals().update(_lock=threading.Lock(), _n_open=0))
+# Held while torch's global generator is seeded or restored, and while weights are drawn from it.
+# Reentrant, as an object of a user that is rehearsed may make networks.
+_generator_lock = threading.RLock()
+in_forked_children(
+    lambda: globals().update(_lock=threading.Lock(), _n_open=0, _generator_lock=threading.RLock())
+)
 
 
 @contextlib.contextmanager
@@ -40,12 +45,7 @@ def isolated(random_state: object = None, device: torch.device | None = None) ->
     with contextlib.ExitStack() as state:
         enter = state.enter_context
         enter(_shared_defaults())
-        enter(torch.random.fork_rng(gpus))
-        seed = _find_seed(random_state)
-        torch.default_generator.manual_seed(seed)
-        for gpu in gpus:
-            with torch.cuda.device(gpu):
-                torch.cuda.manual_seed(seed)
+        enter(_seeded_anew(_find_seed(random_state), gpus))
         if random_state is not None:
             state.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
@@ -61,6 +61,34 @@ def isolated(random_state: object = None, device: torch.device | None = None) ->
         enter(decimal.localcontext(_DECIMAL))
         enter(sklearn.config_context(**_SKLEARN))
         yield
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generator, from which weights are drawn, and restore it afterwards.
+
+    No other thread seeds it in the meantime.
+    """
+    with _generator_lock, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+@contextlib.contextmanager
+def _seeded_anew(seed: int, gpus: list[torch.device]) -> Iterator[None]:
+    """Seed the global generators, and restore them, while no other thread draws weights."""
+    with contextlib.ExitStack() as state:
+        with _generator_lock:
+            state.enter_context(torch.random.fork_rng(gpus))
+            torch.default_generator.manual_seed(seed)
+            for gpu in gpus:
+                with torch.cuda.device(gpu):
+                    torch.cuda.manual_seed(seed)
+        try:
+            yield
+        finally:
+            with _generator_lock:
+                state.close()
 
 
 def isolate_each(batches: Iterator, random_state: object = None) -> Iterator:

@@ -9,7 +9,6 @@ Otherwise outputs are encoded rows, as a release sees them.
 import contextlib
 import copy
 import itertools
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -17,13 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from .._process.forking import in_forked_children
+from .._process.isolation import seeded
 from ..checks import tried
 from ..registry import savable
-
-# Reentrant, as an object of a user that is rehearsed may make networks.
-_init_lock = threading.RLock()
-in_forked_children(lambda: globals().update(_init_lock=threading.RLock()))
 
 
 @savable
@@ -233,14 +228,6 @@ def find_factory(
 ) -> Callable:
     """Return the factory of a name; a factory is returned as it is."""
     return factories[generator] if isinstance(generator, str) else generator
-
-
-@contextlib.contextmanager
-def seeded(seed):
-    """Seed torch's global generator, from which weights are drawn, and restore it afterwards."""
-    with _init_lock, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield
 
 
 @contextlib.contextmanager
