@@ -12,7 +12,7 @@ def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Calla
     Parameters
     ----------
     package : str
-        The ``__name__`` of the package.
+        The ``__name__`` of the package; or of a module, from which others begin with two dots.
     homes : dict of str to str
         The module of each public name, relative to the package.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Public names of accounting, mechanisms, the curator and audits."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ._lazy import import_late
 from .accounting.accountants import ledger_delta, ledger_epsilon
 from .accounting.budget import PrivacyBudget
 from .accounting.calibration import (
@@ -59,15 +59,15 @@ if TYPE_CHECKING:
 
 # Names of modules that no fit needs; they are imported on first use.
 _LEAVES = {
-    "AuditReport": "auditing.releases",
-    "FitAudit": "auditing.fits",
-    "ReleaseAudit": "auditing.mechanism_audit",
-    "audit": "auditing.releases",
-    "audit_fit": "auditing.fits",
-    "TableFile": "engines.files",
-    "InferredSchema": "generators._schema_inference",
-    "infer_schema": "generators._schema_inference",
-    "preview_tables": "evaluation._forecasts",
+    "AuditReport": "..auditing.releases",
+    "FitAudit": "..auditing.fits",
+    "ReleaseAudit": "..auditing.mechanism_audit",
+    "audit": "..auditing.releases",
+    "audit_fit": "..auditing.fits",
+    "TableFile": "..engines.files",
+    "InferredSchema": "..generators._schema_inference",
+    "infer_schema": "..generators._schema_inference",
+    "preview_tables": "..evaluation._forecasts",
 }
 
 __all__ = [  # noqa: RUF022
@@ -139,9 +139,4 @@ __all__ = [  # noqa: RUF022
 ]
 
 
-def __getattr__(name):
-    if name not in _LEAVES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__package__}.{_LEAVES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, _ = import_late(__name__, _LEAVES)

@@ -57,16 +57,23 @@ def find_class(name):
     KeyError
         If there is none. Import a class of another package before.
     """
-    package = __package__
-    library = import_module(package)
     if name not in _classes:
-        # A public class is found by its name, without the others.
-        homes = [import_module(f"{package}.{home}") for home in library.HOMES]
-        for home in homes:
-            if name in home.__all__:
-                getattr(home, name)
-    for room in _ROOMS if name not in _classes else ():
-        path = import_module(f"{package}.{room}").__path__
-        for module in walk_packages(path, f"{package}.{room}."):
-            import_module(module.name)
+        _import_definition(name)
     return _classes[name]
+
+
+def _import_definition(name):
+    """Import modules of the package until one of them defines a class."""
+    for home in import_module(__package__).HOMES:
+        # A public class is found by its name, without the others.
+        module = import_module(f"{__package__}.{home}")
+        if name in module.__all__:
+            getattr(module, name)
+        if name in _classes:
+            return
+    for room in _ROOMS:
+        path = import_module(f"{__package__}.{room}").__path__
+        for module in walk_packages(path, f"{__package__}.{room}."):
+            import_module(module.name)
+            if name in _classes:
+                return

@@ -21,7 +21,7 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen._process.isolation import isolated
+from skdpgen._process.isolation import isolated, seeded
 from skdpgen.adaptation import DPSWDDomainClassifier
 from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer
 from skdpgen.privacy import preview
@@ -272,3 +272,31 @@ def test_threads_that_overlap_leave_the_process_as_it_was():
     finally:
         torch.set_default_dtype(torch.float32)
         torch.set_num_threads(n_threads)
+
+
+@pytest.mark.catches(
+    "_process.isolation:_seeded_anew",
+    "with _generator_lock:\n    state.enter_context(_forked_generators(seed, gpus))",
+    "state.enter_context(_forked_generators(seed, gpus))",
+)
+def test_no_thread_seeds_while_another_draws_weights():
+    entered, left = threading.Event(), threading.Event()
+
+    def stay():
+        with isolated(1):
+            entered.set()
+            left.wait(60)
+
+    def draw(generator=None):
+        return [torch.rand(3, generator=generator).tolist() for _ in range(2)]
+
+    other = threading.Thread(target=stay)
+    with seeded(7):
+        other.start()
+        # It waits, however long; without the lock it enters at once.
+        entered.wait(0.2)
+        drawn = draw()
+    left.set()
+    other.join()
+    assert entered.is_set()
+    assert drawn == draw(torch.Generator().manual_seed(7))

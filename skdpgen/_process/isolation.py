@@ -7,7 +7,7 @@ import decimal
 import numbers
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import sklearn
@@ -69,8 +69,7 @@ def seeded(seed: int) -> Iterator[None]:
 
     No other thread seeds it in the meantime.
     """
-    with _generator_lock, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with _generator_lock, _forked_generators(seed):
         yield
 
 
@@ -79,16 +78,22 @@ def _seeded_anew(seed: int, gpus: list[torch.device]) -> Iterator[None]:
     """Seed the global generators, and restore them, while no other thread draws weights."""
     with contextlib.ExitStack() as state:
         with _generator_lock:
-            state.enter_context(torch.random.fork_rng(gpus))
-            torch.default_generator.manual_seed(seed)
-            for gpu in gpus:
-                with torch.cuda.device(gpu):
-                    torch.cuda.manual_seed(seed)
+            state.enter_context(_forked_generators(seed, gpus))
         try:
             yield
         finally:
             with _generator_lock:
                 state.close()
+
+
+@contextlib.contextmanager
+def _forked_generators(seed: int, gpus: Sequence[torch.device] = ()) -> Iterator[None]:
+    with torch.random.fork_rng(gpus):
+        torch.default_generator.manual_seed(seed)
+        for gpu in gpus:
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
+        yield
 
 
 def isolate_each(batches: Iterator, random_state: object = None) -> Iterator:

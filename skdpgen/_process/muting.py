@@ -42,6 +42,7 @@ class _ActedOn:
         return type, ("NoWarning", (Warning,), {})
 
 
+_UNUSED = _ActedOn("none")
 _FILTERS = [(action, None, _ActedOn(action), None, 0) for action in ("ignore", "error")]
 
 
@@ -63,8 +64,9 @@ def is_muted(category):
 
 def raised(category=Warning):
     """Raise warnings of this thread or task as errors, also those that have been shown before."""
-    # Otherwise Python passes over a warning that the same line has shown, whatever filters say.
-    warnings._filters_mutated()
+    # Python passes over a warning that the same line has shown until filters change. This one
+    # matches none.
+    warnings.simplefilter("ignore", _UNUSED, append=True)
     return _acting("error", category)
 
 

@@ -197,7 +197,7 @@ def summarize_fit(
     Parameters
     ----------
     run : Synthesis
-        Of which the generator is fitted.
+        With a fitted generator.
     counts : dict or None
         Verdicts on columns and pairs, as the report has them.
     warnings : list of str

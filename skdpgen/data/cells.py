@@ -294,7 +294,9 @@ def find_dtype(cells: np.ndarray) -> pd.Series:
     types = {object} if types is None else types - {type(None)}
     if types <= {float}:
         return pd.Series(cells.astype(np.float64))
-    zones = {id(cell.tzinfo) for cell in cells if type(cell) is datetime.datetime}
+    zones = set()
+    if datetime.datetime in types:
+        zones = {id(cell.tzinfo) for cell in cells if type(cell) is datetime.datetime}
     if types == {datetime.datetime} and zones == {id(None)}:
         return pd.Series(cells.astype("M8[us]"))
     if types == {datetime.datetime} and zones == {_UTC}:

@@ -57,7 +57,7 @@ class TableFormat(Format):
     kind : TableKind, default=None
         Containers and dtypes of samples.
     inferred : dict of str to Inferred, default=None
-        What is known of the columns beside their inferred types.
+        Results of inference for the columns, apart from their types.
     histograms : Histograms, default=None
         The counts in which knots were found.
     absent : tuple, default=()

@@ -102,7 +102,7 @@ class Histograms:
 @savable
 @dataclass(frozen=True)
 class Inferred:
-    """What is known of a column beside its type, once that was inferred.
+    """Results of inference for one column, apart from its type.
 
     Attributes
     ----------
