@@ -92,12 +92,14 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
+        X : array-like or DataFrame of shape (n_samples, n_features), or images
             Private rows; `schema` says whether a DataFrame is a table. It may be of pandas, Polars
             or any library that Narwhals knows, an Arrow table, a query of DuckDB or Polars, or a
             list of dicts. A table may also be a function that returns a fresh iterator over
             DataFrames, for data larger than memory, or a DataFrame of Dask or Spark, whose workers
-            compute sums.
+            compute sums. Images are an array or tensor of three or four dimensions, channels first
+            or last, a list of arrays, tensors or images of Pillow, or a torch Dataset or
+            DataLoader, which is read once, in order, with its labels if it has any.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
             numbers (float dtype), which are one more column. With a `Schema`, the one column that
@@ -287,12 +289,12 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
 
         Returns
         -------
-        X : ndarray or DataFrame of shape (n_samples, n_features)
-            With the container and the dtypes that `fit` was given; integers are rounded, and
+        X : ndarray or DataFrame of shape (n_samples, n_features), or images
+            With the container, shape and dtypes that `fit` was given; integers are rounded, and
             numbers stay within the range of the dtype. A dtype is widened, whatever is drawn, if it
             cannot hold declared categories, point masses, dates or missing cells. A query of Polars
             gives a Polars DataFrame; one of DuckDB, a RecordBatch, and chunks of these, an Arrow
-            table. Tensors give arrays.
+            table.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
 

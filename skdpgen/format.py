@@ -25,9 +25,11 @@ class Format(ABC):
     classes : ndarray or None
         Classes that `sample` takes as `y`.
     are_images : bool
-        Whether bounds and sizes suggest that rows are pixels of square images.
+        Whether rows are images: they are said to be, or sizes and bounds suggest it.
     could_be_images : bool
-        Whether they would with declared bounds from 0 to one number.
+        Whether sizes alone suggest it.
+    row_shape : tuple of (channels, height, width)
+        Shape in which rows have frequencies.
     encoder : object or None
         A public transformer of rows.
     components : PrivatePCA or None
@@ -53,6 +55,7 @@ class Format(ABC):
     has_blocks = False
     clip_norm = 1.0
     feature_scale = None
+    row_shape: tuple | None = None
     found: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod

@@ -15,7 +15,7 @@ from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.rounding import plain, plain_numbers, show
-from .checks import flag, in_range, one_of, radius
+from .checks import flag, in_range, one_of, radius, shape_of_images
 from .data.record_functions import clears_frames
 from .exceptions import warn_caller
 from .quality import collects_findings
@@ -52,6 +52,12 @@ y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`. None: `fit` infers them at a cost.
 classes : array-like, default=None
     Labels in `y`. None: inferred from `y`, with a `PrivacyLeakWarning`.
+image_shape : "auto", None or tuple of int, default="auto"
+    Shape of the images that records are: (height, width), or with channels first or last, as
+    (3, 32, 32) or (32, 32, 3). ``"auto"``: that of `X`, if it has three or four dimensions. Flat
+    rows are then guessed to be images if their columns are those of a square of at least 16×16
+    pixels, grey or RGB with channels first, within bounds from 0 to one number. None: records are
+    no images.
 clip_norm : "auto" or float, default="auto"
     Radius, in the units after `bounds`, to which each row is scaled down; 1 changes nothing there.
     ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts at a
@@ -102,9 +108,6 @@ basis : None or "dct", default=None
 keep : float, default=None
     Share of the largest coefficients of a row that are kept with ``basis="dct"``; the others become
     0 before the row is projected. None: all.
-image_shape : tuple of int, default=None
-    Shape of images, (height, width) or (channels, height, width). The cosine transform is along the
-    last two axes. None: along the row.
 label_share : float, default=0.2
     Share of ε for labels.""",
     "certified": """\
@@ -152,6 +155,8 @@ n_samples_ : int
     Number of rows, which is public; with `persons`, that of persons.
 n_features_in_ : int
     Number of features.
+record_shape_in_ : tuple of int
+    Shape of a record, if `X` has three or four dimensions.
 feature_names_in_ : ndarray of shape (`n_features_in_`,)
     Names of the features, if `X` has string column names.""",
 }
@@ -372,6 +377,7 @@ CENTRAL_CHECKS = {
     **PRIVACY_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
+    "image_shape": shape_of_images("auto", None),
     "device": lambda name, value: choose_device(value),  # type: ignore[arg-type]
     "verbose": in_range(),
 }

@@ -286,15 +286,26 @@ def warn_of_few_rows(name, given, min_samples, is_sum):
     )
 
 
-def warn_of_pixels(n_columns):
-    """Warn, before anything is spent, of columns that may be pixels and have no bounds.
+def warn_of_pixels(shape, are_images):
+    """Warn, before anything is spent, of columns that are guessed to be pixels, or not to be any.
 
-    Without bounds it is not public whether they are: features of networks are as many.
+    It is not public whether they are: features of networks are as many.
+
+    Parameters
+    ----------
+    shape : tuple of (channels, height, width)
+        That of images of so many columns.
+    are_images : bool
+        The guess.
     """
+    n_channels, *sides = shape
+    shapes = [shape, (*sides, n_channels)] if n_channels > 1 else [tuple(sides)]
+    guess = "not taken for images, which principal components encode better at this ε"
+    if are_images:
+        guess = "taken for images with channels first"
     warn_caller(
-        f"If the {n_columns:,} columns are pixels, declare bounds=(0, 1) or bounds=(0, 255), or "
-        "give bytes: images are recognised by their bounds, and are then encoded by principal "
-        "components, which preserve more at this ε. If they are no pixels, set encoder=None.",
+        f"Flat rows of {n_channels * sides[0] * sides[1]:,} columns are {guess}. Declare "
+        f"image_shape={' or '.join(map(str, shapes))} if they are images, None if not.",
         FitQualityWarning,
     )
 

@@ -156,18 +156,24 @@ def test_components_of_images_are_sought_however_few_rows_there_are(n_columns):
 
 def test_pixels_without_bounds_are_told_of():
     """Nobody can tell them from features that a network made of something."""
-    with pytest.warns(FitQualityWarning, match=r"If the 256 columns are pixels.*encoder=None"):
-        preview(DPSWFlowSampler(), 3000, 256)
+    says = r"256 columns are not taken for images.*image_shape=\(16, 16\)"
+    for bounds in (None, (-1, 1)):
+        with pytest.warns(FitQualityWarning, match=says):
+            preview(DPSWFlowSampler(bounds=bounds), 3000, 256)
+    with pytest.warns(FitQualityWarning, match=r"channels first. Declare .*or \(16, 16, 3\)"):
+        preview(DPSWFlowSampler(bounds=(0, 1)), 3000, 768)
     for sampler, n_columns in (
         (DPSWFlowSampler(bounds=(0, 1)), 256),
-        (DPSWFlowSampler(bounds=(-1, 1)), 256),
+        (DPSWFlowSampler(bounds=(0, 1), image_shape=(16, 16, 3)), 768),
+        (DPSWFlowSampler(image_shape=None), 256),
+        (DPSWFlowSampler(image_shape=(16, 16)), 256),
         (DPSWFlowSampler(encoder=None), 256),
         (DPSWFlowSampler(), 255),
     ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             preview(sampler, 3000, n_columns)
-        assert not [w for w in caught if "pixels" in str(w.message)]
+        assert not [w for w in caught if "columns are" in str(w.message)]
 
 
 @pytest.mark.parametrize("y", [None, np.linspace(0, 1, 30)])

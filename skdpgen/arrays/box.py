@@ -13,8 +13,8 @@ from ..registry import savable
 from .kind import ArrayFormat
 from .numbers import match_names
 
-# Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
-_SIDE_OF_IMAGES = 16
+# Smaller squares are not guessed to be images: a table may well have as many columns.
+_GUESSED_SIDE = 16
 
 
 @savable
@@ -28,7 +28,7 @@ class BoxFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, kind
+    n_features, bounds, has_number, y_bounds, classes, kind, image_shape
         As in `ArrayFormat`.
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
@@ -46,7 +46,7 @@ class BoxFormat(ArrayFormat):
     def found(self):
         """Declared and inferred parameters, by the names of fitted attributes."""
         found = {
-            "bounds_": self.bounds,
+            "bounds_": self.shaped_bounds,
             "clip_norm_": self.clip_norm,
             "encoder_": self.encoder if self.components is None else self.components,
         }
@@ -81,24 +81,42 @@ class BoxFormat(ArrayFormat):
 
     @property
     def are_images(self):
-        """Whether rows are squares, of numbers from 0 to the same bound, and nothing beside them.
+        """Whether rows are said to be images, or are squares of numbers from 0 to the same bound.
 
         Features that a network made of something may be as many, and are unlike images: few of them
         come with such bounds.
         """
+        if self.layout.is_told:
+            return self.layout.are_images and self.encoder is None and not self.has_number
+        return self._may_be_images and bool((self.bounds[0] == 0).all())
+
+    @property
+    def could_be_images(self):
+        """Whether they are not, but would be if that was declared."""
+        return not self.layout.is_told and self._may_be_images and not self.are_images
+
+    @property
+    def _may_be_images(self):
+        """Whether rows are squares within one lower and one upper bound, without other parts."""
         if self.encoder is not None or self.has_number or self.bounds is None:
             return False
-        is_square = find_shape(self.n_features, (1, 3))[1] >= _SIDE_OF_IMAGES
-        lower, upper = self.bounds
-        return bool(is_square and (lower == 0).all() and (upper == upper[0]).all())
+        is_square = self.row_shape[1] >= _GUESSED_SIDE
+        return bool(is_square and all((ends == ends[0]).all() for ends in self.bounds))
+
+    @property
+    def row_shape(self):
+        if self.layout.is_told and self.encoder is None and not self.has_number:
+            return self.layout.image_shape or (1, 1, self.n_features)
+        return find_shape(self.n_columns, (1, 3))
 
     def draw_windows(self, n_windows, generator):
         """Draw windows of images, which are rows of pixels or of their `LowFrequencies`."""
-        is_linear = getattr(self.encoder, "maps_windows", self.encoder is None)
-        if is_linear and not self.has_number:
-            for windows in draw_windows(self.n_features, n_windows, generator):
+        shape, maps_windows = self.layout.image_shape, getattr(self.encoder, "maps_windows", None)
+        is_linear = self.encoder is None if maps_windows is None else maps_windows(shape)
+        if is_linear and shape is not None and not self.has_number:
+            for windows in draw_windows(shape, n_windows, generator):
                 if self.encoder is not None:
-                    seen = call_quietly(self._encode_features, windows.numpy())
+                    seen = call_quietly(self._encode_features, self.layout.restore(windows).numpy())
                     windows = torch.as_tensor(seen)
                 yield windows
 
@@ -116,6 +134,8 @@ class BoxFormat(ArrayFormat):
             rows *= self.unit
         else:
             rows = X
+        if self.encoder is None:
+            rows = self.layout.arrange(rows)
         if not self.has_number:
             return rows
         y = np.asarray(y, dtype=np.float64)[:, None]
@@ -137,10 +157,10 @@ class BoxFormat(ArrayFormat):
             y = y[:, 0]
         if self.encoder is not None:
             X = np.asarray(self.encoder.inverse_transform(rows), dtype=np.float64)
-        elif self.bounds is not None:
-            X = _from_unit(rows / self.unit, self.bounds)
+            X = X.reshape(len(rows), -1)
         else:
-            X = rows
+            X = self.layout.restore(rows)
+            X = X if self.bounds is None else _from_unit(X / self.unit, self.bounds)
         return (X if self.bounds is None else np.clip(X, *self.bounds)), y
 
 

@@ -2,6 +2,8 @@
 """Containers and dtypes of arrays, and samples in them."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from ..data.dtypes import cast, find_held_range, find_numpy_dtype, hide_values
 from ..data.inputs import find_positions, read_rows
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
+from .layout import ImageLayout
 
 # Bounds that follow from the dtype.
 _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
@@ -20,7 +23,7 @@ _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 @savable
 @dataclass(frozen=True)
 class ArrayKind:
-    """Containers and dtypes of the arrays given to `fit`, in which samples are returned."""
+    """Containers, dtypes and shapes of the arrays given to `fit`, in which samples are returned."""
 
     columns: pd.Index | None
     dtypes: tuple
@@ -30,6 +33,7 @@ class ArrayKind:
     bounds: tuple | None = None
     X: Container = NUMPY
     y: Container | None = None
+    record_shape: tuple | None = None
 
     @classmethod
     def of(cls, dataset, *, has_classes: bool = False):
@@ -62,6 +66,7 @@ class ArrayKind:
             bounds=_BOUNDS.get(find_numpy_dtype(dtypes[0])) if len(set(dtypes)) == 1 else None,
             X=dataset.container,
             y=label and label.container,
+            record_shape=dataset.record_shape,
         )
 
     def check_bounds(self, bounds, y_bounds=None):
@@ -87,7 +92,10 @@ class ArrayKind:
         lower, upper = (-np.inf, np.inf) if bounds is None else bounds
         if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
             X = cast_numbers(X, self.dtypes[0], lower, upper)
-            X = X if self.columns is None else pd.DataFrame(X, columns=self.columns)
+            if self.columns is None:
+                X = self.X.give_array(X.reshape(-1, *(self.record_shape or X.shape[1:])))
+            else:
+                X = pd.DataFrame(X, columns=self.columns)
         else:
             # Column by column, as their dtypes differ.
             ends = (np.broadcast_to(end, X.shape[1]) for end in (lower, upper))
@@ -171,6 +179,8 @@ class ArrayFormat(Format):
         The classes that y holds.
     kind : ArrayKind, default=None
         Containers and dtypes of samples.
+    image_shape : "auto", None or tuple of int, default="auto"
+        Shape of the images that records are. ``"auto"``: that of records, or else a guess.
     """
 
     n_features: int
@@ -179,23 +189,51 @@ class ArrayFormat(Format):
     y_bounds: tuple | None = None
     classes: np.ndarray | None = None
     kind: ArrayKind | None = None
+    image_shape: Any = "auto"
 
     def __post_init__(self):
-        object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
+        self.layout  # noqa: B018 - raises for shapes that do not fit
+        bounds = check_bounds(self.bounds, self.n_features, "bounds", self._record_shape)
+        object.__setattr__(self, "bounds", bounds)
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
+
+    @cached_property
+    def layout(self) -> ImageLayout:
+        """The images that records are, if any."""
+        return ImageLayout.of(self.n_features, self.image_shape, self._record_shape)
+
+    @property
+    def _record_shape(self):
+        return None if self.kind is None else self.kind.record_shape
 
     @property
     def column_names(self):
         """Names of the columns, and of y beside them, for messages."""
         columns = None if self.kind is None else self.kind.columns
-        columns = range(self.n_features) if columns is None else columns
+        columns = np.arange(self.n_features) if columns is None else np.array(columns, dtype=object)
+        columns = self._arrange(columns).tolist()
         return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
 
     @property
     def column_bounds(self):
         """Bounds of the columns, and of y beside them, two arrays."""
-        pairs = [self.bounds, *[self.y_bounds] * self.has_number]
+        bounds = tuple(map(self._arrange, self.bounds))
+        pairs = [bounds, *[self.y_bounds] * self.has_number]
         return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
+
+    @property
+    def shaped_bounds(self):
+        """Bounds of X in the shape of its records, or None."""
+        return None if self.bounds is None else tuple(map(self.reshape, self.bounds))
+
+    def reshape(self, rows):
+        """Return flat rows, or one, in the shape of records of X."""
+        shape = self._record_shape
+        return rows if shape is None else rows.reshape(*rows.shape[:-1], *shape)
+
+    def _arrange(self, columns):
+        """Return an entry for each column of X in the order of rows."""
+        return self.layout.arrange(columns[None])[0] if self.encoder is None else columns
 
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)
@@ -230,13 +268,18 @@ def _refuse_conditions(where):
         raise ValueError("where=... needs a schema; ask for classes by y=[...].")
 
 
-def check_bounds(bounds, n_features, name):
-    """Return bounds as two arrays of shape (n_features,), or None."""
+def check_bounds(bounds, n_features, name, record_shape=None):
+    """Return bounds as two arrays of shape (n_features,), or None.
+
+    They broadcast to the shape of a record, if there is one.
+    """
     if bounds is None:
         return None
     try:
         if any(map(np.iscomplexobj, bounds)):
             raise TypeError
+        if record_shape is not None and any(np.shape(b) not in ((), (n_features,)) for b in bounds):
+            bounds = [np.broadcast_to(b, record_shape).ravel() for b in bounds]
         # Copies: the caller may change its arrays after the fit.
         lower, upper = (np.full(n_features, b, dtype=np.float64) for b in bounds)
     except (TypeError, ValueError):

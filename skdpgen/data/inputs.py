@@ -5,6 +5,7 @@ These are public. Whether a cell is valid is private: the curator finds that out
 reserved the plan, for each record on its own. No message quotes a value.
 """
 
+import math
 from collections.abc import Iterable
 from numbers import Complex, Real
 
@@ -50,7 +51,8 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
     ----------
     estimator : estimator
         Gets ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like or DataFrame of shape (n_samples, n_features)
+        Images also get ``record_shape_in_``, and are flattened.
+    X : array-like or DataFrame of shape (n_samples, n_features), or images
     reset : bool, default=True
         Whether to set these attributes rather than compare with them.
 
@@ -60,13 +62,13 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         float32 or float64; float64 for other numbers; not copied where possible. Where the dtype
         does not say that all cells are numbers, of dtype object: see `parse_rows`.
     """
-    X = as_array(X)
+    X = flatten_images(estimator, as_array(X), reset=reset)
     # A list of lists is read cell by cell, like an array of objects.
     if isinstance(X, list | tuple) or (_is_of_objects(X) and X.ndim == 1):
         X = _list_to_objects(X)
     # Only where all cells are rows is it a shape; a single cell that is a list is no number.
     if _is_of_objects(X) and X.ndim == 2 and all(map(_is_nested, X.flat)):
-        raise ValueError(_describe_shape("rows of several dimensions"))
+        raise ValueError(_describe_shape("lists of several levels"))
     are_numbers = sparse.issparse(X) or _check_dtypes(X)
     dtypes = [np.float64, np.float32] if are_numbers else object
     # NumPy warns of numbers that are too large for the dtype.
@@ -74,6 +76,30 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         return validate_data(
             estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
         )
+
+
+def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
+    """Return an array of three or four dimensions as rows, and other data unchanged.
+
+    The shape of its records is kept as ``record_shape_in_``; later records must have it, or be
+    rows.
+    """
+    shape = find_record_shape(X)
+    if reset:
+        vars(estimator).pop("record_shape_in_", None)
+    if shape is None:
+        return X
+    if reset:
+        estimator.record_shape_in_ = shape
+    elif shape != (known := getattr(estimator, "record_shape_in_", None)):
+        fitted = "rows" if known is None else f"records of shape {known}"
+        raise ValueError(f"X holds records of shape {shape}, and fit was given {fitted}.")
+    return X.reshape(len(X), math.prod(shape))
+
+
+def find_record_shape(X) -> tuple | None:
+    """Return the shape of a record of an array of three or four dimensions; None for other data."""
+    return X.shape[1:] if isinstance(X, np.ndarray) and X.ndim in (3, 4) else None
 
 
 def _list_to_objects(rows):
@@ -102,7 +128,7 @@ def _is_nested(cell):
 
 def _describe_shape(found, ndim=3):
     if ndim > 2:
-        advice = "np.reshape(X, (len(X), -1)) makes one row of each image or series."
+        advice = "np.reshape(X, (len(X), -1)) makes one row of each record."
     else:
         advice = "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
     return f"Expected 2D array, got {found} instead. Reshape your data: {advice}"

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..accounting.certificate import Certificate
 from ..arrays.units import warn_of_noised_rows
 from ..base import BaseGenerator
-from ..checks import check_size, positive, whole
+from ..checks import check_size, positive, shape_of_images, whole
 from ..curator.curator import find_digest
 from ..data.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
@@ -67,6 +67,9 @@ class LDPEntropicGAN(BaseGenerator):
         Public radius of the ball, in the units after `bounds`. Rows outside are projected on it,
         and the noise is calibrated to its diameter. None: 1; with `bounds`, that of the
         smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
+    image_shape : "auto", None or tuple of int, default="auto"
+        Shape of the images that records are: (height, width), or with channels first or last.
+        ``"auto"``: that of `X`, if it has three or four dimensions; flat rows are no images then.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
         Noise and its basis, in which generated rows are compared, too.
     loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
@@ -158,6 +161,7 @@ class LDPEntropicGAN(BaseGenerator):
     }
     _checks = {
         "clip_norm": positive(optional=True, most=math.inf),
+        "image_shape": shape_of_images("auto", None),
         "network": check_network,
         "latent_dim": whole(),
         "n_steps": whole(optional=True),
@@ -179,6 +183,7 @@ class LDPEntropicGAN(BaseGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | None = None,
+        image_shape: Sequence | str | None = "auto",
         release: LocalNoise | str = "laplace",
         loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | str = "entropic",
         network: Callable | str = "mlp",
@@ -198,6 +203,7 @@ class LDPEntropicGAN(BaseGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.release = release
         self.loss = loss
         self.network = network
@@ -298,16 +304,22 @@ class LDPEntropicGAN(BaseGenerator):
 
     def _make_format(self, n_samples, n_features, n_classes, **public):
         return self._resolve_spec("release").make_format(
-            n_features, bounds=self.bounds, y_bounds=self.y_bounds, radius=self.clip_norm, **public
+            n_features,
+            bounds=self.bounds,
+            y_bounds=self.y_bounds,
+            radius=self.clip_norm,
+            image_shape=self.image_shape,
+            **public,
         )
 
     def _plan(self, terms, format):
         batch_size = self.batch_size or 1
         check_size("batch_size", batch_size, max(batch_size, terms.n_columns))
-        self._find_factory(format)
+        factory = self._find_factory(format)
         has_labels = terms.n_classes > 1
         try_generator(
             self.network,
+            factory,
             self.latent_dim,
             terms.n_classes,
             format.n_columns,
@@ -361,19 +373,18 @@ class LDPEntropicGAN(BaseGenerator):
         return self.batch_size or max(_FEWEST_ROWS, min(largest, n_samples))
 
     def _find_factory(self, format):
-        factory = find_factory(self.network)
-        if has_unit_output(factory) and (format.bounds is None or format.has_number):
+        if has_unit_output(self.network) and (format.bounds is None or format.has_number):
             raise ValueError(
                 f"network={self.network!r} makes features in [0, 1]: it needs bounds, and no "
                 "numeric y beside them."
             )
-        return factory
+        return find_factory(self.network, format=format)
 
     def _build(self, format, n_classes, seed):
         factory = self._find_factory(format)
         network = build(factory, self.latent_dim + n_classes, format.n_columns, seed)
         return LocalRowNetwork(
-            network, n_classes, self.latent_dim, format, has_unit_output(factory)
+            network, n_classes, self.latent_dim, format, has_unit_output(self.network)
         )
 
     def _generate(self, classes, generator):

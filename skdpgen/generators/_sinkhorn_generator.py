@@ -124,6 +124,7 @@ class DPSinkhornGenerator(NetworkGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: SampledGradients | str = "gradients",
@@ -145,6 +146,7 @@ class DPSinkhornGenerator(NetworkGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.schema = schema
         self.encoder = encoder
         self.release = release

@@ -173,6 +173,7 @@ class DPSWFlowSampler(CentralGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: "SliceSketch | SlicedRows | str" = "sketch",
@@ -195,6 +196,7 @@ class DPSWFlowSampler(CentralGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.schema = schema
         self.encoder = encoder
         self.release = release
@@ -389,7 +391,7 @@ class DPSWFlowSampler(CentralGenerator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features), or of images
         """
         check_is_fitted(self, "privacy_")
         if self._format.has_blocks or self._format.has_number:
@@ -398,7 +400,7 @@ class DPSWFlowSampler(CentralGenerator):
         rows, components = _to_unit_ball(X, self._format), self._particles.components
         if components is not None:
             rows = components.decode(components.encode(rows))
-        return self._format.decode(rows.double().numpy())[0]
+        return self._format.reshape(self._format.decode(rows.double().numpy())[0])
 
     def _count_particles(self, n_samples, n_classes, most=_MOST):
         """Return the number of particles of a class."""

@@ -158,6 +158,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: "SliceSketch | SlicedRows | str" = "sketch",
@@ -180,6 +181,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.schema = schema
         self.encoder = encoder
         self.release = release

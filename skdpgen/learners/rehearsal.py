@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from ..checks import tried
-from ..networks.generators import build, find_factory, rehearsing
+from ..networks.generators import build, rehearsing
 from .training import Training, list_trained
 
 
 def try_generator(
     network: str | Callable,
+    factory: Callable,
     latent_dim: int,
     n_classes: int,
     n_outputs: int,
@@ -22,7 +23,7 @@ def try_generator(
 ) -> None:
     """Raise an error if a network cannot be made, trained or sampled from; see `try_network`."""
     with tried("network"):
-        module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed=0)
+        module = build(factory, latent_dim + n_classes, n_outputs, seed=0)
     # The library's own networks need no rehearsal, but on an accelerator the memory for one.
     if isinstance(network, str) and device.type == "cpu":
         return

@@ -116,7 +116,7 @@ def make_rows(
     """
     unit, n_outputs = _find_outputs(network, format, n_encoded or format.n_columns)
     scale = even_scale(format.n_columns)
-    module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed)
+    module = build(find_factory(network, format=format), latent_dim + n_classes, n_outputs, seed)
     if format.has_blocks:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
         scale.fill_(len(format.block_sizes) ** -0.5)
@@ -145,7 +145,8 @@ def try_network(
     device : torch.device
     """
     _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
-    try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device)
+    factory = find_factory(network, format=format)
+    try_generator(network, factory, latent_dim, n_classes, n_outputs, batch_size, device)
 
 
 def _find_outputs(network, format, n_encoded):

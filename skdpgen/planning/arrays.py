@@ -53,17 +53,20 @@ def make_array_format(estimator, n_samples, n_features, n_classes, **public) -> 
         encoder=public_encoder,
         components=None if is_auto else components,
         clip_norm=estimator.clip_norm,
+        image_shape=estimator.image_shape,
         **public,
     )
     if public_encoder is not None:
         try_encoder(format)
+    if format.are_images and not format.layout.is_told and format.row_shape[0] > 1:
+        warn_of_pixels(format.row_shape, True)
     if not (is_auto and estimator._takes_components):
         return format
     components = choose_components(
         n_samples, n_features, n_classes, estimator._multiplier, format.are_images
     )
     if components is None and format.could_be_images:
-        warn_of_pixels(n_features)
+        warn_of_pixels(format.row_shape, False)
     return replace(format, components=components)
 
 

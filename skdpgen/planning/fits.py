@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _THRESHOLDS_DELTA = 0.1
 # Parameters that are for arrays only, and their defaults.
 _ARRAY_PARAMETERS = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
-    ("encoder", "clip_norm"), "auto"
+    ("encoder", "clip_norm", "image_shape"), "auto"
 )
 # Values of `schema` other than a Schema.
 _SCHEMAS = ("auto", "private", None)
@@ -75,6 +75,7 @@ class Planning(TakesSpecifications):
     y_bounds: Any
     classes: Any
     clip_norm: Any
+    image_shape: Any = "auto"
     relation = "replace_one"
     schema: Any = None
     encoder: Any = None
@@ -108,6 +109,8 @@ class Planning(TakesSpecifications):
                 self._refuse_samples("X as chunks", "give a table in memory")
             format = self._make_table_format(schema, dataset)
             return format, dataset.validate_table(self, format)
+        if dataset.is_in_parts:
+            self._refuse_samples("X as chunks", "give an array in memory")
         failure = None
         try:
             dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
@@ -124,6 +127,8 @@ class Planning(TakesSpecifications):
         if not is_one_of(self.schema, ("auto",)):
             return self.schema
         if dataset.is_in_parts:
+            if dataset.may_hold_arrays and self._list_array_params():
+                return None
             self._refuse_array_params()
             return "private"
         is_array = self._resolve_spec("release").needs_columns or self._list_array_params()
@@ -261,7 +266,7 @@ class Planning(TakesSpecifications):
         multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
         n_encoded = self._count_encoded(format)
         return format.components.min_samples(
-            n_encoded, format.n_columns, multiplier, format.are_images
+            n_encoded, format.n_columns, multiplier, format.row_shape if format.are_images else None
         )
 
     def _find_components(self, curator, format, **scaling):

@@ -2,13 +2,12 @@
 """Local differential privacy: noise on each row, added by its client."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..arrays.ball import BallFormat
-from ..checks import budget_share, one_of, positive, shape_of_images
+from ..checks import budget_share, one_of, positive
 from ..exceptions import FitQualityWarning, warn_caller
 from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
 from ..params import documented
@@ -41,14 +40,12 @@ class LocalNoise(Release):
     mechanism: str = "laplace"
     basis: str | None = None
     keep: float | None = None
-    image_shape: Sequence | None = None
     label_share: float = 0.2
 
     _checks = {
         "mechanism": one_of(*_NORMS),
         "basis": one_of(None, "dct"),
         "keep": positive(optional=True, most=1),
-        "image_shape": shape_of_images(None),
         "label_share": budget_share,
     }
 
@@ -75,7 +72,6 @@ class LocalNoise(Release):
             p=_NORMS[self.mechanism],
             basis=self.basis,
             keep=self.keep,
-            image_shape=None if self.image_shape is None else tuple(self.image_shape),
             **public,
         )
 

@@ -214,7 +214,8 @@ def _check_declared(estimator, published):
         encoders = (format.encoder, format.components)
         differs |= {
             "schema": lambda given: given is not None,
-            "bounds": lambda given: not _are_equal(given, format.bounds),
+            "bounds": lambda given: not _are_equal(given, format.shaped_bounds),
+            "image_shape": lambda given: given != format.image_shape,
             "y_bounds": lambda given: not _are_equal(given, format.y_bounds),
             "classes": lambda given: not _are_equal(given, format.classes),
             "clip_norm": lambda given: format.clip_norm not in (given, min(given, 1.0)),

@@ -203,7 +203,7 @@ def test_bounds_span_the_ball_and_nothing_is_projected():
         assert_allclose(format.decode(3 * rows)[0], corners, atol=1e-12)  # clipped to the bounds
 
 
-@pytest.mark.parametrize("image_shape", [None, (2, 3), (1, 3, 2)])
+@pytest.mark.parametrize("image_shape", [None, (2, 3)])
 def test_cosine_transform(X, image_shape):
     format = BallFormat(6, p=2, radius=100.0, basis="dct", image_shape=image_shape)
     images = X.reshape(len(X), *format.grid)
@@ -246,7 +246,7 @@ def test_huge_numbers_stay_finite():
         ({"keep": 0.5}, "keep is a share"),
         ({"keep": 1.5, "basis": "dct"}, "keep must be at most 1"),
         ({"keep": 0, "basis": "dct"}, "keep must be"),
-        ({"image_shape": (2, 2)}, "does not fit 6"),
+        ({"image_shape": (2, 2)}, "does not fit records of X, of 6"),
         ({"image_shape": (6,)}, "image_shape must be"),
         ({"label_share": 1.0}, "label_share"),
         ({"accountant": "none"}, "accountant"),

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lists of images, which are arrays, tensors, or images of Pillow, as one array and back."""
+
+import numpy as np
+import torch
+
+from .containers import Adapted, Container, adapt
+from .record_functions import call_quietly
+
+# Modes of Pillow that the dtype and the shape of an array determine.
+_MODES = {"1", "L", "LA", "RGB", "RGBA", "I", "I;16", "F"}
+
+
+def stack(images) -> Adapted:
+    """Return a list of arrays, tensors or images of Pillow as one array.
+
+    Raises
+    ------
+    ValueError
+        If they differ in type or shape, which are public; images of Pillow by their modes, too.
+    """
+    names = {call_quietly(_find_library, image) for image in images}
+    arrays = [call_quietly(_read, image) for image in images]
+    shapes = {None if array is None else array.shape for array in arrays}
+    if len(names) > 1 or None in names | shapes:
+        raise ValueError(
+            "X is a list of images, which must all be arrays of numbers, tensors, or images of "
+            "Pillow of one mode, such as 'L' or 'RGB': convert them by image.convert('RGB')."
+        )
+    if len(shapes) > 1:
+        raise ValueError(
+            f"X is a list of images of {len(shapes)} shapes, such as {[*shapes][:2]}: bring "
+            "them to one by a public rule, as image.convert('RGB').resize((32, 32)) does."
+        )
+    # Of all dtypes: that of the first alone could cut numbers of others.
+    dtype = np.result_type(*{array.dtype for array in arrays})
+    return Adapted(np.stack(arrays, dtype=dtype), Container(names.pop()), [dtype])
+
+
+def give(array, name: str) -> list:
+    """Return records of an array as the list that it names."""
+    if name == "tensors":
+        return list(torch.as_tensor(array))
+    if name == "arrays":
+        return list(array)
+    from PIL import Image
+
+    return [Image.fromarray(image) for image in array]
+
+
+def _find_library(image):
+    if issubclass(type(image), torch.Tensor):
+        return "tensors"
+    # With the mode: black and white is 0 and 1, or 0 and 255.
+    return "arrays" if issubclass(type(image), np.ndarray) else f"Pillow {image.mode}"
+
+
+def _read(image):
+    name = _find_library(image)
+    is_image = name not in ("tensors", "arrays")
+    if is_image and image.mode not in _MODES:
+        return None
+    array = np.asarray(image) if is_image else adapt(image).data
+    return array if array.dtype.kind in "iufb" else None
