@@ -28,6 +28,8 @@ class Format(ABC):
         Whether rows are images: they are said to be, or sizes and bounds suggest it.
     could_be_images : bool
         Whether sizes alone suggest it.
+    layout : ImageLayout or None
+        That of records of an array.
     row_shape : tuple of (channels, height, width)
         Shape in which rows have frequencies.
     encoder : object or None
@@ -54,7 +56,7 @@ class Format(ABC):
     is_open = False
     has_blocks = False
     clip_norm = 1.0
-    feature_scale = None
+    feature_scale = layout = None
     row_shape: tuple | None = None
     found: Mapping[str, Any] = MappingProxyType({})
 

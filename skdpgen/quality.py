@@ -289,14 +289,8 @@ def warn_of_few_rows(name, given, min_samples, is_sum):
 def warn_of_pixels(shape, are_images):
     """Warn, before anything is spent, of columns that are guessed to be pixels, or not to be any.
 
-    It is not public whether they are: features of networks are as many.
-
-    Parameters
-    ----------
-    shape : tuple of (channels, height, width)
-        That of images of so many columns.
-    are_images : bool
-        The guess.
+    It is not public whether they are: features of networks are as many. `shape` is that of images,
+    (channels, height, width), and `are_images` the guess.
     """
     n_channels, *sides = shape
     shapes = [shape, (*sides, n_channels)] if n_channels > 1 else [tuple(sides)]

@@ -92,10 +92,9 @@ class ArrayKind:
         lower, upper = (-np.inf, np.inf) if bounds is None else bounds
         if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
             X = cast_numbers(X, self.dtypes[0], lower, upper)
-            if self.columns is None:
-                X = self.X.give_array(X.reshape(-1, *(self.record_shape or X.shape[1:])))
-            else:
-                X = pd.DataFrame(X, columns=self.columns)
+            shaped = X.reshape(-1, *(self.record_shape or X.shape[1:]))
+            named = self.columns is not None
+            X = pd.DataFrame(X, columns=self.columns) if named else self.X.give_array(shaped)
         else:
             # Column by column, as their dtypes differ.
             ends = (np.broadcast_to(end, X.shape[1]) for end in (lower, upper))
@@ -198,7 +197,7 @@ class ArrayFormat(Format):
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
 
     @cached_property
-    def layout(self) -> ImageLayout:
+    def layout(self):
         """The images that records are, if any."""
         return ImageLayout.of(self.n_features, self.image_shape, self._record_shape)
 
@@ -210,15 +209,14 @@ class ArrayFormat(Format):
     def column_names(self):
         """Names of the columns, and of y beside them, for messages."""
         columns = None if self.kind is None else self.kind.columns
-        columns = np.arange(self.n_features) if columns is None else np.array(columns, dtype=object)
-        columns = self._arrange(columns).tolist()
+        columns = range(self.n_features) if columns is None else list(columns)
+        columns = [columns[i] for i in self._order]
         return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
 
     @property
     def column_bounds(self):
         """Bounds of the columns, and of y beside them, two arrays."""
-        bounds = tuple(map(self._arrange, self.bounds))
-        pairs = [bounds, *[self.y_bounds] * self.has_number]
+        pairs = [[end[self._order] for end in self.bounds], *[self.y_bounds] * self.has_number]
         return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
 
     @property
@@ -231,9 +229,11 @@ class ArrayFormat(Format):
         shape = self._record_shape
         return rows if shape is None else rows.reshape(*rows.shape[:-1], *shape)
 
-    def _arrange(self, columns):
-        """Return an entry for each column of X in the order of rows."""
-        return self.layout.arrange(columns[None])[0] if self.encoder is None else columns
+    @property
+    def _order(self):
+        """Positions in X of the columns of rows."""
+        order = np.arange(self.n_features)
+        return self.layout.arrange(order[None])[0] if self.encoder is None else order
 
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)
@@ -269,10 +269,7 @@ def _refuse_conditions(where):
 
 
 def check_bounds(bounds, n_features, name, record_shape=None):
-    """Return bounds as two arrays of shape (n_features,), or None.
-
-    They broadcast to the shape of a record, if there is one.
-    """
+    """Return bounds, which may have the shape of records, as two flat arrays, or None."""
     if bounds is None:
         return None
     try:

@@ -4,6 +4,10 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from ..data.containers import as_array
+from ..data.inputs import find_record_shape
 from ..images import find_shape
 from ..registry import savable
 
@@ -59,7 +63,9 @@ class ImageLayout:
             raise ValueError(f"image_shape={shape} does not fit records of X, of {found}.")
         channels_last = len(shape) == 3 and shape[0] > _MOST_CHANNELS
         n_channels, *sides = (shape[-1], *shape[:2]) if channels_last else (1, *shape)[-3:]
-        if n_channels > _MOST_CHANNELS or (len(shape) == 3 and min(sides) <= _MOST_CHANNELS):
+        # Users who declare both as few mean channels first.
+        are_tiny = len(shape) == 3 and min(sides) <= _MOST_CHANNELS and is_auto
+        if n_channels > _MOST_CHANNELS or are_tiny:
             raise ValueError(
                 f"Images of shape {shape} do not tell which axis is that of channels, the first or "
                 f"the last of up to {_MOST_CHANNELS} and longer others. If they are no images, set "
@@ -85,3 +91,13 @@ class ImageLayout:
         if not self.channels_last:
             return rows
         return rows.reshape(len(rows), *shape).swapaxes(1, 2).reshape(rows.shape)
+
+
+def flatten(X, image_shape="auto") -> tuple:
+    """Return public images as rows with channels first, or other data as an array, and a layout."""
+    X = as_array(X)
+    shape = find_record_shape(X)
+    rows = X if shape is None else X.reshape(len(X), math.prod(shape))
+    n_columns = np.shape(rows)[1] if np.ndim(rows) == 2 else 0
+    layout = ImageLayout.of(n_columns, image_shape, shape)
+    return layout.arrange(rows), layout

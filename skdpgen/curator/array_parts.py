@@ -18,31 +18,17 @@ from torch.utils.data import (
 from ..data.containers import Adapted, Container, adapt, is_image
 from ..data.lists import stack
 from ..exceptions import TableError
-from .chunks import TableInParts, describe_failure, iter_quietly
+from .chunks import TableChunks, describe_failure, iter_quietly
 
 # Items of a dataset that are read at once.
 _BATCH = 256
 
 
-def read_dataset(data) -> tuple[Adapted, object]:
-    """Read a torch Dataset, or that of a DataLoader, once and in order.
+def read_dataset(data, y=None) -> tuple[Adapted, object]:
+    """Return the records of a torch Dataset or DataLoader, in the dataset's order, and labels.
 
-    Parameters
-    ----------
-    data : Dataset or DataLoader
-        Of items X or (X, y). A loader may shuffle: records are read in the dataset's order.
-
-    Returns
-    -------
-    X : Adapted
-    y : array, tensor or None
-
-    Raises
-    ------
-    ValueError
-        For a loader that would not read each record once.
-    TableError
-        If an item cannot be read; the message of its error may quote it, and is withheld.
+    Raises ValueError for a loader that would not read each record once, and for labels beside
+    those of the dataset.
     """
     # Without workers, of which each would read all of an iterable dataset, and with a generator of
     # its own: loaders draw from the global one.
@@ -51,46 +37,41 @@ def read_dataset(data) -> tuple[Adapted, object]:
         read = partial(DataLoader, data.dataset, data.batch_size, collate_fn=data.collate_fn)
     else:
         read = partial(DataLoader, data, _BATCH, collate_fn=_collate)
-    loader = read(generator=torch.Generator())
-    parts = list(_iter_parts(lambda: loader, _describe_item))
-    if not parts:
-        raise ValueError("X is a dataset without records.")
-    X, y = parts[0]
+    describe = partial(describe_failure, what="The reading of an item of X")
+    parts = list(_iter_parts(partial(read, generator=torch.Generator()), describe))
+    if not parts or (parts[0][1] is not None and y is not None):
+        raise ValueError("X must be a dataset of records, and hold labels only if y is None.")
+    X, labels = parts[0]
     # Items that are arrays or tensors come back as one.
     library = {"tensors": "torch", "arrays": "numpy"}.get(X.container.library, X.container.library)
-    y = None if y is None else np.concatenate([y for _, y in parts])
-    if y is not None and y.dtype.kind in "iufb" and library.startswith("torch"):
-        y = torch.as_tensor(y)
+    if labels is not None:
+        y = np.concatenate([y for _, y in parts])
+        is_tensor = y.dtype.kind in "iufb" and library.startswith("torch")
+        y = torch.as_tensor(y) if is_tensor else y
     rows = np.concatenate([X.data for X, _ in parts])
     return Adapted(rows, Container(library), X.dtypes), y
 
 
 class ArrayChunks:
-    """Arrays in chunks, X or (X, y), from a function that returns a fresh iterator over them.
+    """Arrays in chunks, X or (X, y), of a table in parts: a function that returns an iterator."""
 
-    The first reading counts the records.
+    def __init__(self, table: TableChunks):
+        self._table = table
 
-    Parameters
-    ----------
-    table : TableInParts
-
-    Attributes
-    ----------
-    container, dtypes
-        See `adapt`.
-    X, y : ndarray or None
-        Zeros in place of all records and labels, which take no memory.
-    """
-
-    def __init__(self, table: TableInParts):
-        self._table, n_rows = table, 0
-        for X, y in self._read():
-            n_rows, first, labels = n_rows + len(X.data), X, y
-        if n_rows == 0:
-            raise TableError("The chunks of X hold no rows.")
-        self.container, self.dtypes = first.container, first.dtypes
-        self.X = np.broadcast_to(np.float32(0), (n_rows, *first.data.shape[1:]))
-        self.y = None if labels is None else np.zeros(n_rows, labels.dtype)
+    def describe(self, classes) -> tuple:
+        """Count the records; return zeros in place of X and y, the container and the dtypes."""
+        n_rows, last = 0, None
+        for last in self._read():
+            n_rows += len(last[0].data)
+        if last is None:
+            raise TableError("There are no chunks of X.")
+        X, labels = last
+        if labels is not None and classes is None and labels.dtype.kind != "f":
+            raise ValueError("Labels come in chunks: declare classes=[...].")
+        # They take no memory.
+        zeros = np.broadcast_to(np.float32(0), (n_rows, *X.data.shape[1:]))
+        y = None if labels is None else np.zeros(n_rows, labels.dtype)
+        return zeros, y, X.container, X.dtypes
 
     def __call__(self) -> Iterator[tuple]:
         for X, y in self._read():
@@ -121,7 +102,9 @@ def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:
 
 
 def _collate(items):
-    pairs = (item if isinstance(item, tuple | list) else (item,) for item in items)
+    pairs = [item if isinstance(item, tuple | list) else (item,) for item in items]
+    if len(pairs[0]) > 2:
+        raise TableError("Items of X must be a record, or a record and its label.")
     return [list(part) for part in zip(*pairs, strict=True)]
 
 
@@ -138,10 +121,3 @@ def _check_loader(loader):
             "X is a DataLoader that may not read each record once, by its sampler, drop_last or "
             "batch_size: give the dataset, as fit(loader.dataset)."
         )
-
-
-def _describe_item(error):
-    return (
-        f"An item of X could not be read ({type(error).__name__}). The message is withheld, as it "
-        "may quote records: read X yourself."
-    )

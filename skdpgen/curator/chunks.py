@@ -308,15 +308,15 @@ def _check_names(names, first):
         )
 
 
-def describe_failure(error) -> str:
+def describe_failure(error, what="The function that gives the chunks of X") -> str:
     """Describe an error of a source of chunks without its message."""
     failure = type(error).__name__
     if isinstance(error, OSError) and error.errno is not None:
         # The system's text for the number: an error's own text may quote anything.
         failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
     return (
-        f"The function that gives the chunks of X failed ({failure}). Its message is "
-        "withheld, as it may quote rows: call the function yourself to read it."
+        f"{what} failed ({failure}). Its message is withheld, as it may quote rows: call it "
+        "yourself to read it."
     )
 
 

@@ -95,10 +95,7 @@ class Dataset:
         if isinstance(X, torch.utils.data.Dataset | torch.utils.data.DataLoader):
             from .array_parts import read_dataset
 
-            adapted, labels = read_dataset(X)
-            if labels is not None and y is not None:
-                raise ValueError("X is a dataset that holds labels: y must be None.")
-            y = y if labels is None else labels
+            adapted, y = read_dataset(X, y)
         else:
             adapted = adapt(X)
         X, self._container, self.dtypes = adapted
@@ -273,14 +270,7 @@ class Dataset:
             from .array_parts import ArrayChunks
 
             chunks = ArrayChunks(X)
-            X, y, self._container, self.dtypes = (
-                chunks.X,
-                chunks.y,
-                chunks.container,
-                chunks.dtypes,
-            )
-            if y is not None and classes is None and y.dtype.kind != "f":
-                raise ValueError("Labels come in chunks: declare classes=[...].")
+            X, y, self._container, self.dtypes = chunks.describe(classes)
             self.label, self.record_shape = y if y is None else Label.of(y), find_record_shape(X)
             self.has_public_dtypes = True
         if isinstance(X, TableInParts):

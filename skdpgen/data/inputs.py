@@ -91,9 +91,12 @@ def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
         return X
     if reset:
         estimator.record_shape_in_ = shape
-    elif shape != (known := getattr(estimator, "record_shape_in_", None)):
-        fitted = "rows" if known is None else f"records of shape {known}"
-        raise ValueError(f"X holds records of shape {shape}, and fit was given {fitted}.")
+    else:
+        declared = getattr(estimator, "image_shape", None)
+        known = getattr(estimator, "record_shape_in_", declared)
+        if shape != tuple(known or ()):
+            fitted = "rows" if isinstance(known, str | None) else f"records of shape {known}"
+            raise ValueError(f"X holds records of shape {shape}, and fit was given {fitted}.")
     return X.reshape(len(X), math.prod(shape))
 
 

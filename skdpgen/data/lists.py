@@ -12,13 +12,7 @@ _MODES = {"1", "L", "LA", "RGB", "RGBA", "I", "I;16", "F"}
 
 
 def stack(images) -> Adapted:
-    """Return a list of arrays, tensors or images of Pillow as one array.
-
-    Raises
-    ------
-    ValueError
-        If they differ in type or shape, which are public; images of Pillow by their modes, too.
-    """
+    """Return a list as one array; types, modes and shapes, which are public, must not differ."""
     names = {call_quietly(_find_library, image) for image in images}
     arrays = [call_quietly(_read, image) for image in images]
     shapes = {None if array is None else array.shape for array in arrays}
@@ -56,9 +50,7 @@ def _find_library(image):
 
 
 def _read(image):
-    name = _find_library(image)
-    is_image = name not in ("tensors", "arrays")
-    if is_image and image.mode not in _MODES:
-        return None
-    array = np.asarray(image) if is_image else adapt(image).data
-    return array if array.dtype.kind in "iufb" else None
+    is_array = _find_library(image) in ("arrays", "tensors")
+    array = adapt(image).data if is_array else np.asarray(image)
+    is_known = is_array or image.mode in _MODES
+    return array if is_known and array.dtype.kind in "iufb" else None

@@ -378,7 +378,7 @@ class LDPEntropicGAN(BaseGenerator):
                 f"network={self.network!r} makes features in [0, 1]: it needs bounds, and no "
                 "numeric y beside them."
             )
-        return find_factory(self.network, format=format)
+        return find_factory(self.network, layout=format.layout)
 
     def _build(self, format, n_classes, seed):
         factory = self._find_factory(format)

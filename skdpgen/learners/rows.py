@@ -116,7 +116,9 @@ def make_rows(
     """
     unit, n_outputs = _find_outputs(network, format, n_encoded or format.n_columns)
     scale = even_scale(format.n_columns)
-    module = build(find_factory(network, format=format), latent_dim + n_classes, n_outputs, seed)
+    module = build(
+        find_factory(network, layout=format.layout), latent_dim + n_classes, n_outputs, seed
+    )
     if format.has_blocks:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
         scale.fill_(len(format.block_sizes) ** -0.5)
@@ -145,7 +147,7 @@ def try_network(
     device : torch.device
     """
     _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
-    factory = find_factory(network, format=format)
+    factory = find_factory(network, layout=format.layout)
     try_generator(network, factory, latent_dim, n_classes, n_outputs, batch_size, device)
 
 

@@ -130,7 +130,8 @@ def _find_margins(image_shape, side):
 def _make_conv64(image_shape, n_components):
     """Make the network of Sebag et al. for 64×64 faces, or smaller with padding, after DCGAN.
 
-    It is that of their appendix C.2. The four transposed convolutions of its decoder lead to 32×32; a fifth leads to the image.
+    It is that of their appendix C.2. The four transposed convolutions of its decoder lead to 32×32;
+    a fifth leads to the image.
     """
     widths = [64, 128, 256, 512]
     margins = _find_margins(image_shape, 64)

@@ -228,18 +228,18 @@ TABLE_GENERATORS = {**GENERATORS, "mlp": partial(mlp, width=128)}
 
 
 def find_factory(
-    generator: str | Callable, factories: Mapping[str, Callable] = GENERATORS, format=None
+    generator: str | Callable, factories: Mapping[str, Callable] = GENERATORS, layout=None
 ) -> Callable:
-    """Return the factory of a name, for images of a format; a factory is returned as it is."""
+    """Return the factory of a name, for images of a layout; a factory is returned as it is."""
     factory = factories[generator] if isinstance(generator, str) else generator
-    if format is None or not getattr(factory, "takes_shape", False):
+    if layout is None or not getattr(factory, "takes_shape", False):
         return factory
-    if format.layout.image_shape is None:
+    if layout.image_shape is None:
         raise ValueError(
             f"network={generator!r} makes images: give image_shape=(channels, height, width), or X "
             "of that shape."
         )
-    return factory(format.layout.image_shape)
+    return factory(layout.image_shape)
 
 
 @contextlib.contextmanager

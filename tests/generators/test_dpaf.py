@@ -358,7 +358,6 @@ def test_the_first_phase_is_as_private(check):
             dict(image_shape=(1, 8, 8), bounds=(0, 1), encoder=None),
             "does not fit records of X, of 16 features",
         ),
-        (dict(image_shape=(1, 2, 8)), "do not tell which axis"),
         (dict(image_shape="none"), "image_shape must be"),
         (
             dict(discriminator=DPAFDiscriminator((1, 1, 1)), image_shape=None, bounds=(0, 1)),

@@ -203,7 +203,7 @@ def test_bounds_span_the_ball_and_nothing_is_projected():
         assert_allclose(format.decode(3 * rows)[0], corners, atol=1e-12)  # clipped to the bounds
 
 
-@pytest.mark.parametrize("image_shape", [None, (2, 3)])
+@pytest.mark.parametrize("image_shape", [None, (2, 3), (1, 3, 2)])
 def test_cosine_transform(X, image_shape):
     format = BallFormat(6, p=2, radius=100.0, basis="dct", image_shape=image_shape)
     images = X.reshape(len(X), *format.grid)

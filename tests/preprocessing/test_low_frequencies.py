@@ -39,7 +39,7 @@ def test_channels_and_lines():
         assert encoder.inverse_transform(coded).shape == data.shape
     assert LowFrequencies(5).fit(X).transform(X).shape == (6, 5)
     with pytest.raises(ValueError, match="do not tell which axis"):
-        LowFrequencies(image_shape=(4, 5, 3)).fit(X)
+        LowFrequencies().fit(X.reshape(6, 4, 5, 3))
     # A square that is said to be none is a line.
     assert LowFrequencies(5, image_shape=None).fit(X[:, :16]).image_shape_ == (1, 1, 16)
     made = LowFrequencies(2).fit(X[:, :16]).set_output(transform="pandas").transform(X[:, :16])
