@@ -113,7 +113,7 @@ def draw_pictures(path):
 
     settings = {
         # 0.8 of the cosine coefficients become 0; L1 ball of radius 140, scale 140 / 35.
-        140.0: LocalNoise("laplace", basis="dct", keep=0.2, image_shape=(28, 28)),
+        140.0: LocalNoise("laplace", basis="dct", keep=0.2),
         20.0: LocalNoise("gaussian"),
     }
     fig, axes = plt.subplots(2, 1, figsize=(8, 2.6))
@@ -132,6 +132,7 @@ def draw_pictures(path):
             release=release,
             clip_norm=radius,
             bounds=BOUNDS,
+            image_shape=(28, 28),
             batch_size=400,
             n_steps=options.steps,
             network="conv28",

@@ -15,8 +15,7 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
-from ..data.containers import Adapted, Container, adapt, is_image
-from ..data.lists import stack
+from ..data.containers import Adapted, Container, adapt, adapt_images, is_image
 from ..exceptions import TableError
 from .chunks import TableChunks, describe_failure, iter_quietly
 
@@ -87,7 +86,7 @@ def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:
     for batch in iter_quietly(make, (TableError,), describe):
         is_pair = isinstance(batch, tuple | list) and len(batch) <= 2 and not is_image(batch[-1])
         rows, labels = (*batch, None)[:2] if is_pair else (batch, None)
-        X = stack(rows) if isinstance(rows, list) else adapt(rows)
+        X = adapt_images(rows) if isinstance(rows, list) else adapt(rows)
         y = None if labels is None else np.asarray(adapt(labels).data)
         if not isinstance(X.data, np.ndarray) or X.data.dtype.kind not in "iufb" or X.data.ndim < 2:
             raise TableError(

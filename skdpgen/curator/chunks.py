@@ -277,8 +277,8 @@ class TableChunks(TableInParts):
         for chunk in chunks:
             if is_image(chunk) or (isinstance(chunk, tuple) and is_image(next(iter(chunk), None))):
                 raise TableError(
-                    "Chunks of X are arrays: declare bounds=(lower, upper), and classes=[...] if "
-                    "they hold labels; or set schema=None."
+                    f"Chunks of X must be tables; got {type(chunk).__name__}. For arrays declare "
+                    "bounds=(lower, upper), and classes=[...] if they hold labels."
                 )
             is_list = self._is_of_records and isinstance(chunk, list | tuple)
             chunk, self.container, _ = adapt_records(chunk) if is_list else adapt(chunk)

@@ -151,9 +151,7 @@ def adapt(data) -> Adapted:
         isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1
     )
     if is_list and is_image(next(iter(data), None)):
-        from .lists import stack
-
-        return stack(data)
+        return adapt_images(data)
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
     if not isinstance(data, np.ndarray | pd.DataFrame | pd.Series):
@@ -183,6 +181,14 @@ def adapt(data) -> Adapted:
     if isinstance(data, torch.Tensor):
         container = Container("torch" if _is_shared(data) else str(data.dtype))
     return Adapted(array, container, [dtype])
+
+
+def adapt_images(images) -> Adapted:
+    """Return a list of arrays, tensors or images of Pillow as one array."""
+    from .lists import stack
+
+    array, library = stack(images, _to_array)
+    return Adapted(array, Container(library), [array.dtype])
 
 
 def is_image(entry) -> bool:

@@ -4,17 +4,20 @@
 import numpy as np
 import torch
 
-from .containers import Adapted, Container, adapt
 from .record_functions import call_quietly
 
 # Modes of Pillow that the dtype and the shape of an array determine.
 _MODES = {"1", "L", "LA", "RGB", "RGBA", "I", "I;16", "F"}
 
 
-def stack(images) -> Adapted:
-    """Return a list as one array; types, modes and shapes, which are public, must not differ."""
+def stack(images, read) -> tuple[np.ndarray, str]:
+    """Return a list as one array, and its name for `give`.
+
+    Types, modes and shapes are public, and must not differ. ``read(image)`` makes an array of one
+    that is not of Pillow.
+    """
     names = {call_quietly(_find_library, image) for image in images}
-    arrays = [call_quietly(_read, image) for image in images]
+    arrays = [call_quietly(_read, image, read) for image in images]
     shapes = {None if array is None else array.shape for array in arrays}
     if len(names) > 1 or None in names | shapes:
         raise ValueError(
@@ -28,7 +31,7 @@ def stack(images) -> Adapted:
         )
     # Of all dtypes: that of the first alone could cut numbers of others.
     dtype = np.result_type(*{array.dtype for array in arrays})
-    return Adapted(np.stack(arrays, dtype=dtype), Container(names.pop()), [dtype])
+    return np.stack(arrays, dtype=dtype), names.pop()
 
 
 def give(array, name: str) -> list:
@@ -49,8 +52,8 @@ def _find_library(image):
     return "arrays" if issubclass(type(image), np.ndarray) else f"Pillow {image.mode}"
 
 
-def _read(image):
+def _read(image, read):
     is_array = _find_library(image) in ("arrays", "tensors")
-    array = adapt(image).data if is_array else np.asarray(image)
+    array = read(image) if is_array else np.asarray(image)
     is_known = is_array or image.mode in _MODES
     return array if is_known and array.dtype.kind in "iufb" else None

@@ -39,7 +39,7 @@ class DPSinkhornGenerator(NetworkGenerator):
     loss : "semi_debiased" or SemiDebiasedSinkhorn, default="semi_debiased"
         The loss whose gradients are released.
     network : str or callable, default="mlp"
-        ``"mlp"`` for tables and encoded rows; for images, channels first, with `bounds`,
+        ``"mlp"`` for tables and encoded rows; for images, with `bounds`, ``"conv"`` of any shape,
         ``"conv28"`` and ``"dcgan28"`` (that of [1]_; slow on a CPU) of 28×28 grey ones,
         ``"resnet32"`` and ``"conv64"`` of RGB ones. A factory takes the numbers of inputs and
         outputs and returns a torch module; by ``unit_output = True`` it says that outputs are
