@@ -22,10 +22,10 @@ from .columns import Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_inferred
 from .discovery.densities import find_far, is_beyond
-from .discovery.stages import Histograms, SchemaInference
+from .discovery.stages import Histograms, Inferred, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
 from .kind import TableKind
-from .marginal_calibration import calibrate_codes
+from .marginal_calibration import calibrate_scales
 from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
@@ -62,6 +62,8 @@ class TableFormat(Format):
         The counts in which knots were found.
     absent : tuple, default=()
         Levels of the target that are not generated, as `without_absent` finds them.
+    share_std : dict of str to float, default=None
+        Standard deviation of the noise on the share of a level of each column, if it is released.
     """
 
     schema: Schema
@@ -69,6 +71,7 @@ class TableFormat(Format):
     inferred: dict | None = None
     histograms: Histograms | None = None
     absent: tuple = ()
+    share_std: dict | None = None
 
     has_blocks = True
 
@@ -86,9 +89,9 @@ class TableFormat(Format):
         return self._list_inferred("style")
 
     @property
-    def codes(self):
-        """The calibrated codes of knots and breakpoints, a dict by column name."""
-        return self._list_inferred("codes")
+    def scales(self):
+        """The calibrated scales of numbers and dates, a dict by column name."""
+        return self._list_inferred("scale")
 
     @property
     def inferred_parameters(self):
@@ -378,15 +381,15 @@ class TableFormat(Format):
 
     def calibrate_marginals(self, generate):
         generator = torch.Generator().manual_seed(0)
-        codes = calibrate_codes(
+        scales = calibrate_scales(
             TableEncoder(self.schema).make_blocks(),
             self._histograms,
+            self.share_std or {},
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
-        inferred = {
-            n: replace(x, codes=codes.get(n), histograms=())
-            for n, x in (self.inferred or {}).items()
-        }
+        inferred = {n: replace(x, histograms=()) for n, x in (self.inferred or {}).items()}
+        for name, scale in scales.items():
+            inferred[name] = replace(inferred.get(name, Inferred()), scale=scale)
         return replace(self, inferred=inferred, histograms=None)
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
@@ -408,7 +411,7 @@ class TableFormat(Format):
             yield self.kind.restore(sampler.draw(size, where), self.schema)
 
     def _make_sampler(self, generate, noise):
-        return TableSampler(TableEncoder(self.schema, self.codes), generate, noise)
+        return TableSampler(TableEncoder(self.schema, self.scales), generate, noise)
 
 
 def _is_whole(kind):
