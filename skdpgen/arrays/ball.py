@@ -88,8 +88,7 @@ class BallFormat(ArrayFormat):
             rows = np.hstack([rows, y if self.y_bounds is None else _to_box(y, self.y_bounds)])
         return project_on_ball(rows, self.radius, self.p) / self.radius
 
-    def decode(self, rows):
-        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+    def decode_rows(self, rows):
         X, y = self.invert(rows * self.radius)
         if y is not None and self.y_bounds is not None:
             y = np.clip(y, *self.y_bounds)

@@ -82,10 +82,6 @@ class OpenBoxFormat(BoxFormat):
     ranges: tuple | None = None
     wide: Sequence = ()
 
-    @property
-    def is_open(self):
-        return bool(self.shares)
-
     def split_budget(self, noise):
         """Return the shares of the remaining releases, which follow from `noise` in `make_box`."""
         return self.shares

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Containers and dtypes of arrays, and samples in them."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -185,6 +186,11 @@ class ArrayFormat(Format):
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
 
     @property
+    def parameters(self):
+        names = ("bounds", "y_bounds", "classes")
+        return {"schema": None, **{name: getattr(self, name) for name in names}}
+
+    @property
     def column_names(self):
         """Names of the columns, and of y beside them, for messages."""
         columns = None if self.kind is None else self.kind.columns
@@ -203,31 +209,25 @@ class ArrayFormat(Format):
     def without_target(self):
         return replace(self, has_number=False)
 
-    def sample(self, generate, shares, n_samples, *, y, where, noise):
-        if y is None:
-            (sample,) = self.sample_batches(generate, shares, [n_samples], where=where, noise=noise)
-            return sample
-        _refuse_conditions(where)
-        positions = torch.as_tensor(find_positions(y, self.classes))
-        return self._sample(generate, positions, noise.torch_generator())
+    @abstractmethod
+    def decode_rows(self, rows):
+        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
 
-    def sample_batches(self, generate, shares, sizes, *, where, noise):
-        _refuse_conditions(where)
-        generator, shares = noise.torch_generator(), torch.as_tensor(shares)
+    def decode(self, rows, sizes, *, y=None, where=None):
+        if where is not None:
+            raise ValueError("where=... needs a schema; ask for classes by y=[...].")
+        generator, shares = rows.noise.torch_generator(), torch.as_tensor(rows.shares)
         for size in sizes:
-            positions = torch.multinomial(shares, check_count(size), True, generator=generator)
-            yield self._sample(generate, positions, generator)
-
-    def _sample(self, generate, positions, generator):
-        parts = [self.decode(generate(part, generator)) for part in positions.split(SAMPLE_BLOCK)]
-        X, numbers = zip(*parts, strict=True)
-        y = np.concatenate(numbers) if self.has_number else positions.numpy()
-        return self.kind.give(np.concatenate(X), y, self.bounds, self.y_bounds, self.classes)
-
-
-def _refuse_conditions(where):
-    if where is not None:
-        raise ValueError("where=... needs a schema; ask for classes by y=[...].")
+            if y is None:
+                drawn = torch.multinomial(shares, check_count(size), True, generator=generator)
+            else:
+                drawn = torch.as_tensor(find_positions(y, self.classes))
+            parts = drawn.split(SAMPLE_BLOCK)
+            X, numbers = zip(
+                *(self.decode_rows(rows.generate(part, generator)) for part in parts), strict=True
+            )
+            label = np.concatenate(numbers) if self.has_number else drawn.numpy()
+            yield self.kind.give(np.concatenate(X), label, self.bounds, self.y_bounds, self.classes)
 
 
 def check_bounds(bounds, n_features, name):

@@ -10,6 +10,7 @@ from sklearn.base import MetaEstimatorMixin, clone
 
 from ..checks import is_one_of
 from ..encoders import split_encoder
+from ..format import RowSource
 from ..mechanisms.noise import NoiseSource
 from ..saving.serialization import Certified
 from ..tables.format import TableFormat
@@ -165,7 +166,7 @@ def _make_table(parameter, schema, n_rows, generator):
         return torch.as_tensor(weights / np.linalg.norm(weights, axis=1, keepdims=True))
 
     noise = NoiseSource(int(generator.integers(2**32)), stream=1)
-    table = format.sample(generate, np.ones(1), n_rows, y=None, where=None, noise=noise)
+    table = next(format.decode(RowSource(generate, np.ones(1), noise), [n_rows]))
     for name, column in schema.items():
         if column.is_unknown:
             table[name] = table[name].astype(object)

@@ -119,7 +119,7 @@ class Forecast:
     def of(cls, estimator, X, y=None, *, target=None, persons=None) -> "Forecast":
         """Return the forecast of ``estimator.fit(X, y, target=target, persons=persons)``."""
         format, fit_plan, certificate = estimator._plan_data(X, y, target, persons)
-        if not (format.has_blocks and isinstance(fit_plan.release, TwoWayTables)):
+        if not isinstance(fit_plan.release, TwoWayTables):
             raise ValueError(
                 f"X of a {type(estimator).__name__} is an array here, of which no tables are "
                 "released: give a DataFrame, or a schema."

@@ -56,8 +56,6 @@ class HistoryFormat(Format):
     required: tuple[str, ...]
     rules: tuple[tuple[Rule, ...], ...]
 
-    has_blocks = True
-
     @classmethod
     def open(
         cls,
@@ -119,12 +117,12 @@ class HistoryFormat(Format):
         return self.reader.max_rows
 
     @property
-    def found(self):
-        return {"schemas_": self.list_schemas()}
+    def parameters(self):
+        return {"schemas": self.list_schemas()}
 
     @property
-    def is_open(self):
-        return self.table.is_open
+    def fitted_attributes(self):
+        return {"schemas_": self.list_schemas()}
 
     def split_budget(self, noise):
         """Return the shares of the releases of `resolve`; see `Format.split_budget`."""
@@ -275,21 +273,15 @@ class HistoryFormat(Format):
         # Only persons with rows have one that can be compared.
         return cells[[len(history) > 0 for history in cells[:, -1]]]
 
-    def sample(self, generate, shares, n_samples, *, y, where, noise):
-        return next(self._sample(generate, [check_count(n_samples)], y, where, noise))
-
-    def sample_batches(self, generate, shares, sizes, *, where, noise):
-        yield from self._sample(generate, sizes, None, where, noise)
-
-    def _sample(self, generate, sizes, y, where, noise):
+    def decode(self, rows, sizes, *, y=None, where=None):
         if y is not None or where is not None:
             raise ValueError(
                 "Histories are drawn without y and where: draw more persons, and keep those that "
                 "satisfy the conditions."
             )
-        sampler = HistorySampler(self, generate, noise)
+        sampler = HistorySampler(self, rows.generate, rows.noise)
         for size in sizes:
-            yield sampler.draw(size)
+            yield sampler.draw(check_count(size))
 
 
 class _OneRow:

@@ -74,8 +74,7 @@ class Model:
         names = (*kind.names, *([kind.label] if kind.y is not None else []))
         self._kind = replace(kind, names=names, X=PANDAS, y=None)
         plain = replace(format, kind=self._kind)
-        generate, shares, noise = self.generator._start_sampling(self._seed)
-        return plain.sample(generate, shares, n_rows, y=None, where=None, noise=noise)
+        return next(plain.decode(self.generator._start_sampling(self._seed), [n_rows]))
 
     def find_inferred_ends(self, block):
         """Return which ends of a column of numbers, dates or numeric levels were inferred."""

@@ -82,7 +82,7 @@ def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
     multiplier : float
         Noise multiplier of one Gaussian release that spends the whole budget.
     are_images : bool
-        See `Format.are_images`.
+        See `BoxFormat.are_images`.
     """
     components = PrivatePCA()
     if n_columns <= _FEW_COLUMNS:

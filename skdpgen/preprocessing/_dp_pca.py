@@ -338,7 +338,7 @@ class DPPCA(
             raise ValueError(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."
             )
-        features, _ = self._format.decode(X.astype(np.float64) @ self.components_)
+        features, _ = self._format.decode_rows(X.astype(np.float64) @ self.components_)
         return cast_numbers(features, X.dtype)
 
     def _make_format(self, n_samples, n_features, kind=None, max_rows=None):

@@ -70,8 +70,6 @@ class TableFormat(Format):
     histograms: Histograms | None = None
     absent: tuple = ()
 
-    has_blocks = True
-
     def __post_init__(self):
         # A record without a target counts as absent, so the target has no missing values.
         label = self.kind and self.kind.label
@@ -116,7 +114,11 @@ class TableFormat(Format):
         return replace(self, inferred=inferred)
 
     @property
-    def found(self):
+    def parameters(self):
+        return {"schema": self.schema}
+
+    @property
+    def fitted_attributes(self):
         return {"schema_": self.schema}
 
     def describe(self):
@@ -130,6 +132,7 @@ class TableFormat(Format):
 
     @property
     def is_open(self):
+        """Whether `resolve` releases anything."""
         return bool(SchemaInference(self.schema).releases)
 
     def split_budget(self, noise):
@@ -148,8 +151,8 @@ class TableFormat(Format):
 
     @property
     def n_columns(self):
-        """Number of columns of a row."""
-        return TableEncoder(self.schema).n_columns
+        """Number of columns of a row; None if knots or levels are not known yet."""
+        return None if self.is_open else TableEncoder(self.schema).n_columns
 
     @property
     def blocks(self):
@@ -389,26 +392,20 @@ class TableFormat(Format):
         }
         return replace(self, inferred=inferred, histograms=None)
 
-    def sample(self, generate, shares, n_samples, *, y, where, noise):
-        sampler = self._make_sampler(generate, noise)
-        if isinstance(where, pd.DataFrame):
-            if y is not None:
-                raise ValueError("Pass the classes as a column of where, and not as y.")
-            rows = sampler.complete(where, n_samples)
-        elif y is None:
-            rows = sampler.draw(n_samples, where)
-        else:
-            positions = find_positions(y, self.classes)
-            rows = sampler.draw_classes(positions, self.classes, self.kind.label, where)
-        return self.kind.restore(rows, self.schema)
-
-    def sample_batches(self, generate, shares, sizes, *, where, noise):
-        sampler = self._make_sampler(generate, noise)
+    def decode(self, rows, sizes, *, y=None, where=None):
+        encoder = TableEncoder(self.schema, self.codes)
+        sampler = TableSampler(encoder, rows.generate, rows.noise)
         for size in sizes:
-            yield self.kind.restore(sampler.draw(size, where), self.schema)
-
-    def _make_sampler(self, generate, noise):
-        return TableSampler(TableEncoder(self.schema, self.codes), generate, noise)
+            if isinstance(where, pd.DataFrame):
+                if y is not None:
+                    raise ValueError("Pass the classes as a column of where, and not as y.")
+                table = sampler.complete(where, size)
+            elif y is None:
+                table = sampler.draw(size, where)
+            else:
+                positions = find_positions(y, self.classes)
+                table = sampler.draw_classes(positions, self.classes, self.kind.label, where)
+            yield self.kind.restore(table, self.schema)
 
 
 def _is_whole(kind):
