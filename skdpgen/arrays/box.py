@@ -10,7 +10,7 @@ import torch
 from ..data.record_functions import call_quietly
 from ..images import draw_windows, find_shape
 from ..registry import savable
-from .kind import ArrayFormat
+from .layout import ArrayFormat
 from .numbers import match_names
 
 # Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
@@ -28,7 +28,7 @@ class BoxFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, kind
+    n_features, bounds, has_number, y_bounds, classes, layout
         As in `ArrayFormat`.
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.

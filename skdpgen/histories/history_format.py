@@ -11,7 +11,7 @@ from ..format import Format, check_count
 from ..registry import savable
 from ..tables.encoder import TableEncoder
 from ..tables.format import TableFormat
-from ..tables.kind import TableKind
+from ..tables.layout import TableLayout
 from ..tables.rules.rule import Rule
 from ..tables.schema import Schema
 from .joining import join_names, join_schemas, open_tables
@@ -33,7 +33,7 @@ class HistoryFormat(Format):
         one row of each person.
     names : tuple of str
         Names of the two tables.
-    layouts : tuple of TableKind
+    layouts : tuple of TableLayout
         Containers and columns of both.
     key : str
         Name of the column of both tables that identifies persons.
@@ -49,7 +49,7 @@ class HistoryFormat(Format):
 
     table: TableFormat
     names: tuple[str, str]
-    layouts: tuple[TableKind, TableKind]
+    layouts: tuple[TableLayout, TableLayout]
     key: str
     order: str | None
     reader: HistoryReader
@@ -94,7 +94,7 @@ class HistoryFormat(Format):
         own, events = persons.dataset, rows.dataset
         reader = HistoryReader(own.reader, events.reader, order is not None, max_rows)
         format = cls(
-            TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
+            TableFormat(schema, TableLayout(schema.names, dtypes, listed=listed)),
             (persons.name, rows.name),
             # Categories that dtypes list are private: they stay with `table` until inferred.
             (replace(persons.layout, listed={}), replace(rows.layout, listed={})),

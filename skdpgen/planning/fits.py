@@ -161,13 +161,13 @@ class Planning(TakesSpecifications):
     def _make_table_format(self, schema: Any, dataset: Dataset | None = None) -> Format:
         # Imported here: arrays need nothing of tables.
         from ..tables.format import TableFormat, declare
-        from ..tables.kind import TableKind
+        from ..tables.layout import TableLayout
 
-        kind = None
+        layout = None
         if dataset is not None:
             schema = declare(schema, dataset)
-            kind = TableKind.of(schema, dataset)
-        format = TableFormat(schema, kind)
+            layout = TableLayout.of(schema, dataset)
+        format = TableFormat(schema, layout)
         # The number of inferred knots is not known when a plan needs the number of columns.
         needs_columns = self._find_release(format).needs_columns
         return format.with_even_knots() if needs_columns else format

@@ -229,10 +229,10 @@ def _are_resolved(schemas, released):
     return all(
         name in released.get(table, ())
         and (own := released[table][name]).resolves(
-            replace(kind, missing=own.missing) if hasattr(own, "missing") else kind
+            replace(column, missing=own.missing) if hasattr(own, "missing") else column
         )
         for table, schema in schemas.items()
-        for name, kind in schema.columns
+        for name, column in schema.columns
     )
 
 

@@ -14,7 +14,7 @@ from skdpgen.privacy import NoiseSource
 from skdpgen.tables import Derived, Implies, Ordered, Unique
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 
 SCHEMA = Schema(
     {
@@ -34,7 +34,7 @@ class Model:
     """A format of tables, and generated rows of two sorts, whose columns go together."""
 
     def __init__(self, schema=SCHEMA, label=None, names=None):
-        kind = TableKind(tuple(names or schema), {}, label, y=None if names is None else PANDAS)
+        kind = TableLayout(tuple(names or schema), {}, label, y=None if names is None else PANDAS)
         self.format, self.n_blocks = TableFormat(schema, kind), 0
         encoder = TableEncoder(schema)
         rng = np.random.RandomState(0)

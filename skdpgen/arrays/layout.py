@@ -20,7 +20,7 @@ _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 
 @savable
 @dataclass(frozen=True)
-class ArrayKind:
+class ArrayLayout:
     """Containers and dtypes of the arrays given to `fit`, in which samples are returned."""
 
     columns: pd.Index | None
@@ -170,7 +170,7 @@ class ArrayFormat(Format):
         Its public bounds.
     classes : ndarray, default=None
         The classes that y holds.
-    kind : ArrayKind, default=None
+    layout : ArrayLayout, default=None
         Containers and dtypes of samples.
     """
 
@@ -179,7 +179,7 @@ class ArrayFormat(Format):
     has_number: bool = False
     y_bounds: tuple | None = None
     classes: np.ndarray | None = None
-    kind: ArrayKind | None = None
+    layout: ArrayLayout | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
@@ -193,7 +193,7 @@ class ArrayFormat(Format):
     @property
     def column_names(self):
         """Names of the columns, and of y beside them, for messages."""
-        columns = None if self.kind is None else self.kind.columns
+        columns = None if self.layout is None else self.layout.columns
         columns = range(self.n_features) if columns is None else columns
         return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
 
@@ -227,7 +227,9 @@ class ArrayFormat(Format):
                 *(self.decode_rows(rows.generate(part, generator)) for part in parts), strict=True
             )
             label = np.concatenate(numbers) if self.has_number else drawn.numpy()
-            yield self.kind.give(np.concatenate(X), label, self.bounds, self.y_bounds, self.classes)
+            yield self.layout.give(
+                np.concatenate(X), label, self.bounds, self.y_bounds, self.classes
+            )
 
 
 def check_bounds(bounds, n_features, name):
