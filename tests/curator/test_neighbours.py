@@ -526,8 +526,8 @@ def test_labels_of_others_do_not_follow_from_one_record(container, is_quick):
 
 @pytest.mark.catches(
     "data.record_functions:drops_errors.__exit__",
-    "not issubclass(kind, INTERRUPTS)",
-    "issubclass(kind, Exception)",
+    "not issubclass(cls, INTERRUPTS)",
+    "issubclass(cls, Exception)",
 )
 @pytest.mark.catches(
     "curator.persons:_write_each",
