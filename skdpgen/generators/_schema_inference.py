@@ -147,7 +147,7 @@ def _prepare(X, target, persons, params):
     planner._check_params()
     with plain_numbers(planner):
         format, dataset = planner._read(X, None, target, persons)
-        if not format.has_blocks or not format.schema.undeclared:
+        if not getattr(format.parameters["schema"], "undeclared", ()):
             raise ValueError("The schema declares all columns: nothing is left to infer.")
         return planner, format, dataset, _plan(planner, format, dataset.max_rows)
 

@@ -69,7 +69,7 @@ def calibrate_scales(blocks, histograms, std, make_rows):
     columns = [
         _DrawDistribution(block, histograms.get(block.name, ()), std.get(block.name, 0.0))
         for block in blocks
-        if block.kind.has_knots and block.has_inner.any()
+        if block.column_type.has_knots and block.has_inner.any()
     ]
     for _ in range(CONSTANTS.n_batches if columns else 0):
         rows = make_rows(CONSTANTS.batch_size)
@@ -90,7 +90,7 @@ class _DrawDistribution:
 
     def __init__(self, block, histograms=(), std=0.0):
         # Rows are spread as those of the calibrated column will be.
-        self.block = KnotBlock(block.name, block.kind, block.where.start, block.scale)
+        self.block = KnotBlock(block.name, block.column_type, block.where.start, block.scale)
         self._histograms, self._std, self._n_rows = histograms, std, 0
         n_intervals = len(block.knots) - 1
         self._from_left, self._from_right = np.zeros((2, n_intervals))

@@ -192,7 +192,7 @@ def test_samples_have_the_shape_that_was_counted(cls, sizes):
     even = variation()
     asked = fitted.sample(500, where={"x": (5, 12)}, random_state=0)["x"]
     assert asked.between(5, 12).all()
-    fitted._format = fitted._format.__class__(fitted.schema_, fitted._format.kind)
+    fitted._format = fitted._format.__class__(fitted.schema_, fitted._format.layout)
     plain = variation()
     assert even < 0.04
     assert even < 0.8 * plain
@@ -212,7 +212,9 @@ def test_declared_numbers_have_the_smoothest_density(kind):
     """Sharp rows, as learnt ones, put most numbers near knots; uniform numbers come back."""
     block = TableEncoder(Schema({"x": kind})).make_blocks()[0]
     rng = np.random.RandomState(0)
-    shares = knot_weights(block.scale.encode(rng.uniform(0, 100, 40_000)), np.arange(block.n_levels))
+    shares = knot_weights(
+        block.scale.encode(rng.uniform(0, 100, 40_000)), np.arange(block.n_levels)
+    )
     rows = np.array([rng.dirichlet(0.2 + shares.mean(axis=0)) for _ in range(4000)])
     rows *= shares.mean(axis=0) / rows.mean(axis=0)
     rows /= rows.sum(axis=1, keepdims=True)
