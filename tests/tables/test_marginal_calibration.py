@@ -212,11 +212,10 @@ def test_declared_numbers_have_the_smoothest_density(kind):
     """Sharp rows, as learnt ones, put most numbers near knots; uniform numbers come back."""
     block = TableEncoder(Schema({"x": kind})).make_blocks()[0]
     rng = np.random.RandomState(0)
-    shares = knot_weights(
-        block.scale.encode(rng.uniform(0, 100, 40_000)), np.arange(block.n_levels)
-    )
-    rows = np.array([rng.dirichlet(0.2 + shares.mean(axis=0)) for _ in range(4000)])
-    rows *= shares.mean(axis=0) / rows.mean(axis=0)
+    codes = block.scale.encode(rng.uniform(0, 100, 40_000))
+    shares = knot_weights(codes, np.arange(block.n_levels)).mean(axis=0)
+    rows = rng.dirichlet(0.2 + shares, 4000)
+    rows *= shares / rows.mean(axis=0)
     rows /= rows.sum(axis=1, keepdims=True)
     scales = calibrate_scales([block], {}, {"x": 1e-3}, lambda n_rows: rows[:n_rows])
 
