@@ -19,8 +19,8 @@ from ..mechanisms.sums import RowCountMechanism, count_rows_by
 from ..params import warn_of_delta
 from ..planning.fits import find_thresholds
 from ..quality import collects_findings
-from ..tables.columns.type_inference import FEW, KINDS
 from ..tables.discovery.stages import SchemaInference, noise_on_counts
+from ..tables.discovery.type_inference import FEW, KINDS
 from ..tables.schema import Schema
 from ._sliced_flow import DPSWFlowSampler
 

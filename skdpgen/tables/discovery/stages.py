@@ -21,17 +21,8 @@ from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ...registry import savable
 from ..columns.cells import find_present
-from ..columns.decimals import (
-    DECIMALS,
-    encode_decimals,
-    find_decimals,
-    list_counted,
-    list_rough,
-    read_levels,
-)
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_private, read_cell
-from ..columns.type_inference import KINDS, encode_types, find_types
 from ..columns.values import CodeScale
 from ..encoder import TableEncoder
 from ..rules.ordered import reconcile_orders
@@ -39,7 +30,16 @@ from ..schema import Schema
 from ..strata import may_stratify
 from .column import ColumnInference
 from .counts import ValueCounts
+from .decimals import (
+    DECIMALS,
+    encode_decimals,
+    find_decimals,
+    list_counted,
+    list_rough,
+    read_levels,
+)
 from .locations import N_LEVELS, SIZE, encode_locations, place_counters
+from .type_inference import KINDS, encode_types, find_types
 
 # Names of releases.
 FREQUENT, CATEGORIES = FrequentValuesMechanism.name, CategoryCountsMechanism.name
