@@ -10,7 +10,7 @@ from ..exceptions import TableError
 from .columns.values import CodeScale, Values
 
 # Least part of either end in the weight of an interval of a calibrated column, so that numbers of a
-# row at a knot lie in about this share of the interval; of 1/8 to 1/128, set by hand.
+# row at a knot lie in about this share of the interval. Set by hand.
 LEAST_PART = 1 / 33
 
 
