@@ -337,7 +337,7 @@ class LDPEntropicGAN(BaseGenerator):
         loss, p = self._resolve_spec("loss"), format.p
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
+        self._rows, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,
             release.rows,
             release.codes,
@@ -377,7 +377,7 @@ class LDPEntropicGAN(BaseGenerator):
         )
 
     def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
+        return self._rows.sample(classes, generator)
 
 
 @dataclass(frozen=True)
