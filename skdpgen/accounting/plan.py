@@ -36,6 +36,10 @@ RepeatedRelease = tuple[str, Callable[[float], DpEvent], int]
 class Plan:
     """Planned releases of a fit, in order, whose cost is within the budget.
 
+    A release makes it of public numbers, before a budget is charged or a row is read. The curator
+    then makes these releases, in this order, and no others; learners ask for their noise by
+    `multiplier`.
+
     Attributes
     ----------
     releases : tuple of (str, dp_accounting.DpEvent)
