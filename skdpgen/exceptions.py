@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Warnings and errors of the package; none of their messages holds a private value."""
 
+import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from joblib import Parallel
+
+from ._process.muting import is_muted
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -87,7 +96,7 @@ def warn_of_search():
     Only the calling code is looked at. A comparison of the rows with those of earlier fits would
     itself be an exact answer about records, which no ε covers.
     """
-    if any(name.startswith("sklearn.model_selection.") for name in _list_callers()):
+    if any(name.startswith("sklearn.model_selection.") for name in list_callers()):
         _warn_of_leak(
             "A search or cross-validation makes several fits, and privacy_ states the cost of one: "
             "fits on the same rows add up. Search on public rows, or open a PrivacyBudget, which "
@@ -95,7 +104,7 @@ def warn_of_search():
         )
 
 
-def _list_callers():
+def list_callers():
     """Return the names of the modules on the stack, the innermost first."""
     frame, names = sys._getframe(1), []
     while frame is not None:
@@ -119,9 +128,50 @@ def _warn_of_leak(message):
     warn_caller(message, PrivacyLeakWarning)
 
 
+# Warnings that searches of scikit-learn have shown, by an object that lives as long as a search.
+_shown_by_search: WeakKeyDictionary[Parallel, set] = WeakKeyDictionary()
+# Warnings that a search of the package has shown.
+_shown: ContextVar[set | None] = ContextVar("shown warnings", default=None)
+
+
+@contextlib.contextmanager
+def warned_once() -> Iterator[None]:
+    """Show equal warnings of the package once in this thread."""
+    token = _shown.set(set() if (shown := _shown.get()) is None else shown)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+
+
+def _find_shown() -> set:
+    """Return the warnings that the search around this call has shown.
+
+    Python's own registry forgets them: scikit-learn changes the filters around each fit.
+    """
+    found: Parallel | None = None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            runs = [value for value in frame.f_locals.values() if isinstance(value, Parallel)]
+            found = runs[0] if runs else found
+        frame = frame.f_back
+    if found is not None:
+        return _shown_by_search.setdefault(found, set())
+    return set() if (shown := _shown.get()) is None else shown
+
+
 def warn_caller(message: object, category: type[Warning]):
-    """Raise a warning, which holds a text or a `Message`, at the line that called the package."""
+    """Raise a warning, which holds a text or a `Message`, at the line that called the package.
+
+    In a search it is raised once, unless the text differs.
+    """
+    shown, key = _find_shown(), (category, str(message))
+    if key in shown or is_muted(category):
+        return
     # The depth of decorators and context managers below `fit` differs between estimators.
     inside = (__name__.partition(".")[0], "contextlib", "joblib", "sklearn")
-    outside = (i for i, name in enumerate(_list_callers(), 1) if name.split(".")[0] not in inside)
+    outside = (i for i, name in enumerate(list_callers(), 1) if name.split(".")[0] not in inside)
     warnings.warn(category(message), stacklevel=max(2, next(outside, 2)))
+    # Last: a warning that was raised as an error is raised again.
+    shown.add(key)
