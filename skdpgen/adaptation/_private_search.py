@@ -8,10 +8,9 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -23,18 +22,17 @@ from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import keep_nothing, report_spent_on_error
-from ..arrays.numbers import match_names
 from ..checks import check_number, tried
+from ..exceptions import warned_once
 from ..generators._sliced_flow import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, documented, fitting, warn_of_delta
 from ..saving.serialization import Certified
-from ._domain_adapter import SHARED_PARAMETERS, DPSWDDomainAdapter, refuse_persons
-from ._domain_classifier import DPSWDDomainClassifier
-from ._domains import unwrap
+from ._domain_adapter import SHARED_PARAMETERS, refuse_persons
+from ._domains import split_domains
+from ._scores import SCORES
+from ._steps import Steps
 
-# Number of synthetic target rows for scores.
-_N_SCORED = 1000
 # Number of candidates, or its mean, at most: an accountant's probabilities are floats up to here.
 _MOST_CANDIDATES = 1e6
 _ASSUMED = (
@@ -57,41 +55,44 @@ def _best_has(name):
 class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
-    The estimator's `epsilon` and `delta` are those of the whole search. Its cost depends on the
-    parameters that are searched:
+    The adapter's `epsilon` and `delta` are those of the whole search. It may be a step of a
+    pipeline: then steps before it are fitted to the source, and map the target, each row on its
+    own; steps after it are fitted to the mapped source. The cost depends on the parameters that are
+    searched:
 
     - Most parameters of a `DPSWDDomainAdapter` act on synthetic target rows only: all but `sampler`
       with its parameters, `bounds`, and the parameters of the whole search (see
-      `param_distributions`). If only such parameters are searched, the sampler is fitted once and
-      shared by all candidates: the search costs as much as one fit. The given estimator is the
-      first of `n_candidates`, and its sampler is used.
+      `param_distributions`); so do those of steps after it. If only such parameters are searched,
+      the sampler is fitted once and shared by all candidates: the search costs as much as one fit.
+      The given estimator is the first of `n_candidates`, and its sampler is used.
     - Otherwise each candidate makes its own releases. The number of candidates is drawn at random,
       and only the best is disclosed: then all of them cost about as much as three fits [1]_. The
       certificate lists a `RepeatAndSelectDpEvent`, which is priced by the ``"rdp"`` accountant. The
       sampler of a `DPSWDDomainAdapter` must learn from a slice sketch.
 
-    Scores do not read private rows. The default is reverse validation [2]_: predicted classes of
-    synthetic target rows train a classifier, which is scored on the source.
+    Scores do not read private rows, and cost nothing.
 
     Parameters
     ----------
-    estimator : DPSWDDomainClassifier or DPSWDDomainAdapter
+    estimator : DPSWDDomainClassifier, DPSWDDomainAdapter or Pipeline
         It is cloned, not changed.
     param_distributions : dict or list of dicts
         Names of parameters, with lists or distributions (with a method ``rvs``), as for
         `RandomizedSearchCV`; chosen without looking at the target. Parameters of the estimator's
-        sampler are called ``sampler__n_particles`` and so on. Parameters of the whole search cannot
-        be searched: `epsilon`, `delta`, `relation`, `accountant`, `random_state`, `device`,
-        `verbose` and `strict`.
+        sampler are called ``sampler__n_particles`` and so on; in a pipeline, the names of steps
+        come first. Parameters of the whole search cannot be searched: `epsilon`, `delta`,
+        `relation`, `accountant`, `random_state`, `device`, `verbose` and `strict`.
     n_candidates : float, default=10
         Number of candidates, or its mean where the number is drawn at random.
     shape : float, default=1.0
         Shape, from 0 to 10, of the truncated negative binomial distribution of that number: 1 is
         geometric; 0, logarithmic, costs less, but a single candidate is then most likely.
-    scoring : callable, default=None
-        ``scoring(model, X, y)`` returns a score of a fitted model; greater is better. It may depend
-        on the target only through the model, and not on earlier models. None: reverse validation,
-        which needs a `DPSWDDomainClassifier`.
+    scoring : {"reverse_validation", "source_accuracy", "target_entropy"} or callable, default=None
+        Score of a fitted model; greater is better. ``"reverse_validation"`` and None: predicted
+        classes of synthetic target rows train a classifier, which is scored on the source [2]_.
+        ``"source_accuracy"``: accuracy on the source rows of the fit. ``"target_entropy"``: minus
+        the mean entropy of predicted classes of synthetic target rows. ``scoring(model, X, y)`` may
+        depend on the target only through the model, and not on earlier models.
 
     Attributes
     ----------
@@ -145,7 +146,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """
 
     # With metadata routing on, pipelines hand it on without being asked.
-    __metadata_request__fit = {"X_target": True}
+    __metadata_request__fit = {"X_target": True, "sample_domain": UNUSED}
 
     def __init__(
         self,
@@ -162,17 +163,19 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         self.shape = shape
         self.scoring = scoring
 
-    def fit(self, X, y, *, X_target, persons=None) -> "PrivateSearch":
+    def fit(self, X, y, *, X_target=None, sample_domain=None, persons=None) -> "PrivateSearch":
         """Fit the candidates and keep the best one.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Public source rows.
+            Public source rows; with `sample_domain`, the rows of both domains.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Their labels. Those of target rows are not read.
         X_target : array-like or Whole of shape (n_target, n_features)
             Private target rows; see `Whole` for cross-validation.
+        sample_domain : array-like of int of shape (n_samples,), default=None
+            In place of `X_target`, the domain of each row; see `DPSWDDomainAdapter.fit`.
         persons : None
             Not supported; the error names alternatives for several rows per person.
 
@@ -190,8 +193,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             If the search exceeds an open `PrivacyBudget`; nothing is released.
         """
         refuse_persons(self, persons)
-        with fitting(self):
-            return self._fit(X, y, X_target)
+        with fitting(self), warned_once():
+            return self._fit(*split_domains(X, y, X_target, sample_domain))
 
     def _fit(self, X, y, X_target):
         names = self._check_params()
@@ -200,47 +203,59 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                 "PrivateSearch needs X_target. For public rows, use RandomizedSearchCV."
             )
         # Errors about the source come before the first release.
-        self.estimator.check_fit(X, y)
-        if self.scoring is not None:
+        Steps.of(clone(self.estimator)).check(X, y)
+        if callable(self.scoring):
             self._try_scoring(X, y)
         # A stream that no candidate uses: the number of fits is drawn from it.
-        noise = NoiseSource(self.estimator.random_state, stream=3)
-        if {name.split("__")[0] for name in names} <= self.estimator.free_parameters:
+        noise = NoiseSource(self._adapter.random_state, stream=3)
+        if all(map(Steps.of(self.estimator).is_free, names)):
             # All candidates read one release, so that one price pays for any number of them.
             best_score, best = self._search_one_release(X, y, X_target, noise)
         else:
             best_score, best = self._search_releases(X, y, X_target, noise, names)
-        if self.scoring is not None:
-            assumptions = *best.privacy_.assumptions, _ASSUMED_OF_SCORING
-            _certify(best, replace(best.privacy_, assumptions=assumptions))
+        adapter = Steps.of(best).adapter
+        if callable(self.scoring):
+            assumptions = *adapter.privacy_.assumptions, _ASSUMED_OF_SCORING
+            _certify(adapter, replace(adapter.privacy_, assumptions=assumptions))
         params = best.get_params()
         self.best_estimator_, self.best_score_ = best, best_score
         self.best_params_ = {name: params[name] for name in sorted(names) if name in params}
-        self.privacy_ = best.privacy_
+        self.privacy_ = adapter.privacy_
         return self
 
+    @property
+    def _adapter(self):
+        return Steps.of(self.estimator).adapter
+
     def _list_certified(self):
-        best = self.best_estimator_
+        best = Steps.of(self.best_estimator_).adapter
         best.check_certified()
         yield "privacy_ of best_estimator_", best.privacy_, self.privacy_
         yield "sigma_", self.sigma_, best.sigma_
 
     def _find_sigma(self):
-        return self.best_estimator_.sigma_
+        return Steps.of(self.best_estimator_).adapter.sigma_
 
     def _search_one_release(self, X, y, X_target, noise):
         """Return the best of several fits to one sampler, by post-processing of its release."""
         candidates = [self._draw(noise) for _ in range(round(self.n_candidates) - 1)]
         for model in candidates:
             # Raise for bad parameters before anything is spent.
-            model.check_fit(X, y)
+            Steps.of(clone(model)).check(X, y)
         best = clone(self.estimator)
-        certificate = partial(getattr, best, "privacy_", None)
-        with report_spent_on_error(certificate, partial(self._keep, best)):
-            best.fit(X, y, X_target=X_target)
-            sampler, best_score = best.target_sampler_, self._score(best, X, y)
+        steps = Steps.of(best)
+        certificate = partial(getattr, steps.adapter, "privacy_", None)
+        with report_spent_on_error(certificate, partial(self._keep, steps.adapter)):
+            steps.fit(X, y, X_target)
+            sampler, best_score = steps.adapter.target_sampler_, self._score(best, X, y)
+            rows = steps.transform(X)
             for model in candidates:
-                model.fit_to_sampler(X, y, sampler)
+                if steps.before is not None:
+                    # The target was mapped by these.
+                    model.steps[: len(steps.before)] = steps.before.steps
+                other = Steps.of(model)
+                other.adapter.fit_to_sampler(rows, y, sampler)
+                other.fit_after(rows, y)
                 score = self._score(model, X, y)
                 # Strictly: of equal candidates the first one stays, whatever their number.
                 if score > best_score:
@@ -254,12 +269,12 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         self.target_sampler_ = sampler = model.target_sampler_
         text = ""
         if hasattr(model, "privacy_"):
-            text = "search.estimator.fit_to_sampler(X, y, search.target_sampler_) costs nothing."
+            text = "fit_to_sampler(X, y, search.target_sampler_) of the adapter costs nothing."
         return sampler.release_.published, text
 
     def _search_releases(self, X, y, X_target, noise, names):
         """Return the best of a random number of fits with their own releases."""
-        estimator, n_target = self.estimator, _num_samples(unwrap(X_target))
+        estimator, n_target = self._adapter, _num_samples(X_target)
         warn_of_delta(estimator.delta, n_target)
         delta = check_delta(estimator.delta)
         # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
@@ -279,8 +294,10 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         )
 
         def run():
-            model = _set_shared(
-                self._draw(noise),
+            model = self._draw(noise)
+            steps = Steps.of(model)
+            _set_shared(
+                steps.adapter,
                 epsilon=epsilon,
                 accountant="rdp",
                 # Each run draws noise of its own: equal noise would be one release, priced as
@@ -288,15 +305,17 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                 random_state=noise.seed() if noise.reproducible else None,
                 verbose=0,
             )
-            model.fit(X, y, X_target=X_target)
+            steps.fit(X, y, X_target)
             return self._score(model, X, y), model
 
-        best_score, best = select_best(run, plan, noise)
+        best_score, chosen = select_best(run, plan, noise)
+        best = Steps.of(chosen).adapter
         # Each run has paid for itself; the best one states the parameters of the whole search.
         for fitted in _fitted(best):
             _set_shared(fitted, epsilon=estimator.epsilon, verbose=estimator.verbose)
         assumptions = *best.privacy_.assumptions, *_ASSUMED
-        if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
+        own = map(Steps.of(self.estimator).own, names)
+        if any(name == "sampler" or name.startswith("sampler__encoder") for name in own):
             assumptions += (_ASSUMED_OF_ENCODERS,)
         certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
         certificate = replace(
@@ -307,7 +326,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             engine=best.privacy_.engine,
         )
         _certify(best, certificate.made_by(self))
-        return best_score, best
+        return best_score, chosen
 
     def _draw(self, noise):
         """Return an estimator with parameters that are drawn with replacement."""
@@ -318,31 +337,26 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
 
     def _try_scoring(self, X, y):
         """Raise an error if `scoring` fails for a model of one step, to the source as target."""
-        model = _shorten(self.estimator).set_params(random_state=0, verbose=0)
-        if hasattr(model, "sampler"):
-            model.set_params(sampler=_shorten(model.sampler or DPSWFlowSampler()))
+        model = clone(self.estimator)
+        steps = Steps.of(model)
+        steps.adapter.set_params(**_shorten(steps.adapter), random_state=0, verbose=0)
+        sampler = steps.adapter.sampler or DPSWFlowSampler()
+        steps.adapter.set_params(sampler=clone(sampler).set_params(**_shorten(sampler)))
         with muted(), PublicRun():
-            model.fit(X, y, X_target=X)
+            steps.fit(X, y, X)
         # It may fit estimators in other threads: no lock of global generators is held.
         with tried("scoring"), muted():
             # Copied, so that an object that counts its calls does not count this one.
             float(copy.deepcopy(self.scoring)(model, X, y))
 
     def _score(self, model, X, y):
-        if self.scoring is not None:
+        if callable(self.scoring):
             return float(self.scoring(model, X, y))
-        # The same rows for all candidates that share a sampler.
-        synthetic = model.target_sampler_.sample(_N_SCORED, random_state=0)
-        return reverse_validation_score(model, X, y, synthetic)
+        return SCORES[self.scoring or "reverse_validation"](model, X, y)
 
     def _check_params(self):
         """Validate the search, and return the names of the searched parameters."""
-        estimator = self.estimator
-        if not isinstance(estimator, DPSWDDomainAdapter):
-            raise TypeError(
-                "estimator of PrivateSearch must be a domain adapter or classifier; got "
-                f"{type(estimator).__name__}."
-            )
+        estimator, steps = self.estimator, Steps.of(self.estimator)
         # A mean, which need not be whole.
         check_number("n_candidates", self.n_candidates, most=_MOST_CANDIDATES)
         if self.n_candidates < 1:
@@ -370,19 +384,27 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                 message = f"{type(estimator).__name__} has no parameters {sorted(drawn)}: {error}"
                 raise ValueError(message) from None
         # All runs must cost the same, and draw noise of their own.
-        if fixed := {name for name in names if name.removeprefix("sampler__") in SHARED_PARAMETERS}:
+        fixed = {n for n in names if steps.own(n).removeprefix("sampler__") in SHARED_PARAMETERS}
+        if steps.name:
+            # Neither the adapter as a whole, nor parameters of the pipeline itself.
+            known = set(estimator.named_steps)
+            fixed |= {n for n in names if n == steps.name or n.split("__")[0] not in known}
+        if fixed:
             raise ValueError(
                 f"{sorted(fixed)} belong to the whole search, and cannot be searched. Set them "
                 "on the estimator."
             )
-        if self.scoring is None and not isinstance(estimator, DPSWDDomainClassifier):
+        if not callable(self.scoring) and self.scoring not in (None, *SCORES):
             raise ValueError(
-                "Reverse validation needs a DPSWDDomainClassifier. Give scoring, a function "
-                "scoring(model, X, y) that reads no private rows."
+                f"scoring must be one of {list(SCORES)} or a function of a model, X and y; got "
+                f"{self.scoring!r}."
             )
-        if self.scoring is not None and not callable(self.scoring):
+        method = "predict_proba" if self.scoring == "target_entropy" else "predict"
+        if not callable(self.scoring) and not hasattr(estimator, method):
             raise ValueError(
-                f"scoring must be a function of a model, X and y; got {self.scoring!r}."
+                f"scoring={self.scoring or 'reverse_validation'!r} needs an estimator with "
+                f"{method}, such as DPSWDDomainClassifier. Or give scoring, a function "
+                "scoring(model, X, y) that reads no private rows."
             )
         return names
 
@@ -428,12 +450,12 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
 
 
 def _shorten(estimator):
-    """Return a clone of one step, if the estimator rather than its release determines steps."""
+    """Return parameters for one step, if the estimator rather than its release has steps."""
+    short = {"n_steps": 1}
     try:
-        short = clone(estimator).set_params(n_steps=1)
-        short._check_params()
+        clone(estimator).set_params(**short)._check_params()
     except ValueError:
-        return clone(estimator)
+        return {}
     return short
 
 
@@ -462,39 +484,3 @@ def _certify(model, certificate):
 def _fitted(model):
     sampler = getattr(model, "target_sampler_", None)
     return [model] if sampler is None else [model, sampler]
-
-
-def reverse_validation_score(model, X, y, X_synthetic) -> float:
-    """Return the reverse-validation score of a classifier, without target labels.
-
-    The predicted classes of synthetic target rows train a second classifier in the same
-    representation. The score is the accuracy of the second one on the source. This is
-    post-processing.
-
-    Parameters
-    ----------
-    model : DPSWDDomainClassifier
-        Fitted.
-    X : array-like of shape (n_samples, n_features)
-        Public rows of the source.
-    y : array-like of shape (n_samples,)
-        Their labels.
-    X_synthetic : array-like of shape (n_synthetic, n_features)
-        Synthetic target rows, such as ``model.target_sampler_.sample(1000)``. Private rows must not
-        be given: no ledger would record that they are read.
-
-    Returns
-    -------
-    float
-        Accuracy; 0 if all predictions are the same.
-    """
-    X_synthetic = match_names(model, X_synthetic)
-    predicted = model.predict(X_synthetic)
-    # A classifier with one answer cannot train the reverse one.
-    if len(np.unique(predicted)) < 2:
-        return 0.0
-    reverse = LogisticRegression(max_iter=200)
-    # An unconverged digit of the score does not deserve a warning for each model.
-    with muted(ConvergenceWarning):
-        reverse.fit(model.transform(X_synthetic), predicted)
-    return float(reverse.score(model.transform(X), y))
