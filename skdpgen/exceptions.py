@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Warnings and errors of the package; none of their messages holds a private value."""
 
-import contextlib
 import sys
 import warnings
-from collections.abc import Iterator
-from contextvars import ContextVar
-from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -128,45 +124,27 @@ def _warn_of_leak(message):
     warn_caller(message, PrivacyLeakWarning)
 
 
-# Warnings that searches of scikit-learn have shown, by an object that lives as long as a search.
-_shown_by_search: WeakKeyDictionary[Parallel, set] = WeakKeyDictionary()
-# Warnings that a search of the package has shown.
-_shown: ContextVar[set | None] = ContextVar("shown warnings", default=None)
+# Warnings that searches have shown, by an object that lives as long as a search.
+_shown: WeakKeyDictionary[Parallel, set] = WeakKeyDictionary()
 
 
-@contextlib.contextmanager
-def warned_once() -> Iterator[None]:
-    """Show equal warnings of the package once in this thread."""
-    token = _shown.set(set() if (shown := _shown.get()) is None else shown)
-    try:
-        yield
-    finally:
-        _shown.reset(token)
-
-
-def _find_shown() -> set:
-    """Return the warnings that the search around this call has shown.
-
-    Python's own registry forgets them: scikit-learn changes the filters around each fit.
-    """
-    found: Parallel | None = None
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+def _find_search():
+    """Return an object that lives as long as the search of scikit-learn around this call."""
+    frame, found = sys._getframe(), None
+    while frame := frame.f_back:
         if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
-            runs = [value for value in frame.f_locals.values() if isinstance(value, Parallel)]
-            found = runs[0] if runs else found
-        frame = frame.f_back
-    if found is not None:
-        return _shown_by_search.setdefault(found, set())
-    return set() if (shown := _shown.get()) is None else shown
+            found = next((x for x in frame.f_locals.values() if isinstance(x, Parallel)), found)
+    return found
 
 
 def warn_caller(message: object, category: type[Warning]):
     """Raise a warning, which holds a text or a `Message`, at the line that called the package.
 
-    In a search it is raised once, unless the text differs.
+    In a search of scikit-learn, equal warnings are raised once.
     """
-    shown, key = _find_shown(), (category, str(message))
+    # Python's own registry forgets them: scikit-learn changes the filters around each fit.
+    search, key = _find_search(), (category, str(message))
+    shown = set() if search is None else _shown.setdefault(search, set())
     if key in shown or is_muted(category):
         return
     # The depth of decorators and context managers below `fit` differs between estimators.

@@ -4,8 +4,7 @@
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import Whole
-from ._private_search import PrivateSearch
-from ._scores import reverse_validation_score, source_accuracy_score, target_entropy_score
+from ._private_search import PrivateSearch, reverse_validation_score
 
 __all__ = [
     "DPSWDDomainAdapter",
@@ -13,6 +12,4 @@ __all__ = [
     "PrivateSearch",
     "Whole",
     "reverse_validation_score",
-    "source_accuracy_score",
-    "target_entropy_score",
 ]

@@ -256,15 +256,14 @@ class DPSWDDomainAdapter(
     the subspace that its release covers, and the classifier learns from projected and unprojected
     source rows.
 
-    **Pipelines.** Earlier steps are fitted on, and applied to, the source only: `X_target` reaches
-    this step unchanged. Put the adapter first, or transform the target as well by
-    ``Pipeline(..., transform_input=["X_target"])`` with metadata routing enabled. Such steps must
-    map each row on its own, which `PrivateSearch` checks on the source.
+    **Pipelines.** Earlier steps are fitted to the source; `X_target` reaches this step unchanged,
+    unless it is in `transform_input`, with metadata routing enabled. Then they must map each row on
+    its own. `PrivateSearch` maps the target by itself, and checks that.
 
-    **Searches.** `PrivateSearch` has one cost for all candidates. In other searches each fit costs:
-    a grid search over c candidates and f folds costs as much as c·f + 1 fits, which an open
-    `PrivacyBudget` adds up. Cross-validation would slice a target with as many rows as X; wrap it
-    in `Whole`. Scores on folds of the source are public.
+    **Searches.** `PrivateSearch` has one cost for all candidates. In a grid search each fit costs,
+    c·f + 1 for c candidates and f folds, which an open `PrivacyBudget` adds up. Wrap the target in
+    `Whole`: cross-validation would slice one with as many rows as X. Scores on folds of the source
+    are public.
 
     References
     ----------

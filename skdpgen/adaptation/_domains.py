@@ -58,16 +58,7 @@ def unwrap(X_target):
 
 
 def split_domains(X, y, X_target, sample_domain):
-    """Return source rows, their labels and target rows.
-
-    Parameters
-    ----------
-    X, y : array-like with an entry for each row of the source, or of both domains
-    X_target : array-like, Whole or None
-    sample_domain : array-like of int or None
-        For each row of `X` a positive number if it is of the source, a negative one if of the
-        target. Labels of target rows are not read.
-    """
+    """Return source rows, their labels and target rows; labels of target rows are not read."""
     if sample_domain is None:
         return X, y, unwrap(X_target)
     if X_target is not None:
