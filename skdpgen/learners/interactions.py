@@ -94,7 +94,11 @@ def fit_to_table(
     if not has_subsets:
         curator.close()
     marginals, report = read_tables(tables, format, curator.n_rows)
-    format = format.without_absent(marginals.is_empty)
+    std = marginals.std / max(marginals.n_records, 1)
+    format = replace(
+        format.without_absent(marginals.is_empty),
+        share_std={name: float(np.median(std[where])) for name, where in format.blocks},
+    )
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(make_rows, tables, marginals, **training)
     subsets: list[tuple[int, ...]] = []
@@ -109,7 +113,7 @@ def fit_to_table(
         losses += more
     names = [name for name, _ in format.blocks]
     # The half of the target stands for the target.
-    named = [*names, format.kind and format.kind.label]
+    named = [*names, format.layout and format.layout.label]
     kept = [list(dict.fromkeys(named[c] for c in sorted(subset))) for subset in subsets]
     shown = [" × ".join(map(str, columns)) for columns in kept]
     for name in names:
