@@ -269,9 +269,9 @@ class LDPEntropicGAN(BaseGenerator):
         self.n_features_in_ = format.n_features
         if hasattr(privatizer, "feature_names_in_"):
             self.feature_names_in_ = privatizer.feature_names_in_
-        kind = replace(format.kind, y=None if y is None else NUMPY)
+        layout = replace(format.layout, y=None if y is None else NUMPY)
         return self._finish(
-            replace(format, kind=kind, classes=classes),
+            replace(format, layout=layout, classes=classes),
             len(Y),
             # That of the clients' releases: training adds nothing to it.
             replace(
@@ -337,7 +337,7 @@ class LDPEntropicGAN(BaseGenerator):
         loss, p = self._resolve_spec("loss"), format.p
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
+        self._rows, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,
             release.rows,
             release.codes,
@@ -377,7 +377,7 @@ class LDPEntropicGAN(BaseGenerator):
         )
 
     def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
+        return self._rows.sample(classes, generator)
 
 
 @dataclass(frozen=True)
