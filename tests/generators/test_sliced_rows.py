@@ -25,7 +25,6 @@ from skdpgen.learners.slices import RowsLearner
 from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.networks.generators import build, find_factory
 from skdpgen.privacy import (
-    BudgetExceededError,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     ledger_epsilon,
@@ -158,8 +157,7 @@ def test_parameters_of_the_release_are_refused(release, name, iris):
         preview(make(release=release, **{name: 7}), 150, 4)
 
 
-def test_budgets_hold_no_sampled_releases(iris):
-    budget = PrivacyBudget(10.0, 1e-5)
-    with budget, pytest.raises(BudgetExceededError, match="unsampled"):
-        make(random_state=None).fit(iris[0])
-    assert budget.spent == 0
+def test_a_budget_is_charged_for_all_steps(iris):
+    with PrivacyBudget(10.0, 1e-5) as budget:
+        fitted = make(random_state=None, delta=1e-5).fit(iris[0])
+    assert budget.spent == fitted.epsilon_
