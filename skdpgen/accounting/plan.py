@@ -160,6 +160,25 @@ class Terms:
     thresholds: dict = field(default_factory=dict)
     max_rows: int | None = None
 
+    def check(self, plan: Plan) -> None:
+        """Raise a PlanError if a plan may cost more than these terms, or leaves out what is first.
+
+        A plan is priced at its own budget.
+        """
+        for name in ("relation", "accountant"):
+            if getattr(plan, name) != getattr(self, name):
+                raise PlanError(
+                    f"The plan has {name}={getattr(plan, name)!r}, and the terms "
+                    f"{getattr(self, name)!r}: make it by terms.plan_once or terms.plan_steps."
+                )
+        first = [name for name, _ in plan.releases[: len(self.shares)]]
+        if plan.epsilon > self.epsilon or plan.delta > self.delta or first != [*self.shares]:
+            raise PlanError(
+                f"The plan is for ε = {show(plan.epsilon)}, δ = {show(plan.delta)} and begins with "
+                f"{first}; the terms are ε = {show(self.epsilon)}, δ = {show(self.delta)} after "
+                f"{[*self.shares]}. Make it by terms.plan_once or terms.plan_steps."
+            )
+
     @property
     def _priced(self) -> dict[str, Any]:
         return {

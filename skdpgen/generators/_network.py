@@ -21,7 +21,7 @@ class NetworkGenerator(CentralGenerator):
         makes_images = self.network is not None and has_unit_output(self.network)
         return super()._list_array_params() + ["network"] * makes_images
 
-    def _try_network(self, terms, format, batch_size, n_classes=None) -> None:
+    def _try_network(self, terms, format, batch_size, n_classes=None, optimizer="adam") -> None:
         """Raise an error if the network does not fit the format; see `try_network`."""
         try_network(
             self.network,
@@ -31,6 +31,7 @@ class NetworkGenerator(CentralGenerator):
             terms.n_columns,
             batch_size,
             choose_device(self.device),
+            optimizer,
         )
 
     def _make_rows(self, release, curator, format, noise) -> RowNetwork:

@@ -131,6 +131,7 @@ def try_network(
     n_encoded: int | None,
     batch_size: int,
     device: torch.device,
+    optimizer: str | Callable = "adam",
 ) -> None:
     """Raise an error if a network does not fit a format, before the budget is spent.
 
@@ -143,9 +144,10 @@ def try_network(
     batch_size : int
         Generated rows of a step of training.
     device : torch.device
+    optimizer : str or callable, default="adam"
     """
     _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
-    try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device)
+    try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device, optimizer)
 
 
 def _find_outputs(network, format, n_encoded):

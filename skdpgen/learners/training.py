@@ -113,6 +113,31 @@ class SGD:
         torch._foreach_add_(self._parameters, list(gradients), alpha=-learning_rate)
 
 
+class OwnOptimizer:
+    """An optimiser of torch, with the interface of `Adam`.
+
+    Parameters
+    ----------
+    factory : callable
+        ``factory(parameters, lr=learning_rate)`` returns a `torch.optim.Optimizer`.
+    parameters : list of tensor
+        They are changed in place.
+    learning_rate : float
+    """
+
+    def __init__(self, factory: Callable, parameters: list, learning_rate: float) -> None:
+        self._parameters, self._optimizer = parameters, factory(parameters, lr=learning_rate)
+
+    def step(self, gradients: Iterable[torch.Tensor], learning_rate: float) -> None:
+        """Take one step along the gradients of all parameters."""
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+
+
 _OPTIMIZERS: dict[str, Callable] = {"adam": Adam, "sgd": SGD}
 
 
@@ -130,7 +155,8 @@ class Descent:
         They are changed in place.
     learning_rate : float
         The largest rate.
-    optimizer : {"adam", "sgd"}, default="adam"
+    optimizer : {"adam", "sgd"} or callable, default="adam"
+        See `OwnOptimizer`.
     warm_up : float, default=30
         Steps over which the rate rises; 1: none.
     """
@@ -139,12 +165,16 @@ class Descent:
         self,
         parameters: Iterable[torch.Tensor],
         learning_rate: float,
-        optimizer: str = "adam",
+        optimizer: str | Callable = "adam",
         warm_up: float = CONSTANTS.warm_up,
     ) -> None:
         self._parameters = list_trained(parameters)
         self._learning_rate, self._warm_up = learning_rate, warm_up
-        self._optimizer = _OPTIMIZERS[optimizer](self._parameters)
+        self._optimizer = (
+            _OPTIMIZERS[optimizer](self._parameters)
+            if isinstance(optimizer, str)
+            else OwnOptimizer(optimizer, self._parameters, learning_rate)
+        )
         self._n_steps = 0
 
     def step(self, loss: torch.Tensor, rate: float) -> torch.Tensor:
@@ -176,7 +206,7 @@ class Training(Descent):
         module: nn.Module,
         learning_rate: float,
         memory: float = 0.999,
-        optimizer: str = "adam",
+        optimizer: str | Callable = "adam",
     ) -> None:
         super().__init__(module.parameters(), learning_rate, optimizer)
         self._memory, self._average = memory, copy.deepcopy(module.train())

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The plan of a fit: data formats, shares of the budget and previews, from public numbers only."""
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -209,9 +208,9 @@ class Planning(TakesSpecifications):
 
     # Plans. First comes what `format` infers, then principal components, then the release.
 
-    @abstractmethod
     def _plan(self, terms: Terms, format: Format) -> Plan:
         """Return the `Plan`, from public numbers only; `terms` hold what is released before."""
+        return self._find_release(format).plan(terms, format)
 
     def _make_plan(self, n_samples, format, n_classes, max_rows=None) -> FitPlan:
         noise = self._multiplier / equivalent_records(n_samples, max_rows)
@@ -236,6 +235,7 @@ class Planning(TakesSpecifications):
             max_rows,
         )
         plan = self._plan(terms, format)
+        terms.check(plan)
         release = self._find_release(format)
         min_samples = max(
             release.min_samples(plan, terms, format) or 0,
