@@ -41,6 +41,8 @@ from .quality import warn_of_few_rows
 from .releases.published import PublishedRelease, ReplayedCurator
 from .saving.serialization import Certified, list_certified_sizes
 
+__all__ = ["BaseGenerator", "CentralGenerator"]
+
 # Called with the `PublishedRelease` of each fit in this thread, once it is made.
 _save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", default=lambda p: None)
 # Rows that a score compares, at most.

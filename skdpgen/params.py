@@ -22,6 +22,8 @@ from .exceptions import warn_caller
 from .quality import collects_findings
 from .registry import Savable
 
+__all__ = ["parameters"]
+
 Class = TypeVar("Class")
 
 # Address of the published pages, such as "https://example.org/skdpgen"; without it no estimator
@@ -230,8 +232,7 @@ class Specification(Savable, Checked, DocumentedEstimator):
 class TakesSpecifications(Checked):
     """Base of estimators whose parameters can be specifications, or strings that name them."""
 
-    # For each such parameter, functions that make the specifications that its strings name, or
-    # these themselves.
+    # For each such parameter, the specifications that its strings name, or what makes them.
     _shorthands: ClassVar[dict[str, dict[str, Any]]] = {}
     # For parameters that may be functions of users, what makes specifications of these.
     _wrappers: ClassVar[dict[str, Callable]] = {}
@@ -246,10 +247,7 @@ class TakesSpecifications(Checked):
         """
         known, value = self._shorthands.get(name), getattr(self, name, None)
         if known is None:
-            raise TypeError(
-                f"{type(self).__name__} does not say what {name} may be: set _shorthands = "
-                f"{{**CentralGenerator._shorthands, {name!r}: {{'shorthand': {name.title()}}}}}."
-            )
+            raise TypeError(f"{type(self).__name__}._shorthands must say what {name} may be.")
         if isinstance(value, str) and value in known:
             return _make(known[value])
         wrap = self._wrappers.get(name)

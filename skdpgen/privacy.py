@@ -19,7 +19,7 @@ from .accounting.events import (
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
 )
-from .accounting.plan import Plan, gaussian_plan, repeated_plan
+from .accounting.plan import Plan, Terms, gaussian_plan, repeated_plan
 from .accounting.previews import preview
 from .accounting.selection import select_best, selection_plan
 from .accounting.verification import sign, verify
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .engines.files import TableFile
     from .evaluation._forecasts import preview_tables
     from .generators._schema_inference import InferredSchema, infer_schema
+    from .mechanisms.laplace import LaplaceSumMechanism
 
 # Names of modules that no fit needs; they are imported on first use.
 _LEAVES = {
@@ -65,6 +66,7 @@ _LEAVES = {
     "audit": "..auditing.releases",
     "audit_fit": "..auditing.fits",
     "TableFile": "..engines.files",
+    "LaplaceSumMechanism": "..mechanisms.laplace",
     "InferredSchema": "..generators._schema_inference",
     "infer_schema": "..generators._schema_inference",
     "preview_tables": "..evaluation._forecasts",
@@ -110,6 +112,7 @@ __all__ = [  # noqa: RUF022
     "ThresholdDpEvent",
     # Plans.
     "Plan",
+    "Terms",
     "gaussian_plan",
     "local_plan",
     "repeated_plan",
@@ -128,6 +131,7 @@ __all__ = [  # noqa: RUF022
     "CovarianceMechanism",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
+    "LaplaceSumMechanism",
     "LocalLabelsMechanism",
     "LocalRowsMechanism",
     "SampledMechanism",

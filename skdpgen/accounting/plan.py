@@ -161,22 +161,16 @@ class Terms:
     max_rows: int | None = None
 
     def check(self, plan: Plan) -> None:
-        """Raise a PlanError if a plan may cost more than these terms, or leaves out what is first.
-
-        A plan is priced at its own budget.
-        """
-        for name in ("relation", "accountant"):
-            if getattr(plan, name) != getattr(self, name):
-                raise PlanError(
-                    f"The plan has {name}={getattr(plan, name)!r}, and the terms "
-                    f"{getattr(self, name)!r}: make it by terms.plan_once or terms.plan_steps."
-                )
+        """Raise a PlanError if a plan is for more than these terms, or leaves out what is first."""
         first = [name for name, _ in plan.releases[: len(self.shares)]]
-        if plan.epsilon > self.epsilon or plan.delta > self.delta or first != [*self.shares]:
+        kept = first, plan.relation, plan.accountant
+        is_within = plan.epsilon <= self.epsilon and plan.delta <= self.delta
+        if not is_within or kept != ([*self.shares], self.relation, self.accountant):
             raise PlanError(
-                f"The plan is for ε = {show(plan.epsilon)}, δ = {show(plan.delta)} and begins with "
-                f"{first}; the terms are ε = {show(self.epsilon)}, δ = {show(self.delta)} after "
-                f"{[*self.shares]}. Make it by terms.plan_once or terms.plan_steps."
+                f"The plan is for ε = {show(plan.epsilon)}, δ = {show(plan.delta)}, {kept[1:]}, "
+                f"after {first}; the terms are ε = {show(self.epsilon)}, δ = {show(self.delta)}, "
+                f"{(self.relation, self.accountant)}, after {[*self.shares]}. Make it by "
+                "terms.plan_once or terms.plan_steps."
             )
 
     @property

@@ -15,6 +15,7 @@ class NetworkGenerator(CentralGenerator):
     """Base of generators that train a network on the releases, and sample from it."""
 
     _checks = {"network": check_network, "latent_dim": whole()}
+    _takes_components = True
 
     def _list_array_params(self):
         # A network of images makes features in [0, 1], which tables do not have.

@@ -101,29 +101,8 @@ def _lay_out(gradient: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(parameter).copy_(gradient)
 
 
-class SGD:
-    """Stochastic gradient descent without momentum; see `Adam`."""
-
-    def __init__(self, parameters: list[torch.Tensor]) -> None:
-        self._parameters = parameters
-
-    @torch.no_grad()
-    def step(self, gradients: Iterable[torch.Tensor], learning_rate: float) -> None:
-        """Take one step along the gradients of all parameters."""
-        torch._foreach_add_(self._parameters, list(gradients), alpha=-learning_rate)
-
-
 class OwnOptimizer:
-    """An optimiser of torch, with the interface of `Adam`.
-
-    Parameters
-    ----------
-    factory : callable
-        ``factory(parameters, lr=learning_rate)`` returns a `torch.optim.Optimizer`.
-    parameters : list of tensor
-        They are changed in place.
-    learning_rate : float
-    """
+    """An optimiser of torch, ``factory(parameters, lr=learning_rate)``; see `Adam`."""
 
     def __init__(self, factory: Callable, parameters: list, learning_rate: float) -> None:
         self._parameters, self._optimizer = parameters, factory(parameters, lr=learning_rate)
@@ -136,9 +115,6 @@ class OwnOptimizer:
             group["lr"] = learning_rate
         self._optimizer.step()
         self._optimizer.zero_grad()
-
-
-_OPTIMIZERS: dict[str, Callable] = {"adam": Adam, "sgd": SGD}
 
 
 def list_trained(parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -170,10 +146,11 @@ class Descent:
     ) -> None:
         self._parameters = list_trained(parameters)
         self._learning_rate, self._warm_up = learning_rate, warm_up
-        self._optimizer = (
-            _OPTIMIZERS[optimizer](self._parameters)
-            if isinstance(optimizer, str)
-            else OwnOptimizer(optimizer, self._parameters, learning_rate)
+        own = torch.optim.SGD if optimizer == "sgd" else optimizer
+        self._optimizer: Any = (
+            Adam(self._parameters)
+            if optimizer == "adam"
+            else OwnOptimizer(own, self._parameters, learning_rate)
         )
         self._n_steps = 0
 
