@@ -41,38 +41,6 @@ def try_generator(
     rehearse(module, codes.to(device), n_outputs, optimizer)
 
 
-def validate(network: str | Callable, n_inputs: int, n_outputs: int) -> list[str]:
-    """List what keeps a generator network from being trained; it costs nothing.
-
-    It is made, trained for a step and used on made-up codes, as a fit does first of all. Batch
-    normalisation, dropout and frozen layers are allowed here: only generated rows pass them.
-
-    Parameters
-    ----------
-    network : str or callable
-        Factory of the network, as an estimator's `network`.
-    n_inputs, n_outputs : int
-        Its sizes: `latent_dim` and the number of classes, and the number of features.
-
-    Returns
-    -------
-    list of str
-        What is wrong, empty for a network that can be used.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skdpgen.networks import validate
-    >>> validate(torch.nn.Linear, 20, 4), validate(torch.nn.Linear(20, 4), 20, 4)[0][:33]
-    ([], 'network must be a factory, which ')
-    """
-    try:
-        try_generator(network, n_inputs, 0, n_outputs, 8, torch.device("cpu"))
-    except (TypeError, ValueError) as error:
-        return [str(error)]
-    return []
-
-
 def try_loss(loss: Any, n_rows: int, n_columns: int, device: torch.device) -> None:
     """Raise an error if an `OwnLoss` has no gradient, or follows from more than its batch."""
     with rehearsing("loss"):

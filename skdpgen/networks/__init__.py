@@ -9,14 +9,12 @@ if TYPE_CHECKING:
     from .autoencoders import SphericalAutoencoder, infer_image_shape, make_autoencoder
     from .discriminators import Discriminator, default_layers, infer_square_shape
     from .encoders import ENCODERS, build_encoder
-    from ..learners.rehearsal import validate
     from .generators import GENERATORS, build, find_factory, mirror, seeded
 
 _NAMES = {
     ".autoencoders": ("SphericalAutoencoder", "infer_image_shape", "make_autoencoder"),
     ".discriminators": ("Discriminator", "default_layers", "infer_square_shape"),
     ".encoders": ("ENCODERS", "build_encoder"),
-    "..learners.rehearsal": ("validate",),
     ".generators": ("GENERATORS", "build", "find_factory", "mirror", "seeded"),
 }
 __all__ = [
@@ -33,7 +31,6 @@ __all__ = [
     "make_autoencoder",
     "mirror",
     "seeded",
-    "validate",
 ]
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __getattr__, __dir__ = import_late(__name__, _HOMES)
