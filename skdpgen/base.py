@@ -24,7 +24,7 @@ from .data.containers import adapt
 from .data.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
 from .exceptions import PrivacyLeakWarning, warn_caller
-from .format import Format, check_count
+from .format import Format, RowSource, check_count
 from .mechanisms.noise import NoiseSource, PublicSource
 from .mechanisms.sums import RowCountMechanism
 from .params import (
@@ -202,7 +202,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         with fitting(self):
             self._check_params()
             release = self._find_release(format)
-            has_released = format.has_blocks or type(self).__name__ == published.learner
+            has_released = release.is_transferable or type(self).__name__ == published.learner
             if type(release) is not type(published.release) or not has_released:
                 raise ValueError(
                     f"{type(self).__name__} with release={self.release!r} cannot be fitted to the "
@@ -227,7 +227,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
     def _finish(self, format, n_samples, certificate):
         """Set the attributes that every fitted generator has."""
         self._format = format
-        vars(self).update(format.found)
+        vars(self).update(format.fitted_attributes)
         # Learners of tables describe columns by what the releases show of them.
         if not hasattr(self, "schema_report_"):
             vars(self).update(format.describe())
@@ -315,8 +315,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                     "that memory can hold, or draw them by sample_batches."
                 )
         with isolated(self._find_seed(random_state)):
-            source = self._start_sampling(random_state)
-            return self._format.sample(*source[:2], n_samples, y=y, where=where, noise=source[2])
+            rows = self._start_sampling(random_state)
+            return next(self._format.decode(rows, [n_samples], y=y, where=where))
 
     def sample_batches(
         self,
@@ -369,18 +369,18 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         batch_size = check_count(batch_size, "batch_size")
         sizes = (min(batch_size, n_samples - i) for i in range(0, n_samples, batch_size))
         with isolated():
-            generate, shares, noise = self._start_sampling(random_state)
-            batches = self._format.sample_batches(generate, shares, sizes, where=where, noise=noise)
+            batches = self._format.decode(self._start_sampling(random_state), sizes, where=where)
         return isolate_each(batches, self._find_seed(random_state))
 
     def _find_seed(self, random_state):
         return self.random_state if random_state is None else random_state
 
     def _start_sampling(self, random_state):
-        """Return the source of rows, the shares of the classes, and fresh randomness."""
+        """Return the `RowSource` of a sample."""
         # Stream 1: with a fixed seed, samples must not repeat the random numbers of the fit.
         noise = NoiseSource(self._find_seed(random_state), stream=1)
-        return self._generate_rows, getattr(self, "class_probabilities_", np.ones(1)), noise
+        shares = getattr(self, "class_probabilities_", np.ones(1))
+        return RowSource(self._generate_rows, shares, noise)
 
     @clears_frames()
     @isolated()

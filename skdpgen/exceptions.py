@@ -24,15 +24,15 @@ class PublicError(Exception):
 
 
 class PublicTypeError(PublicError, TypeError):
-    """A `TypeError` of that kind."""
+    """A `PublicError` that is a `TypeError`."""
 
 
 class PublicValueError(PublicError, ValueError):
-    """A `ValueError` of that kind."""
+    """A `PublicError` that is a `ValueError`."""
 
 
 class PublicRuntimeError(PublicError, RuntimeError):
-    """A `RuntimeError` of that kind."""
+    """A `PublicError` that is a `RuntimeError`."""
 
 
 class PlanError(PublicRuntimeError):

@@ -27,7 +27,7 @@ from .saving.serialization import Saves
 from .tables import Category, Schema
 from .tables.declaration import check_labels
 from .tables.format import TableFormat
-from .tables.kind import TableKind
+from .tables.layout import TableLayout
 
 __all__ = ["ReleaseStream"]
 
@@ -180,7 +180,7 @@ class ReleaseStream(Saves):
         dataset = Dataset.of(X, target=self.period)
         schema = Schema({**self.schema, self.period: Category(self.horizon)}, self.schema.rules)
         dataset.take_columns(schema, are_declared=True)
-        format = TableFormat(schema, TableKind.of(schema, dataset))
+        format = TableFormat(schema, TableLayout.of(schema, dataset))
         dataset.validate_table(BaseEstimator(), format)
         names = [name for name, _ in format.blocks]
         mechanism = StreamedTablesMechanism(format.block_sizes, names.index(self.period), t)
@@ -221,10 +221,10 @@ class ReleaseStream(Saves):
         if self._last is None:
             return None
         certificate, plan, format = self._last
-        kind = format.kind
-        names = tuple(name for name in kind.names if name != self.period)
-        kind = replace(kind, names=names, label=None).without_dtypes([self.period])
-        format = TableFormat(self.schema, kind)
+        layout = format.layout
+        names = tuple(name for name in layout.names if name != self.period)
+        layout = replace(layout, names=names, label=None).without_dtypes([self.period])
+        format = TableFormat(self.schema, layout)
         tables = estimate_tables(self.released, len(self.horizon))
         if self.schema.rules:
             tables = tables.without_impossible(format.find_impossible())

@@ -345,4 +345,4 @@ def test_the_dtype_of_y_comes_back(y):
         declared = DPSWFlowSampler(n_steps=2, classes=["h", "l"]).fit(X, y)
         # Categories that were not declared are private.
         assert declared.sample(9)[1].dtype == pd.CategoricalDtype(["h", "l"], ordered=True)
-        assert declared._format.kind.target_dtype.categories is None
+        assert declared._format.layout.target_dtype.categories is None

@@ -27,7 +27,7 @@ from ..accounting.previews import preview
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.box import BoxFormat
-from ..arrays.kind import check_bounds
+from ..arrays.layout import check_bounds
 from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, factory_of, in_range, one_of, positive, tried, whole

@@ -74,7 +74,7 @@ class DPAFDiscriminator(Specification):
         if self.guesses_shape:
             is_image = format.feature_scale is not None
             return infer_square_shape(format.n_features) if is_image else None
-        if format.has_blocks or format.encoder is not None or format.has_number:
+        if format.block_sizes or format.encoder is not None or format.has_number:
             raise ValueError("image_shape is for rows of X without an encoder or a numeric y.")
         if math.prod(self.image_shape) != format.n_features:
             raise ValueError(
@@ -310,7 +310,7 @@ def _count_generated(n_samples):
 def _input_map(format):
     """Return the scale and shift by which the entries of rows have a size of about 1."""
     # Weights of a block are at most 1 over the root of the number of blocks.
-    if format.has_blocks:
+    if format.block_sizes:
         return math.sqrt(len(format.block_sizes)), 0.0
     # Features in [0, 1] become numbers in [-1, 1].
     if format.feature_scale is not None:

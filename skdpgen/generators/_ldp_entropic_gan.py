@@ -271,9 +271,9 @@ class LDPEntropicGAN(BaseGenerator):
         self.n_features_in_ = format.n_features
         if hasattr(privatizer, "feature_names_in_"):
             self.feature_names_in_ = privatizer.feature_names_in_
-        kind = replace(format.kind, y=None if y is None else NUMPY)
+        layout = replace(format.layout, y=None if y is None else NUMPY)
         return self._finish(
-            replace(format, kind=kind, classes=classes),
+            replace(format, layout=layout, classes=classes),
             len(Y),
             # That of the clients' releases: training adds nothing to it.
             replace(

@@ -393,13 +393,13 @@ class DPSWFlowSampler(CentralGenerator):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "privacy_")
-        if self._format.has_blocks or self._format.has_number:
+        if self._format.block_sizes or self._format.has_number:
             raise ValueError("project is for rows of X alone, not for tables, nor for a numeric y.")
         X = read_rows(self, X, reset=False)
         rows, components = _to_unit_ball(X, self._format), self._particles.components
         if components is not None:
             rows = components.decode(components.encode(rows))
-        return self._format.decode(rows.double().numpy())[0]
+        return self._format.decode_rows(rows.double().numpy())[0]
 
     def _count_particles(self, n_samples, n_classes, most=_MOST):
         """Return the number of particles of a class."""

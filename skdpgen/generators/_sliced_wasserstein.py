@@ -53,7 +53,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         of strong interactions; or projected rows, released at each step.
     network : str or callable, default="mlp"
         ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) and ``"dpswgen"`` generate
-        rows of any kind.
+        any rows.
         ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
         3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
         slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and

@@ -2,6 +2,7 @@
 """Particles of persons with histories: two private tables that belong together."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..base import BaseGenerator
 from ..checks import positive, whole
@@ -220,4 +221,5 @@ class DPHistorySampler(BaseGenerator):
         return self._particles.sample(classes, generator)
 
     def _start_sampling(self, random_state):
-        return self._particles.draw_persons, *super()._start_sampling(random_state)[1:]
+        rows = super()._start_sampling(random_state)
+        return replace(rows, generate=self._particles.draw_persons)

@@ -109,7 +109,7 @@ def fit_to_table(
         losses += more
     names = [name for name, _ in format.blocks]
     # The half of the target stands for the target.
-    named = [*names, format.kind and format.kind.label]
+    named = [*names, format.layout and format.layout.label]
     kept = [list(dict.fromkeys(named[c] for c in sorted(subset))) for subset in subsets]
     shown = [" × ".join(map(str, columns)) for columns in kept]
     for name in names:

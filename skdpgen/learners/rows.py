@@ -117,7 +117,7 @@ def make_rows(
     unit, n_outputs = _find_outputs(network, format, n_encoded or format.n_columns)
     scale = even_scale(format.n_columns)
     module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed)
-    if format.has_blocks:
+    if format.block_sizes:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
         scale.fill_(len(format.block_sizes) ** -0.5)
     return RowNetwork(module, n_classes, latent_dim, scale, unit=unit)

@@ -165,13 +165,13 @@ class Planning(TakesSpecifications):
     def _make_table_format(self, schema: Any, dataset: Dataset | None = None) -> Format:
         # Imported here: arrays need nothing of tables.
         from ..tables.format import TableFormat, declare
-        from ..tables.kind import TableKind
+        from ..tables.layout import TableLayout
 
-        kind = None
+        layout = None
         if dataset is not None:
             schema = declare(schema, dataset)
-            kind = TableKind.of(schema, dataset)
-        format = TableFormat(schema, kind)
+            layout = TableLayout.of(schema, dataset)
+        format = TableFormat(schema, layout)
         # The number of inferred knots is not known when a plan needs the number of columns.
         needs_columns = self._find_release(format).needs_columns
         return format.with_even_knots() if needs_columns else format
@@ -226,7 +226,6 @@ class Planning(TakesSpecifications):
         noise = self._multiplier / equivalent_records(n_samples, max_rows)
         shares = {**count_rows_by(max_rows), **format.split_budget(noise)}
         thresholds = find_thresholds(shares, self.delta)
-        is_open_table = format.has_blocks and format.is_open
         if format.components is not None:
             # Second moments are a square matrix.
             check_size("X", format.n_columns, format.n_columns)
@@ -239,7 +238,7 @@ class Planning(TakesSpecifications):
             self.accountant,
             n_samples,
             n_classes,
-            None if is_open_table else self._count_encoded(format),
+            self._count_encoded(format),
             shares,
             thresholds,
             max_rows,
@@ -258,14 +257,14 @@ class Planning(TakesSpecifications):
         """Return the release of data in a format."""
         return self._resolve_spec("release").of(format)
 
-    def _count_encoded(self, format: Format) -> int:
-        """Return the number of columns after the encoder."""
+    def _count_encoded(self, format: Format) -> int | None:
+        """Return the number of columns after the encoder; None if they are not known yet."""
         if format.components is None:
             return format.n_columns
         default = self._resolve_spec("release").n_components
         return min(format.components.n_components or default, format.n_columns)
 
-    def _min_samples_for_components(self, plan: Plan, format: Format) -> float:
+    def _min_samples_for_components(self, plan: Plan, format: Any) -> float:
         if format.components is None:
             return 0
         multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
@@ -338,12 +337,15 @@ class Planning(TakesSpecifications):
 
 def list_assumptions(format: Format) -> tuple[str, ...]:
     """List the assumptions of a certificate that hold for all records."""
-    what = "the schema" if format.has_blocks else "bounds, clip_norm, classes, encoder"
+    what, encoder = "the schema", None
+    if "bounds" in format.parameters:
+        what = "bounds, clip_norm, classes, encoder"
+        encoder, _ = format.parameters.get("encoder", (None, None))
     assumed = (ONE_RECORD, _CHOSEN.format(what=what), _COVERED, *ASSUMED_OF_NOISE)
-    if format.encoder is None:
+    if encoder is None:
         return assumed
     fitted = "was fitted on public data"
-    if hasattr(format.encoder, "privacy_"):
+    if hasattr(encoder, "privacy_"):
         fitted = "is paid for in a certificate of its own, which is to be composed with this one"
     return (f"the encoder {fitted}, maps each row on its own and keeps none", *assumed)
 

@@ -179,8 +179,8 @@ class TableEncoder:
         """Return drawn columns as a table in the order of the schema, with new identifiers."""
         return pd.DataFrame(
             {
-                name: columns[name] if name in columns else kind.make(n_rows, random_state)
-                for name, kind in self.schema.items()
+                name: columns[name] if name in columns else column.make(n_rows, random_state)
+                for name, column in self.schema.items()
             }
         )
 
@@ -202,11 +202,11 @@ class TableEncoder:
     def _blocks(self):
         check_resolved(self.schema)
         blocks, start = [], 0
-        for name, kind in self.schema.learned.items():
-            if kind.has_knots:
-                blocks.append(KnotBlock(name, kind, start, self.codes.get(name)))
+        for name, column in self.schema.learned.items():
+            if column.has_knots:
+                blocks.append(KnotBlock(name, column, start, self.codes.get(name)))
             else:
-                blocks.append(LevelBlock(name, kind, start))
+                blocks.append(LevelBlock(name, column, start))
             start = blocks[-1].where.stop
         if not blocks:
             raise ValueError(
@@ -248,8 +248,8 @@ def check_names(table):
 
 def check_held(table, schema):
     """Refuse columns whose dtype says that no column type holds their cells; see `check_dtype`."""
-    for name, kind in schema.items():
-        if not kind.is_generated:
+    for name, column in schema.items():
+        if not column.is_generated:
             check_dtype(table[name].dtype, f"Column {name!r}", f"X[{name!r}]")
 
 
@@ -264,8 +264,8 @@ def check_dtypes(table, schema, *, are_stated=False):
         Whether the source states dtypes. Otherwise readers infer them from private cells: a single
         cell turns a column of numbers into texts, and an error would reveal it.
     """
-    for name, kind in schema.items():
+    for name, column in schema.items():
         dtype = table[name].dtype
-        is_inferred = not are_stated and kind.is_dtype_inferred
-        if not (kind.accepts(dtype) or (is_inferred and isinstance(dtype, pd.StringDtype))):
-            raise make_mismatch_error(name, kind, dtype)
+        is_inferred = not are_stated and column.is_dtype_inferred
+        if not (column.accepts(dtype) or (is_inferred and isinstance(dtype, pd.StringDtype))):
+            raise make_mismatch_error(name, column, dtype)

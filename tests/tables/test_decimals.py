@@ -23,8 +23,8 @@ from skdpgen.privacy import (
 from skdpgen.tables import Category, Date, Number, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.columns.date import DATE_CODES
-from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
 from skdpgen.tables.columns.texts import parse_cells
+from skdpgen.tables.discovery.decimals import encode_decimals, find_decimals, read_levels
 from skdpgen.tables.discovery.stages import SchemaInference
 from skdpgen.tables.encoder import TableEncoder
 

@@ -10,7 +10,6 @@ from numpy.testing import assert_array_equal
 from skdpgen import DPSWFlowSampler
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.tables import Date, Number, Schema
-from skdpgen.tables.columns.decimals import LevelCounts
 from skdpgen.tables.columns.heaps import (
     DATE_STEPS,
     DECIMALS_OF,
@@ -20,6 +19,7 @@ from skdpgen.tables.columns.heaps import (
     snap_dates,
     snap_numbers,
 )
+from skdpgen.tables.discovery.decimals import LevelCounts
 from skdpgen.tables.encoder import TableEncoder
 
 N = 4000

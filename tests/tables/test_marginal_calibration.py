@@ -192,7 +192,7 @@ def test_samples_have_the_shape_that_was_counted(cls, sizes):
     even = variation()
     asked = fitted.sample(500, where={"x": (5, 12)}, random_state=0)["x"]
     assert asked.between(5, 12).all()
-    fitted._format = fitted._format.__class__(fitted.schema_, fitted._format.kind)
+    fitted._format = fitted._format.__class__(fitted.schema_, fitted._format.layout)
     plain = variation()
     assert even < 0.04
     assert even < 0.8 * plain

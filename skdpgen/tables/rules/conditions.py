@@ -52,10 +52,10 @@ class _Condition:
         present = [value for value in listed if not is_missing(value)]
         if not listed:
             raise ValueError(f"The condition on {block.name!r} is an empty list.")
-        if len(present) < len(listed) and not block.kind.missing:
+        if len(present) < len(listed) and not block.column_type.missing:
             raise ValueError(
                 f"A condition asks for missing values of {block.name!r}, which has none: it is "
-                f"{block.kind}."
+                f"{block.column_type}."
             )
         self._block = block
         self._may_be_missing = len(present) < len(listed)
@@ -81,7 +81,7 @@ class _LevelCondition(_Condition):
     """The condition that a column has one of some levels."""
 
     def _set_alternatives(self, levels):
-        known = self._block.kind.levels
+        known = self._block.column_type.levels
         for level in levels:
             if not pd.api.types.is_scalar(level) or level not in known:
                 raise ValueError(
@@ -128,7 +128,9 @@ class _RangeCondition(_Condition):
         if len(bounds) != 2:
             raise ValueError(f"A range of {name!r} must be (lower, upper); got {bounds!r}.")
         lower, upper = (
-            end if is_missing(bound) else self._block.kind.check_value(name, bound, is_last=end > 0)
+            end
+            if is_missing(bound)
+            else self._block.column_type.check_value(name, bound, is_last=end > 0)
             for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
         )
         if lower > upper:
@@ -138,7 +140,8 @@ class _RangeCondition(_Condition):
         is_outside = upper < knots[0] or lower > knots[-1]
         if is_outside and not atoms:
             raise ValueError(
-                f"The range {bounds!r} of {name!r} is outside its bounds: {self._block.kind}."
+                f"The range {bounds!r} of {name!r} is outside its bounds: "
+                f"{self._block.column_type}."
             )
         lower, upper = np.clip([lower, upper], knots[0], knots[-1])
         lower, upper = float(values.at_least(lower)), float(values.at_most(upper))

@@ -9,11 +9,11 @@ import pandas as pd
 
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns
+from ..columns import Category
+from ..columns.heaps import DECIMALS_OF, MOST_DECIMALS, STEP_OF, find_heaps
+from ..columns.number import FITTING_SHARE
 from ..encoder import TableEncoder
 from ..schema import Schema
-from . import Category
-from .heaps import DECIMALS_OF, MOST_DECIMALS, STEP_OF, find_heaps
-from .number import FITTING_SHARE
 
 # The release.
 DECIMALS = "decimals"
