@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loss specifications: values of the parameter `loss`."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -104,23 +105,15 @@ class EntropicWasserstein(Specification):
 
 
 class OwnLoss:
-    """A function of users as a loss, and its gradient; see `SinkhornGradient`.
+    """A function of users, ``function(generated, real)``, as a loss and its `SinkhornGradient`.
 
-    The function may be any: the mechanism clips the whole gradient, and that alone bounds what a
-    record changes. But it must follow from the batch and public numbers. So a private batch is
-    given to a copy of the object, as new tensors, with torch's global generator at a public seed.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(generated, real)`` returns one number, a tensor.
-    n_classes : int, default=1
-        The one-hot class is joined to rows if there are several.
-    scale : float, default=1.0
-        Factor by which rows are multiplied before.
+    It may be any: the mechanism clips the whole gradient, and that alone bounds what a record
+    changes. But it must follow from the batch and public numbers. So a copy of the object is given
+    new tensors of a private batch, with torch's global generator at a public seed.
     """
 
-    n_debias, reg = 0, None
+    # No rows to debias with, and no regularisation that is to be found.
+    n_debias, reg = 0, math.inf
 
     def __init__(self, function: Callable, n_classes: int = 1, scale: float = 1.0) -> None:
         self.function, self.n_classes, self.scale = function, n_classes, scale

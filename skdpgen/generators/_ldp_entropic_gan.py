@@ -341,6 +341,8 @@ class LDPEntropicGAN(BaseGenerator):
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         loss, p = self._resolve_spec("loss"), format.p
+        is_own, names = isinstance(loss, OwnLoss), (cls.__name__ for cls in type(loss).__mro__)
+        distance = loss.distance if is_own else next(filter(None, map(DISTANCES.get, names)))
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
@@ -348,7 +350,7 @@ class LDPEntropicGAN(BaseGenerator):
             release.rows,
             release.codes,
             probability=release.probability,
-            distance=_find_distance(loss),
+            distance=distance,
             p=p,
             reg=reg,
             n_steps=self.n_steps or min(_MOST_STEPS, max(_FEWEST_STEPS, n_samples // 20)),
@@ -358,7 +360,7 @@ class LDPEntropicGAN(BaseGenerator):
             verbose=self.verbose,
         )
         # In the units of the rows again.
-        self.reg_ = None if isinstance(loss, OwnLoss) else reg * format.radius**p
+        self.reg_ = None if is_own else reg * format.radius**p
         self.n_iter_ = len(self.loss_curve_)
 
     def _count_rows(self, n_samples, has_labels):
@@ -394,14 +396,6 @@ class _Release:
     scale: float
     codes: np.ndarray | None = None
     probability: float = 0.0
-
-
-def _find_distance(loss):
-    """Return the function of a loss, which may be that of one that it derives from."""
-    if isinstance(loss, OwnLoss):
-        return loss.distance
-    names = (cls.__name__ for cls in type(loss).__mro__)
-    return next(DISTANCES[name] for name in names if name in DISTANCES)
 
 
 def _matched_reg(p, scale):

@@ -70,17 +70,10 @@ def _unregularised(generated, noised, *, p, reg):
     return costs.gather(2, chosen.unsqueeze(2)).mean((1, 2))
 
 
-def _regularised(distance, generated, noised, *, p, reg):
-    # Sinkhorn's iteration needs a regularisation above 0.
-    if not reg > 0:
-        return _unregularised(generated, noised, p=p, reg=reg)
-    return distance(generated, noised, p=p, reg=reg, tol=_TOL)
-
-
 # By the name of the loss, or of one that it derives from.
 DISTANCES: dict[str, Callable] = {
-    "EntropicWasserstein": partial(_regularised, entropic_wasserstein),
-    "SinkhornDivergence": partial(_regularised, sinkhorn_divergence),
+    "EntropicWasserstein": partial(entropic_wasserstein, tol=_TOL),
+    "SinkhornDivergence": partial(sinkhorn_divergence, tol=_TOL),
     "Wasserstein": _unregularised,
 }
 
@@ -190,6 +183,8 @@ def fit_to_noised_rows(
     members = [torch.as_tensor(np.flatnonzero(codes == label)) for label in labels]
     given_labels = torch.as_tensor(_classes_given_labels(shares, probability)[labels])
     weights = torch.as_tensor(counts[labels] / len(codes), dtype=torch.float32, device=device)
+    # Sinkhorn's iteration needs a regularisation above 0.
+    distance = distance if reg > 0 else _unregularised
     training, groups = Training(rows, learning_rate), (len(labels), batch_size)
 
     def draw():

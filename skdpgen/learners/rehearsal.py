@@ -22,7 +22,7 @@ def try_generator(
     device: torch.device,
     optimizer: str | Callable = "adam",
 ) -> None:
-    """Raise an error if a network cannot be made, trained or sampled from; see `try_network`."""
+    """Raise an error if a network cannot be made, trained or sampled from."""
     with tried("network"):
         module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed=0)
     # The library's own networks need no rehearsal, but on an accelerator the memory for one.

@@ -16,10 +16,7 @@ class LaplaceSumMechanism(GaussianSumMechanism):
     Its event is a ``LaplaceDpEvent``, of pure ε:
     ``terms.plan_steps(name, LaplaceDpEvent, 1, sensitivity=radius)``.
 
-    Parameters
-    ----------
-    function, radius, name, by_class
-        As in `GaussianSumMechanism`; the norm is the L1 norm.
+    Parameters are those of `GaussianSumMechanism`, with a radius of the L1 norm.
 
     Examples
     --------

@@ -11,20 +11,8 @@ from ..learners.rehearsal import try_generator
 def validate_network(network: str | Callable, n_inputs: int, n_outputs: int) -> list[str]:
     """List what keeps a generator network from being trained; it costs nothing.
 
-    A network is made, trained for a step and used on made-up codes, as a fit does before anything
-    is spent. Only generated rows pass it: batch normalisation, dropout and frozen layers are fine.
-
-    Parameters
-    ----------
-    network : str or callable
-        As the parameter `network` of an estimator.
-    n_inputs, n_outputs : int
-        `latent_dim` and the number of classes together; the number of features.
-
-    Returns
-    -------
-    list of str
-        Empty for a network that can be used.
+    It is made for `latent_dim` and the number of classes together, trained for a step, and used, as
+    before a fit. Only generated rows pass it: batch normalisation and dropout are fine.
 
     Examples
     --------

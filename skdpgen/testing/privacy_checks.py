@@ -96,10 +96,8 @@ def check_plan(estimator):
     planned = preview(make_quick(estimator, y), X, y)
     for rows in (X, 100 * X):
         made = make_quick(estimator, y).fit(rows, y).privacy_
-        assert (made.releases, made.events) == (planned.releases, planned.events), (
-            f"preview plans {planned.releases} as {planned.events}; fit makes {made.releases} as "
-            f"{made.events}."
-        )
+        same = (made.releases, made.events) == (planned.releases, planned.events)
+        assert same, f"preview plans {planned.events}; fit makes {made.events}."
 
 
 def check_noise(estimator):
