@@ -42,7 +42,7 @@ class HistorySampler:
         self._n_drawn, self._n_keys, self._used = [0, 0], 0, {}
         schema = format.table.schema
         self._types = _with_units(schema)
-        blocks = {b.name: b for b in TableEncoder(schema, format.table.codes).make_blocks()}
+        blocks = {b.name: b for b in TableEncoder(schema, format.table.scales).make_blocks()}
         self._blocks, self._parts = blocks, [[blocks[n] for n in p] for p in format.learned_names]
         # Columns of rows that are known before others are drawn.
         self._dated = [n for n in (format.order_name, *schema.dates) if n is not None]

@@ -94,7 +94,11 @@ def fit_to_table(
     if not has_subsets:
         curator.close()
     marginals, report = read_tables(tables, format, curator.n_rows)
-    format = format.without_absent(marginals.is_empty)
+    std = marginals.std / max(marginals.n_records, 1)
+    format = replace(
+        format.without_absent(marginals.is_empty),
+        share_std={name: float(np.median(std[where])) for name, where in format.blocks},
+    )
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(make_rows, tables, marginals, **training)
     subsets: list[tuple[int, ...]] = []

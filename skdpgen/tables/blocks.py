@@ -2,11 +2,16 @@
 """Encoding and decoding of columns: weights of levels, or of knots and point masses."""
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from ..exceptions import TableError
 from .columns.values import CodeScale, Values
+
+# Least part of either end in the weight of an interval of a calibrated column, so that numbers of a
+# row at a knot lie in about this share of the interval. Set by hand.
+LEAST_PART = 1 / 33
 
 
 def make_mismatch_error(name, column_type, dtype):
@@ -102,26 +107,27 @@ class KnotBlock(Block):
     ----------
     name, column_type, start
         As in `Block`.
-    codes : ndarray of shape (n_knots + n_cuts,), default=None
-        Calibrated codes of knots and breakpoints, by which numbers are drawn; see `CodeScale`.
-        None: the codes used for encoding.
+    calibrated : CodeScale, default=None
+        The scale by which numbers are drawn; see `calibrate_marginals`. None: that used for
+        encoding, by which the expected weights of a draw are those of its row.
 
     Attributes
     ----------
     scale, draw_scale : CodeScale
         For encoding, and for drawing.
+    is_calibrated : bool
     ends : ndarray of shape (n_knots,)
         Numbers at integer codes of `draw_scale`: the ends of the intervals that are drawn from.
     """
 
-    def __init__(self, name, column_type, start, codes=None):
+    def __init__(self, name, column_type, start, calibrated=None):
         self.number = column_type.to_number()
         self.knots = self.number.positions
         self.decimals, self.atoms = self.number.decimals, self.number.atoms or ()
         cuts = self.number.cuts or ()
         self.values = Values(self.decimals, self.atoms)
-        self.scale = CodeScale(self.knots, cuts)
-        self.draw_scale = CodeScale(self.knots, cuts, codes)
+        self.scale = CodeScale.of_knots(self.knots, cuts)
+        self.is_calibrated, self.draw_scale = calibrated is not None, calibrated or self.scale
         self.ends = self.draw_scale.decode(np.arange(len(self.knots)))
         super().__init__(name, column_type, start, len(self.knots) + len(self.atoms))
 
@@ -152,7 +158,8 @@ class KnotBlock(Block):
         left = np.where(drawn < n_intervals, drawn, 0)
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
-        numbers = self.values.round_at_random(left + share, self.draw_scale, random_state)
+        to_nearest = self.is_calibrated & self.has_inner[left]
+        numbers = self.values.round(left + share, self.draw_scale, to_nearest, random_state)
         if self.column_type.heaps:
             numbers = self._heap(numbers, random_state)
         return self.make_cells(numbers, drawn - n_intervals)
@@ -183,7 +190,22 @@ class KnotBlock(Block):
             Weights of point masses and missing values.
         """
         weights, others = np.split(to_probabilities(weights), [len(self.knots)], axis=1)
-        return *share_between_knots(weights), others
+        from_left, from_right = share_between_knots(weights)
+        if self.is_calibrated:
+            # Numbers of rows at a knot would be tied, and no monotone map could spread them.
+            masses = from_left + from_right
+            least = masses * np.where(self.has_inner, LEAST_PART, 0)
+            from_right = from_right.clip(least, masses - least)
+            from_left = masses - from_right
+        return from_left, from_right, others
+
+    @cached_property
+    def has_inner(self):
+        """Whether there are values between neighbouring knots, of shape (n_knots - 1,)."""
+        if self.decimals is None:
+            return np.ones(len(self.knots) - 1, dtype=bool)
+        n_between = np.round(np.diff(self.knots) * self.values.unit) - 1
+        return n_between > np.histogram(self.atoms, self.knots)[0]
 
     def refine(self, n_parts):
         """Return the column type with further knots, at equally spaced codes between the knots.

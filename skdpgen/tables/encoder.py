@@ -39,9 +39,8 @@ class TableEncoder:
     ----------
     schema : Schema
         The columns.
-    codes : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
-        Calibrated codes of knots and breakpoints, by column name. Default: the codes used for
-        encoding.
+    scales : dict of str to CodeScale, default=None
+        Calibrated scales, by column name. Default: those used for encoding.
 
     Attributes
     ----------
@@ -62,9 +61,9 @@ class TableEncoder:
            [0. , 1. , 0. , 1. , 0. ]])
     """
 
-    def __init__(self, schema, codes=None):
+    def __init__(self, schema, scales=None):
         self.schema = schema
-        self.codes = codes or {}
+        self.scales = scales or {}
 
     def encode(self, table):
         """Encode a table with the columns of the schema, in any order.
@@ -150,7 +149,7 @@ class TableEncoder:
         """Decode rows by sampling: the weights of each block are probabilities.
 
         Weights are clipped at 0 and normalized; a block without positive weights is uniform. For
-        valid weights and without calibrated codes, the expected encoding of a draw is the row.
+        valid weights and without calibrated scales, the expected encoding of a draw is the row.
         Numbers and dates are drawn between knots, too: equal weights give a flat density, and
         weights of two neighbouring knots give values between them.
 
@@ -204,7 +203,7 @@ class TableEncoder:
         blocks, start = [], 0
         for name, column in self.schema.learned.items():
             if column.has_knots:
-                blocks.append(KnotBlock(name, column, start, self.codes.get(name)))
+                blocks.append(KnotBlock(name, column, start, self.scales.get(name)))
             else:
                 blocks.append(LevelBlock(name, column, start))
             start = blocks[-1].where.stop

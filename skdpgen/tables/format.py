@@ -22,10 +22,10 @@ from .columns import Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_inferred
 from .discovery.densities import find_far, is_beyond
-from .discovery.stages import Histograms, SchemaInference
+from .discovery.stages import Histograms, Inferred, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
 from .layout import TableLayout
-from .marginal_calibration import calibrate_codes
+from .marginal_calibration import calibrate_scales
 from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
@@ -62,6 +62,8 @@ class TableFormat(Format):
         The counts in which knots were found.
     absent : tuple, default=()
         Levels of the target that are not generated, as `without_absent` finds them.
+    share_std : dict of str to float, default=None
+        Standard deviation of the noise on the share of a level of each column, if it is released.
     """
 
     schema: Schema
@@ -69,6 +71,7 @@ class TableFormat(Format):
     inferred: dict | None = None
     histograms: Histograms | None = None
     absent: tuple = ()
+    share_std: dict | None = None
 
     def __post_init__(self):
         # A record without a target counts as absent, so the target has no missing values.
@@ -84,9 +87,9 @@ class TableFormat(Format):
         return self._list_inferred("style")
 
     @property
-    def codes(self):
-        """The calibrated codes of knots and breakpoints, a dict by column name."""
-        return self._list_inferred("codes")
+    def scales(self):
+        """The calibrated scales of numbers and dates, a dict by column name."""
+        return self._list_inferred("scale")
 
     @property
     def inferred_parameters(self):
@@ -379,19 +382,19 @@ class TableFormat(Format):
 
     def calibrate_marginals(self, generate):
         generator = torch.Generator().manual_seed(0)
-        codes = calibrate_codes(
+        scales = calibrate_scales(
             TableEncoder(self.schema).make_blocks(),
             self._histograms,
+            self.share_std or {},
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
-        inferred = {
-            n: replace(x, codes=codes.get(n), histograms=())
-            for n, x in (self.inferred or {}).items()
-        }
+        inferred = {n: replace(x, histograms=()) for n, x in (self.inferred or {}).items()}
+        for name, scale in scales.items():
+            inferred[name] = replace(inferred.get(name, Inferred()), scale=scale)
         return replace(self, inferred=inferred, histograms=None)
 
     def decode(self, rows, sizes, *, y=None, where=None):
-        encoder = TableEncoder(self.schema, self.codes)
+        encoder = TableEncoder(self.schema, self.scales)
         sampler = TableSampler(encoder, rows.generate, rows.noise)
         for size in sizes:
             if isinstance(where, pd.DataFrame):

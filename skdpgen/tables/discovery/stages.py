@@ -23,6 +23,7 @@ from ...registry import savable
 from ..columns.cells import find_present
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_private, read_cell
+from ..columns.values import CodeScale
 from ..encoder import TableEncoder
 from ..rules.ordered import reconcile_orders
 from ..schema import Schema
@@ -111,15 +112,15 @@ class Inferred:
     style : TextStyle, default=None
         How its texts are written, if its type was inferred.
     histograms : sequence of Histogram
-        Noisy counts of its values, if breakpoints were inferred, until codes are calibrated.
-    codes : ndarray of shape (n_knots + n_cuts,), default=None
-        Calibrated codes of knots and breakpoints, from `calibrate_marginals`.
+        Noisy counts of its values, if breakpoints were inferred, until its scale is calibrated.
+    scale : CodeScale, default=None
+        The calibrated scale of a number or date, from `calibrate_marginals`.
     """
 
     parameters: tuple = ()
     style: TextStyle | None = None
     histograms: Sequence = ()
-    codes: np.ndarray | None = None
+    scale: CodeScale | None = None
 
 
 class Stage(ABC):

@@ -106,9 +106,10 @@ class _RangeCondition(_Condition):
     """The condition that a number or date is in one of some closed ranges.
 
     The distribution of the draws of a `KnotBlock` has a closed form. In an interval between knots,
-    a power of the position is uniform. `Values.round_at_random` rounds a code down to a value v
-    with a probability that falls linearly from 1 at the code of v to 0 at that of the next value.
-    So P(at most v) is the mean of the distribution function of codes between these two codes.
+    a power of the position is uniform. A code that `Values.round` rounds at random becomes a value
+    v or less with a probability that falls linearly from 1 at the code of v to 0 at that of the
+    next value. So P(at most v) is the mean of the distribution function of codes between these two
+    codes; or, where numbers are rounded to the nearest value, the one at the code half-way.
     """
 
     def _set_alternatives(self, values):
@@ -229,7 +230,7 @@ class _NumberDistribution:
 
     def __init__(self, block, weights):
         from_left, from_right, self.others = block.split_weights(weights)
-        self._values, self._scale = block.values, block.draw_scale
+        self._block, self._values, self._scale = block, block.values, block.draw_scale
         self._ends = block.ends
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
@@ -246,6 +247,11 @@ class _NumberDistribution:
         values = np.broadcast_to(values, len(self._masses))
         after = self._values.after(values)
         first, last = self._scale.encode(values), self._scale.encode(after)
+        if self._block.is_calibrated:
+            at = np.searchsorted(self._block.knots, values, side="right") - 1
+            to_nearest = self._block.has_inner[at.clip(0, len(self._block.has_inner) - 1)]
+            middle = self._scale.encode((values + after) / 2)
+            first, last = np.where(to_nearest, middle, first), np.where(to_nearest, middle, last)
         # A probe between two values finds the interval in spite of rounding errors.
         probes = values + (after - values) / 4
         left = (np.searchsorted(self._ends, probes, side="right") - 1).clip(0, len(self._ends) - 2)
