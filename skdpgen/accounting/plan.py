@@ -164,6 +164,19 @@ class Terms:
     thresholds: dict = field(default_factory=dict)
     max_rows: int | None = None
 
+    def check(self, plan: Plan) -> None:
+        """Raise a PlanError if a plan is for more than these terms, or leaves out what is first."""
+        first = [name for name, _ in plan.releases[: len(self.shares)]]
+        kept = first, plan.relation, plan.accountant
+        is_within = plan.epsilon <= self.epsilon and plan.delta <= self.delta
+        if not is_within or kept != ([*self.shares], self.relation, self.accountant):
+            raise PlanError(
+                f"The plan is for ε = {show(plan.epsilon)}, δ = {show(plan.delta)}, {kept[1:]}, "
+                f"after {first}; the terms are ε = {show(self.epsilon)}, δ = {show(self.delta)}, "
+                f"{(self.relation, self.accountant)}, after {[*self.shares]}. Make it by "
+                "terms.plan_once or terms.plan_steps."
+            )
+
     @property
     def _priced(self) -> dict[str, Any]:
         return {
