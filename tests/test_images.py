@@ -20,8 +20,8 @@ from skdpgen import (
 )
 from skdpgen.arrays.ball import BallFormat
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.arrays.kind import ArrayKind
-from skdpgen.arrays.layout import ImageLayout
+from skdpgen.arrays.image_layout import ImageLayout
+from skdpgen.arrays.layout import ArrayLayout
 from skdpgen.evaluation import train_on_synthetic_score
 from skdpgen.exceptions import PrivacyLeakWarning
 from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer
@@ -198,15 +198,15 @@ def test_searches_cut_images_by_the_first_axis():
 
 
 def test_rows_hold_channels_first():
-    kind = ArrayKind(None, (np.dtype(float),), None, None, record_shape=(8, 10, 3))
+    layout = ArrayLayout(None, (np.dtype(float),), None, None, record_shape=(8, 10, 3))
     rows = LAST[:5].reshape(5, -1) / 255
     upper = np.tile([1.0, 2.0, 4.0], 80)
     for make_format in (BoxFormat, BallFormat):
-        format = make_format(240, bounds=(0, upper), kind=kind)
+        format = make_format(240, bounds=(0, upper), layout=layout)
         planes = make_format(240, bounds=(0, np.repeat([1.0, 2.0, 4.0], 80)))
         encoded = format.encode(rows)
         assert_allclose(encoded, planes.encode(BYTES[:5].reshape(5, -1) / 255))
-        assert_allclose(format.decode(encoded)[0], rows, atol=1e-12)
+        assert_allclose(format.decode_rows(encoded)[0], rows, atol=1e-12)
         assert format.column_names[1] == "column 3"
         assert_array_equal(format.column_bounds[1], planes.column_bounds[1])
 

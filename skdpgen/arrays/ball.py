@@ -8,7 +8,7 @@ import numpy as np
 
 from ..images import cosine_matrices
 from ..registry import savable
-from .kind import ArrayFormat
+from .layout import ArrayFormat
 
 # Numbers are kept this small, so that sums of squares stay finite.
 _LARGEST = 1e150
@@ -25,7 +25,7 @@ class BallFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, kind, image_shape
+    n_features, bounds, has_number, y_bounds, classes, layout, image_shape
         As in `ArrayFormat`.
     p : {1, 2}
         The norm of the ball.
@@ -49,9 +49,9 @@ class BallFormat(ArrayFormat):
                 "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
                 "too, or classes=[...] if y holds labels."
             )
-        if self.kind is not None:
+        if self.layout is not None:
             # Declared, as none are inferred.
-            self.kind.check_bounds(self.bounds, self.y_bounds)
+            self.layout.check_bounds(self.bounds, self.y_bounds)
         if self.radius is None:
             widest = self.n_columns if self.p == 1 else math.sqrt(self.n_columns)
             # A box of half-width 1; turned, it stays in the ball, since ‖c‖₁ ≤ √d ‖c‖₂.
@@ -65,7 +65,7 @@ class BallFormat(ArrayFormat):
     @property
     def grid(self):
         """The shape of the images in a row, or of a row that is none: (n, height, width)."""
-        shape = self.layout.image_shape if self.layout.is_told else None
+        shape = self.images.image_shape if self.images.is_told else None
         return (-1, *(shape or (1, 1, self.n_features))[1:])
 
     def encode(self, X, y=None):
@@ -73,7 +73,7 @@ class BallFormat(ArrayFormat):
         rows = np.clip(np.array(X, dtype=np.float64), -_LARGEST, _LARGEST)
         if self.bounds is not None:
             rows = _to_box(rows, self.bounds)
-        rows = self.layout.arrange(rows)
+        rows = self.images.arrange(rows)
         if self.basis is not None:
             rows = self._turn(rows)
             if self.keep is not None:
@@ -83,8 +83,7 @@ class BallFormat(ArrayFormat):
             rows = np.hstack([rows, y if self.y_bounds is None else _to_box(y, self.y_bounds)])
         return project_on_ball(rows, self.radius, self.p) / self.radius
 
-    def decode(self, rows):
-        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+    def decode_rows(self, rows):
         X, y = self.invert(rows * self.radius)
         if y is not None and self.y_bounds is not None:
             y = np.clip(y, *self.y_bounds)
@@ -98,7 +97,7 @@ class BallFormat(ArrayFormat):
             y = (y if self.y_bounds is None else _from_box(y, self.y_bounds))[:, 0]
         if self.basis is not None:
             rows = self._turn(rows, inverse=True)
-        rows = self.layout.restore(rows)
+        rows = self.images.restore(rows)
         return (rows if self.bounds is None else _from_box(rows, self.bounds)), y
 
     def _turn(self, rows, inverse=False):

@@ -10,7 +10,7 @@ import torch
 from ..data.record_functions import call_quietly
 from ..images import draw_windows, find_shape
 from ..registry import savable
-from .kind import ArrayFormat
+from .layout import ArrayFormat
 from .numbers import match_names
 
 # Smaller squares are not guessed to be images: a table may well have as many columns.
@@ -28,7 +28,7 @@ class BoxFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, kind, image_shape
+    n_features, bounds, has_number, y_bounds, classes, layout, image_shape
         As in `ArrayFormat`.
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
@@ -43,16 +43,20 @@ class BoxFormat(ArrayFormat):
     clip_norm: float = 1.0
 
     @property
-    def found(self):
-        """Declared and inferred parameters, by the names of fitted attributes."""
-        found = {
+    def parameters(self):
+        encoder = self.encoder, self.components
+        return {**super().parameters, "clip_norm": self.clip_norm, "encoder": encoder}
+
+    @property
+    def fitted_attributes(self):
+        fitted = {
             "bounds_": self.shaped_bounds,
             "clip_norm_": self.clip_norm,
             "encoder_": self.encoder if self.components is None else self.components,
         }
         if self.y_bounds is not None:
-            found["y_bounds_"] = tuple(float(bound[0]) for bound in self.y_bounds)
-        return found
+            fitted["y_bounds_"] = tuple(float(bound[0]) for bound in self.y_bounds)
+        return fitted
 
     @property
     def unit(self):
@@ -86,14 +90,14 @@ class BoxFormat(ArrayFormat):
         Features that a network made of something may be as many, and are unlike images: few of them
         come with such bounds.
         """
-        if self.layout.is_told:
-            return self.layout.are_images and self.encoder is None and not self.has_number
+        if self.images.is_told:
+            return self.images.are_images and self.encoder is None and not self.has_number
         return self._may_be_images and bool((self.bounds[0] == 0).all())
 
     @property
     def could_be_images(self):
         """Whether they are not, but would be if that was declared."""
-        return not self.layout.is_told and self._may_be_images and not self.are_images
+        return not self.images.is_told and self._may_be_images and not self.are_images
 
     @property
     def _may_be_images(self):
@@ -105,18 +109,32 @@ class BoxFormat(ArrayFormat):
 
     @property
     def row_shape(self):
-        if self.layout.is_told and self.encoder is None and not self.has_number:
-            return self.layout.image_shape or (1, 1, self.n_features)
+        if self.images.is_told and self.encoder is None and not self.has_number:
+            return self.images.image_shape or (1, 1, self.n_features)
         return find_shape(self.n_columns, (1, 3))
 
     def draw_windows(self, n_windows, generator):
-        """Draw windows of images, which are rows of pixels or of their `LowFrequencies`."""
-        shape, maps_windows = self.layout.image_shape, getattr(self.encoder, "maps_windows", None)
+        """Draw small windows of images, as public directions of rows.
+
+        Images are rows of pixels or of their `LowFrequencies`.
+
+        Parameters
+        ----------
+        n_windows : int
+        generator : torch.Generator
+            On the CPU, where directions are made, so that every device gets the same.
+
+        Yields
+        ------
+        tensor of shape (n, n_columns)
+            Together `n_windows`, in blocks; none if rows are not known to be images.
+        """
+        shape, maps_windows = self.images.image_shape, getattr(self.encoder, "maps_windows", None)
         is_linear = self.encoder is None if maps_windows is None else maps_windows(shape)
         if is_linear and shape is not None and not self.has_number:
             for windows in draw_windows(shape, n_windows, generator):
                 if self.encoder is not None:
-                    seen = call_quietly(self._encode_features, self.layout.restore(windows).numpy())
+                    seen = call_quietly(self._encode_features, self.images.restore(windows).numpy())
                     windows = torch.as_tensor(seen)
                 yield windows
 
@@ -135,7 +153,7 @@ class BoxFormat(ArrayFormat):
         else:
             rows = X
         if self.encoder is None:
-            rows = self.layout.arrange(rows)
+            rows = self.images.arrange(rows)
         if not self.has_number:
             return rows
         y = np.asarray(y, dtype=np.float64)[:, None]
@@ -147,8 +165,7 @@ class BoxFormat(ArrayFormat):
         """Return the encoded features."""
         return np.asarray(self.encoder.transform(match_names(self.encoder, X)), dtype=np.float64)
 
-    def decode(self, rows):
-        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+    def decode_rows(self, rows):
         rows, y = rows * self.clip_norm, None
         if self.has_number:
             rows, y = rows[:, :-1], rows[:, -1:]
@@ -159,7 +176,7 @@ class BoxFormat(ArrayFormat):
             X = np.asarray(self.encoder.inverse_transform(rows), dtype=np.float64)
             X = X.reshape(len(rows), -1)
         else:
-            X = self.layout.restore(rows)
+            X = self.images.restore(rows)
             X = X if self.bounds is None else _from_unit(X / self.unit, self.bounds)
         return (X if self.bounds is None else np.clip(X, *self.bounds)), y
 

@@ -82,10 +82,6 @@ class OpenBoxFormat(BoxFormat):
     ranges: tuple | None = None
     wide: Sequence = ()
 
-    @property
-    def is_open(self):
-        return bool(self.shares)
-
     def split_budget(self, noise):
         """Return the shares of the remaining releases, which follow from `noise` in `make_box`."""
         return self.shares
@@ -93,12 +89,12 @@ class OpenBoxFormat(BoxFormat):
     @property
     def are_images(self):
         """Whether rows can well be images: not by bounds that are found later."""
-        return (self.layout.is_told or not self.opens_X) and super().are_images
+        return (self.images.is_told or not self.opens_X) and super().are_images
 
     @property
     def _has_one_range(self):
         """Whether columns share a range: pixels, and many others."""
-        are_pixels = self.layout.is_told and self.layout.image_shape is not None
+        are_pixels = self.images.is_told and self.images.image_shape is not None
         return are_pixels or self.n_features > _MOST_RANGES
 
     def _name_ranges(self):
@@ -342,9 +338,9 @@ def make_box(
         As in `BoxFormat`.
     clip_norm : float or "auto"
     """
-    kind = public.get("kind")
-    if bounds is None and encoder is None and kind is not None:
-        bounds = kind.bounds
+    layout = public.get("layout")
+    if bounds is None and encoder is None and layout is not None:
+        bounds = layout.bounds
     opens_radius = isinstance(clip_norm, str)
     opens_y = public.get("has_number", False) and y_bounds is None
     # An encoder needs no bounds, but its rows a scale.
@@ -365,9 +361,9 @@ def make_box(
         opens_X=opens_X,
         opens_y=opens_y,
     )
-    if kind is not None:
+    if layout is not None:
         declared = None if opens_X or bounds is None else format.bounds
-        kind.check_bounds(declared, None if opens_y else format.y_bounds)
+        layout.check_bounds(declared, None if opens_y else format.y_bounds)
     names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORMS,) * opens_radius
     if not names:
         return format._close(None)

@@ -1,103 +1,295 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Layout of images in rows: found from the shape of X, declared, or guessed from its width."""
+"""Containers and dtypes of arrays, and samples in them."""
 
-import math
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import torch
 
-from ..data.containers import as_array
-from ..data.inputs import find_record_shape
-from ..images import find_shape
+from ..data.containers import NUMPY, Container
+from ..data.dtypes import cast, find_held_range, find_numpy_dtype, hide_values
+from ..data.inputs import find_positions, read_rows
+from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
+from .image_layout import ImageLayout
 
-# Grey, grey and alpha, RGB, and RGBA: longer axes are none of channels.
-_MOST_CHANNELS = 4
-# Images of a smaller side are used as other rows: they hardly have low frequencies.
-_LEAST_SIDE = 8
+# Bounds that follow from the dtype.
+_BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 
 
 @savable
 @dataclass(frozen=True)
-class ImageLayout:
-    """Shape of the images that records of an array are, and the order of their pixels.
+class ArrayLayout:
+    """Containers, dtypes and shapes of the arrays given to `fit`, in which samples are returned."""
 
-    These are public facts.
+    columns: pd.Index | None
+    dtypes: tuple
+    target_name: object
+    target_dtype: object
+    target_categories: object = None
+    bounds: tuple | None = None
+    X: Container = NUMPY
+    y: Container | None = None
+    record_shape: tuple | None = None
+
+    @classmethod
+    def of(cls, dataset, *, has_classes: bool = False):
+        """Describe arrays, whose classes are known, by what is public of them.
+
+        The categories of a categorical `y` are its classes: others that its dtype lists may be
+        private. If classes were inferred, they have the order of an ordered dtype.
+        """
+        dtypes, label = tuple(dataset.dtypes), dataset.label
+        target_dtype, categories = (
+            (None, None) if label is None else (label.dtype, label.read_dtype)
+        )
+        if not isinstance(categories, pd.CategoricalDtype):
+            categories = None
+        elif has_classes or not categories.ordered:
+            categories = pd.CategoricalDtype(ordered=categories.ordered)
+        else:
+            is_class = categories.categories.isin(dataset.classes)
+            categories = pd.CategoricalDtype(categories.categories[is_class], ordered=True)
+        if isinstance(target_dtype, pd.CategoricalDtype):
+            target_dtype = categories
+        is_sized = isinstance(target_dtype, np.dtype) and target_dtype.kind in "US"
+        return cls(
+            columns=dataset.columns,
+            dtypes=tuple(map(_find_sample_dtype, dtypes)),
+            target_name=label and label.name,
+            # The length of the longest label in NumPy's dtypes of strings is private.
+            target_dtype=None if is_sized else target_dtype,
+            target_categories=categories,
+            bounds=_BOUNDS.get(find_numpy_dtype(dtypes[0])) if len(set(dtypes)) == 1 else None,
+            X=dataset.container,
+            y=label and label.container,
+            record_shape=dataset.record_shape,
+        )
+
+    def check_bounds(self, bounds, y_bounds=None):
+        """Raise a ValueError for declared bounds between which a dtype has no value."""
+        pairs = [("y_bounds", y_bounds, self.target_dtype)] * (y_bounds is not None)
+        if bounds is not None:
+            n_columns = max(map(np.size, (self.dtypes, *bounds)))
+            ends = zip(*(np.broadcast_to(end, n_columns) for end in bounds), strict=True)
+            dtypes = self.dtypes * (n_columns // len(self.dtypes))
+            pairs += [("bounds", *part) for part in zip(ends, dtypes, strict=True)]
+        for name, ends, dtype in pairs:
+            if not np.all(np.less_equal(*find_held_range(dtype, *ends))):
+                raise ValueError(
+                    f"{name} have no value of dtype {dtype} between them: declare them in the "
+                    "units of the data, or give the data another dtype."
+                )
+
+    def give(self, X, y, bounds=None, y_bounds=None, classes=None):
+        """Return X, and y if `fit` was given one, in the containers and dtypes of `fit`.
+
+        `y` holds numbers, or with `classes` their positions.
+        """
+        lower, upper = (-np.inf, np.inf) if bounds is None else bounds
+        if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
+            X = cast_numbers(X, self.dtypes[0], lower, upper)
+            shaped = X.reshape(-1, *(self.record_shape or X.shape[1:]))
+            named = self.columns is not None
+            X = pd.DataFrame(X, columns=self.columns) if named else self.X.give_array(shaped)
+        else:
+            # Column by column, as their dtypes differ.
+            ends = (np.broadcast_to(end, X.shape[1]) for end in (lower, upper))
+            columns = zip(X.T, self.dtypes, *ends, strict=True)
+            X = pd.DataFrame({i: cast_numbers(*column) for i, column in enumerate(columns)})
+            X.columns = self.columns
+        X = X if self.columns is None else self.X.give(X)
+        if self.y is None:
+            return X
+        dtype, categories = self.target_dtype, self.target_categories
+        if categories is not None and categories.categories is None:
+            categories = pd.CategoricalDtype(classes, categories.ordered)
+        if isinstance(dtype, pd.CategoricalDtype):
+            dtype = categories
+        if classes is None:
+            levels, y = cast_numbers(y, dtype, *(y_bounds or (-np.inf, np.inf))), slice(None)
+        else:
+            levels = classes
+        # Classes are cast, rather than labels: the dtype of a draw must not depend on it.
+        if self.y.library != "numpy":
+            levels = cast(pd.Series(levels, name=self.target_name), categories)
+            return X, self.y.give(cast(levels, dtype).iloc[y].reset_index(drop=True))
+        if isinstance(dtype, np.dtype):
+            levels = cast(pd.Series(levels), dtype).to_numpy()
+            # No Series holds NumPy's texts of any length.
+            levels = levels.astype(dtype) if dtype.kind == "T" else levels
+        return X, levels[y]
+
+
+def _find_sample_dtype(dtype):
+    """Return the dtype of sampled numbers: float64 where a column had none of numbers."""
+    numbers = find_numpy_dtype(dtype)
+    if not isinstance(numbers, np.dtype) or numbers.kind not in "iufb":
+        return np.dtype(np.float64)
+    return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else hide_values(dtype)
+
+
+def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
+    """Return numbers in a dtype; they are rounded, within their bounds and the dtype's range.
 
     Parameters
     ----------
-    image_shape : tuple of (channels, height, width), default=None
-        None: records are no images.
-    channels_last : bool, default=False
-        Whether X holds the channels of a pixel next to each other. Releases see channels first.
-    is_told : bool, default=False
-        Whether X or the user states this. Otherwise it is guessed from the number of columns.
+    values : ndarray of float
+    dtype : dtype
+        NumPy's, or a nullable one of pandas.
+    lower, upper : float or ndarray, default=-inf, inf
+        Bounds, which broadcast to `values`.
+    """
+    numpy_dtype = find_numpy_dtype(dtype)
+    if not isinstance(numpy_dtype, np.dtype) or numpy_dtype.kind not in "iufb":
+        return values
+    if numpy_dtype.kind == "b":
+        values = values >= 0.5
+    else:
+        values = np.rint(values) if numpy_dtype.kind in "iu" else values
+        (least, most), (first, last) = (
+            find_held_range(numpy_dtype, *ends) for ends in ((lower, upper), ())
+        )
+        # Inferred bounds may have no integer between them.
+        fits = least <= most
+        values = values.clip(np.where(fits, least, first), np.where(fits, most, last))
+    values = values.astype(numpy_dtype, copy=False)
+    return values if isinstance(dtype, np.dtype) else cast(pd.Series(values), dtype).array
 
-    Examples
-    --------
-    >>> ImageLayout.of(3072, (32, 32, 3)).image_shape, ImageLayout.of(3072).is_told
-    ((3, 32, 32), False)
+
+@dataclass(frozen=True)
+class ArrayFormat(Format):
+    """Features with bounds, and a numeric target beside them. Nothing is learnt from data.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of X.
+    bounds : None or (lower, upper), default=None
+        Public bounds, scalars or arrays of shape (n_features,).
+    has_number : bool, default=False
+        Whether a numeric y rides along as a last column.
+    y_bounds : None or (lower, upper), default=None
+        Its public bounds.
+    classes : ndarray, default=None
+        The classes that y holds.
+    layout : ArrayLayout, default=None
+        Containers and dtypes of samples.
+    image_shape : "auto", None or tuple of int, default="auto"
+        Shape of the images that records are. ``"auto"``: that of records, or else a guess.
     """
 
-    image_shape: tuple | None = None
-    channels_last: bool = False
-    is_told: bool = False
+    n_features: int
+    bounds: tuple | None = None
+    has_number: bool = False
+    y_bounds: tuple | None = None
+    classes: np.ndarray | None = None
+    layout: ArrayLayout | None = None
+    image_shape: Any = "auto"
 
-    @classmethod
-    def of(cls, n_features: int, image_shape="auto", record_shape=None) -> "ImageLayout":
-        """Return the layout of records, from the parameter `image_shape` and their own shape.
+    def __post_init__(self):
+        self.images  # noqa: B018 - raises for shapes that do not fit
+        bounds = check_bounds(self.bounds, self.n_features, "bounds", self._record_shape)
+        object.__setattr__(self, "bounds", bounds)
+        object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
 
-        Flat rows are guessed to be square images, grey or in three colours with channels first, or
-        none. Raises ValueError if the shape does not fit, or does not tell which axis is that of
-        channels.
-        """
-        is_auto = isinstance(image_shape, str)
-        if record_shape is None and is_auto:
-            guessed = find_shape(n_features, (1, 3))
-            return cls(guessed if guessed[1] > 1 else None)
-        if image_shape is None:
-            return cls(is_told=True)
-        shape = record_shape if is_auto else tuple(map(int, image_shape))
-        if math.prod(shape) != n_features or record_shape not in (None, shape):
-            found = f"{n_features} features" if record_shape is None else f"shape {record_shape}"
-            raise ValueError(f"image_shape={shape} does not fit records of X, of {found}.")
-        channels_last = len(shape) == 3 and shape[0] > _MOST_CHANNELS
-        n_channels, *sides = (shape[-1], *shape[:2]) if channels_last else (1, *shape)[-3:]
-        # Users who declare both as few mean channels first.
-        are_tiny = len(shape) == 3 and min(sides) <= _MOST_CHANNELS and is_auto
-        if n_channels > _MOST_CHANNELS or are_tiny:
-            raise ValueError(
-                f"Images of shape {shape} do not tell which axis is that of channels, the first or "
-                f"the last of up to {_MOST_CHANNELS} and longer others. If they are no images, set "
-                "image_shape=None."
-            )
-        return cls((n_channels, *sides), channels_last, is_told=True)
+    @cached_property
+    def images(self):
+        """The images that records are, if any."""
+        return ImageLayout.of(self.n_features, self.image_shape, self._record_shape)
 
     @property
-    def are_images(self) -> bool:
-        """Whether records are said to be images that are large enough to have low frequencies."""
-        shape = self.image_shape if self.is_told else None
-        return shape is not None and min(shape[1:]) >= _LEAST_SIDE
+    def _record_shape(self):
+        return None if self.layout is None else self.layout.record_shape
 
-    def arrange(self, rows):
-        """Return flat rows of X, an array or a tensor, with channels first."""
-        return self._swap(rows, -1, (self.image_shape or (1,))[0])
+    @property
+    def parameters(self):
+        names = ("y_bounds", "classes", "image_shape")
+        return {
+            "schema": None,
+            "bounds": self.shaped_bounds,
+            **{name: getattr(self, name) for name in names},
+        }
 
-    def restore(self, rows):
-        """Return the flat rows that `arrange` maps to these."""
-        return self._swap(rows, (self.image_shape or (1,))[0], -1)
+    @property
+    def column_names(self):
+        """Names of the columns, and of y beside them, for messages."""
+        columns = None if self.layout is None else self.layout.columns
+        columns = range(self.n_features) if columns is None else list(columns)
+        columns = [columns[i] for i in self._order]
+        return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
 
-    def _swap(self, rows, *shape):
-        if not self.channels_last:
-            return rows
-        return rows.reshape(len(rows), *shape).swapaxes(1, 2).reshape(rows.shape)
+    @property
+    def column_bounds(self):
+        """Bounds of the columns, and of y beside them, two arrays."""
+        pairs = [[end[self._order] for end in self.bounds], *[self.y_bounds] * self.has_number]
+        return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
+
+    @property
+    def shaped_bounds(self):
+        """Bounds of X in the shape of its records, or None."""
+        return None if self.bounds is None else tuple(map(self.reshape, self.bounds))
+
+    def reshape(self, rows):
+        """Return flat rows, or one, in the shape of records of X."""
+        shape = self._record_shape
+        return rows if shape is None else rows.reshape(*rows.shape[:-1], *shape)
+
+    @property
+    def _order(self):
+        """Positions in X of the columns of rows."""
+        order = np.arange(self.n_features)
+        is_encoded = getattr(self, "encoder", None) is not None
+        return order if is_encoded else self.images.arrange(order[None])[0]
+
+    def read_public(self, estimator, X):
+        return read_rows(estimator, X, reset=False)
+
+    def without_target(self):
+        return replace(self, has_number=False)
+
+    @abstractmethod
+    def decode_rows(self, rows):
+        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+
+    def decode(self, rows, sizes, *, y=None, where=None):
+        if where is not None:
+            raise ValueError("where=... needs a schema; ask for classes by y=[...].")
+        generator, shares = rows.noise.torch_generator(), torch.as_tensor(rows.shares)
+        for size in sizes:
+            if y is None:
+                drawn = torch.multinomial(shares, check_count(size), True, generator=generator)
+            else:
+                drawn = torch.as_tensor(find_positions(y, self.classes))
+            parts = drawn.split(SAMPLE_BLOCK)
+            X, numbers = zip(
+                *(self.decode_rows(rows.generate(part, generator)) for part in parts), strict=True
+            )
+            label = np.concatenate(numbers) if self.has_number else drawn.numpy()
+            yield self.layout.give(
+                np.concatenate(X), label, self.bounds, self.y_bounds, self.classes
+            )
 
 
-def flatten(X, image_shape="auto") -> tuple:
-    """Return public images as rows with channels first, or other data as an array, and a layout."""
-    X = as_array(X)
-    shape = find_record_shape(X)
-    rows = X if shape is None else X.reshape(len(X), math.prod(shape))
-    n_columns = np.shape(rows)[1] if np.ndim(rows) == 2 else 0
-    layout = ImageLayout.of(n_columns, image_shape, shape)
-    return layout.arrange(rows), layout
+def check_bounds(bounds, n_features, name, record_shape=None):
+    """Return bounds, which may have the shape of records, as two flat arrays, or None."""
+    if bounds is None:
+        return None
+    try:
+        if any(map(np.iscomplexobj, bounds)):
+            raise TypeError
+        if record_shape is not None and any(np.shape(b) not in ((), (n_features,)) for b in bounds):
+            bounds = [np.broadcast_to(b, record_shape).ravel() for b in bounds]
+        # Copies: the caller may change its arrays after the fit.
+        lower, upper = (np.full(n_features, b, dtype=np.float64) for b in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a pair (lower, upper) of numbers or of arrays of {n_features} numbers."
+        ) from None
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        raise ValueError(f"{name} must be finite, with lower < upper in every column.")
+    return lower, upper

@@ -181,7 +181,7 @@ def warn_of_noised_rows(format, rows, std):
     if format.bounds is not None:
         X, y = format.invert(rows.mean(axis=0)[None] * format.radius)
         lower, upper = format.column_bounds
-        X = format.layout.arrange(X)
+        X = format.images.arrange(X)
         means = (np.column_stack([X, *([y] * format.has_number)])[0] - lower) / (upper - lower)
         # Numbers in bounds are mapped to [-1, 1] before they are divided by the radius.
         variance = (std * format.radius / 2) ** 2 / len(rows)

@@ -17,7 +17,7 @@ from ..accounting.plan import Plan
 from ..data.cells import CellReader, FrameCells
 from ..data.containers import Container, adapt, adapt_column, read_frame, take_names
 from ..data.dtypes import list_text_columns
-from ..data.inputs import check_labels, check_order, check_rows, find_record_shape
+from ..data.inputs import check_labels, check_order, check_rows
 from ..data.labels import Label, join_label
 from ..exceptions import TableError, warn_of_index
 from .chunks import TableInParts, adapt_table
@@ -109,7 +109,8 @@ class Dataset:
         self.label = None if y is None else Label.of(y)
         is_frame = isinstance(X, pd.DataFrame)
         self.columns = X.columns if is_frame else None
-        self.record_shape = find_record_shape(X)
+        is_shaped = isinstance(X, np.ndarray) and X.ndim in (3, 4)
+        self.record_shape = X.shape[1:] if is_shaped else None
         self.is_in_parts = isinstance(X, TableInParts)
         self.has_fixed_dtypes = getattr(X, "has_fixed_dtypes", True)
         self.has_public_dtypes = self.has_fixed_dtypes or X.states_dtypes
@@ -271,7 +272,8 @@ class Dataset:
 
             chunks = ArrayChunks(X)
             X, y, self._container, self.dtypes = chunks.describe(classes)
-            self.label, self.record_shape = y if y is None else Label.of(y), find_record_shape(X)
+            self.label = None if y is None else Label.of(y)
+            self.record_shape = X.shape[1:] if X.ndim > 2 else None
             self.has_public_dtypes = True
         if isinstance(X, TableInParts):
             raise ValueError(
@@ -345,14 +347,14 @@ class Dataset:
         else:
             if reset:
                 warn_of_index(X, persons)
-            head, table = X, X if y is None else join_label(X, y, format.kind.label)
+            head, table = X, X if y is None else join_label(X, y, format.layout.label)
             cells, n_rows = read(table), len(table)
             format.check_held(table)
             format.check_dtypes(table)
         if reset:
             _check_feature_names(estimator, head, reset=True)
         _check_n_features(estimator, head, reset=reset)
-        self._ordered = [] if format.kind is None else format.kind.ordered
+        self._ordered = [] if format.layout is None else format.layout.ordered
         self.reader = format.make_reader(list_text_columns(X, table))
         self._hold(cells, None, persons, n_rows)
         return self

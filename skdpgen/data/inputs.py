@@ -5,7 +5,6 @@ These are public. Whether a cell is valid is private: the curator finds that out
 reserved the plan, for each record on its own. No message quotes a value.
 """
 
-import math
 from collections.abc import Iterable
 from numbers import Complex, Real
 
@@ -62,7 +61,13 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         float32 or float64; float64 for other numbers; not copied where possible. Where the dtype
         does not say that all cells are numbers, of dtype object: see `parse_rows`.
     """
-    X = flatten_images(estimator, as_array(X), reset=reset)
+    X = as_array(X)
+    if reset:
+        vars(estimator).pop("record_shape_in_", None)
+    if isinstance(X, np.ndarray) and X.ndim in (3, 4):
+        from .lists import flatten_images
+
+        X = flatten_images(estimator, X, reset=reset)
     # A list of lists is read cell by cell, like an array of objects.
     if isinstance(X, list | tuple) or (_is_of_objects(X) and X.ndim == 1):
         X = _list_to_objects(X)
@@ -76,33 +81,6 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         return validate_data(
             estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
         )
-
-
-def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
-    """Return an array of three or four dimensions as rows, and other data unchanged.
-
-    The shape of its records is kept as ``record_shape_in_``; later records must have it, or be
-    rows.
-    """
-    shape = find_record_shape(X)
-    if reset:
-        vars(estimator).pop("record_shape_in_", None)
-    if shape is None:
-        return X
-    if reset:
-        estimator.record_shape_in_ = shape
-    else:
-        declared = getattr(estimator, "image_shape", None)
-        known = getattr(estimator, "record_shape_in_", declared)
-        if shape != tuple(known or ()):
-            fitted = "rows" if isinstance(known, str | None) else f"records of shape {known}"
-            raise ValueError(f"X holds records of shape {shape}, and fit was given {fitted}.")
-    return X.reshape(len(X), math.prod(shape))
-
-
-def find_record_shape(X) -> tuple | None:
-    """Return the shape of a record of an array of three or four dimensions; None for other data."""
-    return X.shape[1:] if isinstance(X, np.ndarray) and X.ndim in (3, 4) else None
 
 
 def _list_to_objects(rows):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays.layout import flatten
+from ..arrays.image_layout import flatten
 from ._columns import as_numbers, as_table
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..checks import one_of, positive
 from ..data.record_functions import PullingFunction
-from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
+from ..learners.interface import Sampler
 from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks.discriminators import Discriminator, default_layers
@@ -55,9 +55,9 @@ class DPAFDiscriminator(Specification):
     def find_layers(self, format):
         """Return the shape of the images that rows of a format are, or None, and the layers."""
         # Only features in bounds, with nothing beside them, are pixels.
-        layout = None if format.feature_scale is None else format.layout
-        image_shape = None if layout is None else layout.image_shape
-        if image_shape is not None and min(image_shape[1:]) < _LEAST_SIDES[layout.is_told]:
+        images = None if format.feature_scale is None else format.images
+        image_shape = None if images is None else images.image_shape
+        if image_shape is not None and min(image_shape[1:]) < _LEAST_SIDES[images.is_told]:
             image_shape = None
         layers = self.layers or default_layers(image_shape)
         if image_shape is None and layers[2]:
@@ -206,11 +206,6 @@ class DPAFGenerator(NetworkGenerator):
         self.latent_dim = latent_dim
         self.learning_rate = learning_rate
 
-    def _check_params(self):
-        super()._check_params()
-        if split_encoder(self.encoder)[1] not in (None, "auto"):
-            raise ValueError("encoder must be None or an object that was fitted on public data.")
-
     def _plan(self, terms, format):
         # These raise an error for layers or networks of another size.
         self._resolve_spec("discriminator").find_layers(format)
@@ -218,8 +213,7 @@ class DPAFGenerator(NetworkGenerator):
             self._try_network(terms, format, _count_generated(terms.n_samples))
         return self._find_release(format).plan(terms, format)
 
-    def _learn(self, curator, format, noise):
-        release = self._find_release(format)
+    def _learn_aggregates(self, release, curator, format, noise):
         image_shape, layers = self._resolve_spec("discriminator").find_layers(format)
         n_classes, batch_size = curator.n_classes, release.count_rows(curator.n_records)
         factory = self.network or ("mlp" if image_shape is None else "conv")
@@ -264,13 +258,13 @@ class DPAFGenerator(NetworkGenerator):
             # The classifier has learnt the first layers with a share of the budget; they stay as
             # they are.
             network.frozen.load_state_dict(classifier.trained[:n_frozen].state_dict())
-        self.n_iter_ = release.count_steps(curator.n_records)
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_aggregates(
+        n_steps = release.count_steps(curator.n_records)
+        rows, shares, losses = fit_to_aggregates(
             rows,
             features,
             curator.release,
             mechanism_of(features, release.second, aggregates / (conv2 + aggregates)),
-            n_steps=self.n_iter_,
+            n_steps=n_steps,
             batch_size=batch_size,
             grad_clip=release.grad_clip,
             n_generated=_count_generated(curator.n_records),
@@ -281,6 +275,7 @@ class DPAFGenerator(NetworkGenerator):
             generator=generator,
             verbose=self.verbose,
         )
+        return Sampler(rows, losses, shares, n_steps=n_steps)
 
 
 def _count_generated(n_samples):
@@ -291,7 +286,7 @@ def _count_generated(n_samples):
 def _input_map(format):
     """Return the scale and shift by which the entries of rows have a size of about 1."""
     # Weights of a block are at most 1 over the root of the number of blocks.
-    if format.has_blocks:
+    if format.block_sizes:
         return math.sqrt(len(format.block_sizes)), 0.0
     # Features in [0, 1] become numbers in [-1, 1].
     if format.feature_scale is not None:

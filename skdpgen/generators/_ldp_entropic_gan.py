@@ -16,12 +16,12 @@ from ..checks import check_size, positive, shape_of_images, whole
 from ..curator.curator import find_digest
 from ..data.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
-from ..learners.rehearsal import try_generator
+from ..learners.rehearsal import try_generator, try_loss
 from ..learners.rows import has_unit_output
-from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
+from ..losses import EntropicWasserstein, OwnLoss, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
-from ..networks.generators import build, find_factory
+from ..networks.generators import build, find_shaped
 from ..params import choose_device, documented, fitting
 from ..preprocessing._local_privatizer import LocalPrivatizer
 from ..releases.local_noise import LocalNoise, find_local_sigma
@@ -72,10 +72,11 @@ class LDPEntropicGAN(BaseGenerator):
         ``"auto"``: that of `X`, if it has three or four dimensions; flat rows are no images then.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
         Noise and its basis, in which generated rows are compared, too.
-    loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
+    loss : {"entropic", "wasserstein", "sinkhorn_divergence"}, object or callable
         `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
         noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
-        with the noise, 1 for Laplace and 2 for Gaussian noise.
+        with the noise, 1 for Laplace and 2 for Gaussian noise. An own ``loss(generated, noised)``
+        returns one number for tensors of rows in units of the radius; it sees noised rows only.
     network : str or callable, default="mlp"
         As in `DPSlicedWassersteinGenerator`; those that make images need `bounds`.
     latent_dim : int, default=20
@@ -97,8 +98,8 @@ class LDPEntropicGAN(BaseGenerator):
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
         Standard deviation of the noise on each number, in the units after `bounds`.
-    reg_ : float
-        λ, in the units after `bounds`.
+    reg_ : float or None
+        λ, in the units after `bounds`; None with an own loss.
     classes_ : ndarray of shape (n_classes,)
         Labels, if `y` holds classes.
     class_probabilities_ : ndarray of shape (n_classes,)
@@ -159,6 +160,7 @@ class LDPEntropicGAN(BaseGenerator):
             "sinkhorn_divergence": SinkhornDivergence,
         },
     }
+    _wrappers = {"loss": OwnLoss}
     _checks = {
         "clip_norm": positive(optional=True, most=math.inf),
         "image_shape": shape_of_images("auto", None),
@@ -185,7 +187,7 @@ class LDPEntropicGAN(BaseGenerator):
         clip_norm: float | None = None,
         image_shape: Sequence | str | None = "auto",
         release: LocalNoise | str = "laplace",
-        loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | str = "entropic",
+        loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | Callable | str = "entropic",
         network: Callable | str = "mlp",
         latent_dim: int = 20,
         n_steps: int | None = None,
@@ -275,9 +277,9 @@ class LDPEntropicGAN(BaseGenerator):
         self.n_features_in_ = format.n_features
         if hasattr(privatizer, "feature_names_in_"):
             self.feature_names_in_ = privatizer.feature_names_in_
-        kind = replace(format.kind, y=None if y is None else NUMPY)
+        layout = replace(format.layout, y=None if y is None else NUMPY)
         return self._finish(
-            replace(format, kind=kind, classes=classes),
+            replace(format, layout=layout, classes=classes),
             len(Y),
             # That of the clients' releases: training adds nothing to it.
             replace(
@@ -315,17 +317,21 @@ class LDPEntropicGAN(BaseGenerator):
     def _plan(self, terms, format):
         batch_size = self.batch_size or 1
         check_size("batch_size", batch_size, max(batch_size, terms.n_columns))
-        factory = self._find_factory(format)
+        self._find_factory(format)
         has_labels = terms.n_classes > 1
         try_generator(
             self.network,
-            factory,
             self.latent_dim,
             terms.n_classes,
             format.n_columns,
             terms.n_classes * self._count_rows(terms.n_samples, has_labels),
             choose_device(self.device),
+            images=format.images,
         )
+        loss = self._resolve_spec("loss")
+        if isinstance(loss, OwnLoss):
+            n_rows = self._count_rows(terms.n_samples, has_labels)
+            try_loss(loss, n_rows, terms.n_columns, choose_device(self.device))
         # None: no labels, and so no response to pay for.
         n_classes = terms.n_classes if has_labels else None
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
@@ -347,14 +353,16 @@ class LDPEntropicGAN(BaseGenerator):
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         loss, p = self._resolve_spec("loss"), format.p
+        is_own, names = isinstance(loss, OwnLoss), (cls.__name__ for cls in type(loss).__mro__)
+        distance = loss.distance if is_own else next(filter(None, map(DISTANCES.get, names)))
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
+        self._rows, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,
             release.rows,
             release.codes,
             probability=release.probability,
-            distance=DISTANCES[type(loss).__name__],
+            distance=distance,
             p=p,
             reg=reg,
             n_steps=self.n_steps or min(_MOST_STEPS, max(_FEWEST_STEPS, n_samples // 20)),
@@ -364,7 +372,7 @@ class LDPEntropicGAN(BaseGenerator):
             verbose=self.verbose,
         )
         # In the units of the rows again.
-        self.reg_ = reg * format.radius**p
+        self.reg_ = None if is_own else reg * format.radius**p
         self.n_iter_ = len(self.loss_curve_)
 
     def _count_rows(self, n_samples, has_labels):
@@ -378,7 +386,7 @@ class LDPEntropicGAN(BaseGenerator):
                 f"network={self.network!r} makes features in [0, 1]: it needs bounds, and no "
                 "numeric y beside them."
             )
-        return find_factory(self.network, layout=format.layout)
+        return find_shaped(self.network, format.images)
 
     def _build(self, format, n_classes, seed):
         factory = self._find_factory(format)
@@ -388,7 +396,7 @@ class LDPEntropicGAN(BaseGenerator):
         )
 
     def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
+        return self._rows.sample(classes, generator)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Otherwise outputs are encoded rows, as a release sees them.
 import contextlib
 import copy
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -228,18 +229,23 @@ TABLE_GENERATORS = {**GENERATORS, "mlp": partial(mlp, width=128)}
 
 
 def find_factory(
-    generator: str | Callable, factories: Mapping[str, Callable] = GENERATORS, layout=None
+    generator: str | Callable, factories: Mapping[str, Callable] = GENERATORS
 ) -> Callable:
-    """Return the factory of a name, for images of a layout; a factory is returned as it is."""
-    factory = factories[generator] if isinstance(generator, str) else generator
-    if layout is None or not getattr(factory, "takes_shape", False):
+    """Return the factory of a name; a factory is returned as it is."""
+    return factories[generator] if isinstance(generator, str) else generator
+
+
+def find_shaped(generator, images, factories: Mapping[str, Callable] = GENERATORS) -> Callable:
+    """Return the factory of a name for images of an `ImageLayout`, or None, as `find_factory`."""
+    factory = find_factory(generator, factories)
+    if not getattr(factory, "takes_shape", False):
         return factory
-    if layout.image_shape is None:
+    if images is None or images.image_shape is None:
         raise ValueError(
             f"network={generator!r} makes images: give image_shape=(channels, height, width), or X "
             "of that shape."
         )
-    return factory(layout.image_shape)
+    return factory(images.image_shape)
 
 
 @contextlib.contextmanager
@@ -258,6 +264,9 @@ def build(factory: Callable, n_inputs: int, n_outputs: int, seed: int) -> nn.Mod
     """Return the seeded network of a factory, after checking its output shape."""
     with seeded(seed):
         network, shape = make_and_try(factory, n_inputs, n_outputs)
+    if len(shape) > 2 and (shape[0], math.prod(shape[1:])) == (2, n_outputs):
+        # Images become rows.
+        network, shape = nn.Sequential(network, nn.Flatten()), (2, n_outputs)
     if shape != (2, n_outputs):
         raise ValueError(
             f"network maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from .._process.isolation import isolated
-from ..arrays.kind import cast_numbers, check_bounds
-from ..arrays.layout import ImageLayout
+from ..arrays.image_layout import ImageLayout
+from ..arrays.layout import cast_numbers, check_bounds
 from ..arrays.numbers import read_numbers
 from ..checks import in_range, positive, shape_of_images, whole
 from ..data.containers import as_array
-from ..data.inputs import flatten_images
+from ..data.lists import flatten_images
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks.autoencoders import infer_image_shape, make_autoencoder
@@ -43,7 +43,7 @@ class Autoencoder(
 
        `fit` is not private. An autoencoder that is fitted on private rows **voids every guarantee**
        of an estimator that uses it. Fit it on public rows of the
-       same kind as the private ones, and give it to a generator as its encoder, wrapped in
+       same origin as the private ones, and give it to a generator as its encoder, wrapped in
        scikit-learn's `FrozenEstimator`.
 
     Codes have norm 1, so that no row is clipped at a radius of 1. Networks are those of [1]_:

@@ -16,7 +16,7 @@ from ..accounting.spending import keep_nothing, say_how_to_go_on
 from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
 from ..arrays.discovery import make_box
-from ..arrays.kind import ArrayKind, cast_numbers
+from ..arrays.layout import ArrayLayout, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..arrays.units import warn_of_moments, warn_of_radius
 from ..checks import check_size, whole
@@ -225,11 +225,11 @@ class DPPCA(
         dataset = Dataset.of(X, persons=persons, max_rows=max_rows)
         # Sizes and dtypes are checked before the plan: an error after a release would waste its ε.
         dataset.validate_array(self)
-        kind = ArrayKind.of(dataset)
+        layout = ArrayLayout.of(dataset)
         n_samples, n_features = dataset.n_records, dataset.n_columns
         # The second moments are a square matrix, whose size is refused before anything is spent.
         check_size("X", n_features, n_features)
-        format = self._make_format(n_samples, n_features, kind, max_rows)
+        format = self._make_format(n_samples, n_features, layout, max_rows)
         self._n_components(n_features)
         warn_of_delta(self.delta, n_samples)
         plan = self._plan(format, n_samples, max_rows)
@@ -293,7 +293,7 @@ class DPPCA(
             space, inside, _ = choose_space(moments, n_components, format.row_shape)
         values, vectors = np.linalg.eigh(inside)
         values, vectors = values[::-1][:n_components], (space @ vectors).T[::-1][:n_components]
-        vectors = format.layout.restore(vectors)
+        vectors = format.images.restore(vectors)
         # The sign of an eigenvector is arbitrary: its largest entry is made positive.
         largest = np.abs(vectors).argmax(axis=1, keepdims=True)
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
@@ -323,7 +323,7 @@ class DPPCA(
         check_is_fitted(self, "privacy_")
         X = parse_rows(check_rows(self, X, reset=False))
         # Products of the largest numbers overflow.
-        rows = self._format.layout.restore(self._format.encode(X))
+        rows = self._format.images.restore(self._format.encode(X))
         rows = np.clip(rows, -_LARGEST, _LARGEST) @ self.components_.T
         # Each component mixes all cells of a row, so that one missing cell leaves none of them
         # known.
@@ -349,13 +349,13 @@ class DPPCA(
             raise ValueError(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."
             )
-        rows = self._format.layout.arrange(X.astype(np.float64) @ self.components_)
-        features, _ = self._format.decode(rows)
+        rows = self._format.images.arrange(X.astype(np.float64) @ self.components_)
+        features, _ = self._format.decode_rows(rows)
         return self._format.reshape(cast_numbers(features, X.dtype))
 
-    def _make_format(self, n_samples, n_features, kind=None, max_rows=None):
+    def _make_format(self, n_samples, n_features, layout=None, max_rows=None):
         if self.bounds is None and not isinstance(self.clip_norm, str):
-            images = {"kind": kind, "image_shape": self.image_shape}
+            images = {"layout": layout, "image_shape": self.image_shape}
             return BoxFormat(n_features, clip_norm=self.clip_norm, **images)
         # Over the sensitivity, under either relation.
         multiplier = calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
@@ -366,7 +366,7 @@ class DPPCA(
             self.relation,
             bounds=self.bounds,
             clip_norm=self.clip_norm,
-            kind=kind,
+            layout=layout,
             image_shape=self.image_shape,
         )
 

@@ -9,10 +9,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._process.isolation import isolated
-from ..arrays.layout import ImageLayout
+from ..arrays.image_layout import ImageLayout
 from ..checks import shape_of_images, whole
 from ..data.containers import as_array
-from ..data.inputs import flatten_images
+from ..data.lists import flatten_images
 from ..images import cosine_matrices, find_shape
 from ..params import Checked, DocumentedEstimator, documented
 from ..saving.serialization import Saves

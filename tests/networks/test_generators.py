@@ -4,7 +4,7 @@ from torch import nn
 
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.networks import GENERATORS
-from skdpgen.networks.generators import build, find_factory
+from skdpgen.networks.generators import build, find_factory, find_shaped
 
 FIXED = [name for name in GENERATORS if name != "conv"]
 SIZES = {
@@ -45,11 +45,11 @@ def test_images_have_one_size(name):
 def test_networks_for_images_of_any_shape(shape):
     n_pixels = shape[0] * shape[1] * shape[2]
     format = BoxFormat(n_pixels, image_shape=shape, bounds=(0, 1))
-    network = build(find_factory("conv", layout=format.layout), 5, n_pixels, seed=0)
+    network = build(find_shaped("conv", format.images), 5, n_pixels, seed=0)
     assert network(torch.randn(3, 5)).shape == (3, n_pixels)
 
     with pytest.raises(ValueError, match="give image_shape="):
-        find_factory("conv", layout=BoxFormat(n_pixels, image_shape=None).layout)
+        find_shaped("conv", BoxFormat(n_pixels, image_shape=None).images)
 
 
 def test_build_follows_its_seed_and_no_other():
