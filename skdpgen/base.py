@@ -468,6 +468,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         tags.non_deterministic = True
         # Invalid rows count as absent rather than stop a fit, which would disclose them.
         tags.input_tags.allow_nan = True
+        tags.input_tags.three_d_array = True
         return tags
 
 

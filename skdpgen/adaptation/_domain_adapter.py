@@ -775,6 +775,7 @@ class DPSWDDomainAdapter(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.three_d_array = True
         tags.non_deterministic = True
         return tags
 
