@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["Format"]
+
 # Rows that are generated and decoded at once.
 SAMPLE_BLOCK = 10_000
 # Most rows of one call.

@@ -36,6 +36,10 @@ RepeatedRelease = tuple[str, Callable[[float], DpEvent], int]
 class Plan:
     """Planned releases of a fit, in order, whose cost is within the budget.
 
+    A release makes it of public numbers, before a budget is charged or a row is read. The curator
+    then makes these releases, in this order, and no others; learners ask for their noise by
+    `multiplier`.
+
     Attributes
     ----------
     releases : tuple of (str, dp_accounting.DpEvent)
@@ -159,6 +163,19 @@ class Terms:
     shares: dict = field(default_factory=dict)
     thresholds: dict = field(default_factory=dict)
     max_rows: int | None = None
+
+    def check(self, plan: Plan) -> None:
+        """Raise a PlanError if a plan is for more than these terms, or leaves out what is first."""
+        first = [name for name, _ in plan.releases[: len(self.shares)]]
+        kept = first, plan.relation, plan.accountant
+        is_within = plan.epsilon <= self.epsilon and plan.delta <= self.delta
+        if not is_within or kept != ([*self.shares], self.relation, self.accountant):
+            raise PlanError(
+                f"The plan is for ε = {show(plan.epsilon)}, δ = {show(plan.delta)}, {kept[1:]}, "
+                f"after {first}; the terms are ε = {show(self.epsilon)}, δ = {show(self.delta)}, "
+                f"{(self.relation, self.accountant)}, after {[*self.shares]}. Make it by "
+                "terms.plan_once or terms.plan_steps."
+            )
 
     @property
     def _priced(self) -> dict[str, Any]:

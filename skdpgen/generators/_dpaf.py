@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..checks import one_of, positive
 from ..data.record_functions import PullingFunction
-from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
 from ..learners.interface import Sampler
 from ..learners.rows import input_scale, make_rows
@@ -223,11 +222,6 @@ class DPAFGenerator(NetworkGenerator):
         self.discriminator = discriminator
         self.latent_dim = latent_dim
         self.learning_rate = learning_rate
-
-    def _check_params(self):
-        super()._check_params()
-        if split_encoder(self.encoder)[1] not in (None, "auto"):
-            raise ValueError("encoder must be None or an object that was fitted on public data.")
 
     def _list_array_params(self):
         discriminator = self._resolve_spec("discriminator")

@@ -141,6 +141,7 @@ class DPSWFlowSampler(CentralGenerator):
     (50, 2)
     """
 
+    _takes_components = True
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {

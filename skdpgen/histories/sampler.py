@@ -112,7 +112,6 @@ class DPHistorySampler(BaseGenerator):
     """
 
     strict = False
-    _takes_components = False
     _checks = {
         **{name: check for name, check in CENTRAL_CHECKS.items() if name != "clip_norm"},
         "schemas": _check_schemas,

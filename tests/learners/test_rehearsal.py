@@ -25,7 +25,7 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.adaptation import _domain_adapter
-from skdpgen.learners import rows as learners_rows
+from skdpgen.generators import _network
 from skdpgen.networks.generators import build, rehearsing
 from skdpgen.privacy import Curator, preview
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
@@ -250,7 +250,7 @@ def test_a_rehearsal_leaves_no_trace(monkeypatch):
     made = DPSlicedWassersteinGenerator(**BOX, n_steps=3, network=lambda n, m: nn.Linear(n, m)).fit(
         X
     )
-    monkeypatch.setattr(learners_rows, "try_generator", lambda *args: None)
+    monkeypatch.setattr(_network, "try_generator", lambda *args: None)
     expected = DPSlicedWassersteinGenerator(
         **BOX, n_steps=3, network=lambda n, m: nn.Linear(n, m)
     ).fit(X)
