@@ -202,9 +202,8 @@ def read_terms(path: str | PathLike) -> tuple[dict[str, Any], str]:
     with _transaction(Path(path).absolute()) as database:
         terms, inode = database.execute("SELECT terms, place FROM budget").fetchone()
     stored = json.loads(terms)
-    # Earlier versions knew of no other.
-    stored.setdefault("adaptive", True)
-    return stored, inode
+    # Files of earlier versions do not say it.
+    return stored | {"adaptive": stored.get("adaptive", True)}, inode
 
 
 @contextlib.contextmanager
