@@ -206,6 +206,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             return self._fit(*split_domains(X, y, X_target, sample_domain))
 
     def _fit(self, X, y, X_target):
+        # Other estimators are refused by name before they are cloned.
+        find_adapter(self.estimator)
         before, model = split_pipeline(clone(self.estimator))
         names = self._check_params(model)
         if X_target is None:
