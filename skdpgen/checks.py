@@ -85,6 +85,10 @@ def check_size(name: str, *shape: int) -> None:
         )
 
 
+# What errors of objects that are tried say.
+_FAILS = "fails on made-up rows, before anything is spent"
+
+
 @contextlib.contextmanager
 def tried(name: str) -> Iterator[None]:
     """Restate errors of a user's object that is tried on made-up rows, before anything is spent.
@@ -97,13 +101,10 @@ def tried(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if str(error).startswith(name):
+        if str(error).startswith(name) or _FAILS in str(error):
             raise
         cls = TypeError if isinstance(error, TypeError) else ValueError
-        raise cls(
-            f"{name} fails on made-up rows, before anything is spent: {type(error).__name__}: "
-            f"{error}"
-        ) from error
+        raise cls(f"{name} {_FAILS}: {type(error).__name__}: {error}") from error
 
 
 # Declarations: functions ``check(name, value)`` of a parameter, for `Checked`.

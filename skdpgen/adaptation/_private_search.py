@@ -274,7 +274,10 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         self.target_sampler_ = sampler = model.target_sampler_
         text = ""
         if hasattr(model, "privacy_"):
-            text = "fit_to_sampler(X, y, search.target_sampler_) of the adapter costs nothing."
+            model = split_pipeline(self.estimator)[1]
+            step = f"[{model.steps[0][0]!r}]" if isinstance(model, Pipeline) else ""
+            text = f"search.estimator{step}.fit_to_sampler(X, y, search.target_sampler_)"
+            text += f"{', of mapped X,' * bool(step)} costs nothing."
         return sampler.release_.published, text
 
     def _search_releases(self, model, X, y, X_target, noise, names):

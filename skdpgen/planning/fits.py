@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The plan of a fit: data formats, shares of the budget and previews, from public numbers only."""
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
+from ..encoders import split_encoder
 from ..format import Format
 from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE
@@ -79,8 +79,10 @@ class Planning(TakesSpecifications):
     schema: Any = None
     encoder: Any = None
     max_rows_per_person: int | None = None
-    # Whether the release can be of principal components, released first.
-    _takes_components = True
+    # Whether `_learn` releases principal components first, where there are some.
+    _takes_components = False
+    # Whether y can hold classes. Numbers in y are one more column.
+    _takes_classes = True
 
     def _check_params(self) -> None:
         """Raise a ValueError if a parameter is invalid; no row is read."""
@@ -88,6 +90,8 @@ class Planning(TakesSpecifications):
         for name in self._shorthands:
             if name != "encoder":
                 self._resolve_spec(name)
+        if not self._takes_components and split_encoder(self.encoder)[1] not in (None, "auto"):
+            raise ValueError("encoder must be None or an object that was fitted on public data.")
         if not is_one_of(self.schema, _SCHEMAS) and not hasattr(self.schema, "undeclared"):
             raise ValueError(
                 "schema must be 'auto', 'private', a Schema or None; got "
@@ -209,11 +213,16 @@ class Planning(TakesSpecifications):
 
     # Plans. First comes what `format` infers, then principal components, then the release.
 
-    @abstractmethod
     def _plan(self, terms: Terms, format: Format) -> Plan:
         """Return the `Plan`, from public numbers only; `terms` hold what is released before."""
+        return self._find_release(format).plan(terms, format)
 
     def _make_plan(self, n_samples, format, n_classes, max_rows=None) -> FitPlan:
+        if n_classes > 1 and not self._takes_classes:
+            raise ValueError(
+                f"{type(self).__name__} takes no classes in y: leave y out, or give it as one more "
+                "column of X."
+            )
         noise = self._multiplier / equivalent_records(n_samples, max_rows)
         shares = {**count_rows_by(max_rows), **format.split_budget(noise)}
         thresholds = find_thresholds(shares, self.delta)
@@ -235,6 +244,7 @@ class Planning(TakesSpecifications):
             max_rows,
         )
         plan = self._plan(terms, format)
+        terms.check(plan)
         release = self._find_release(format)
         min_samples = max(
             release.min_samples(plan, terms, format) or 0,
@@ -250,7 +260,7 @@ class Planning(TakesSpecifications):
     def _count_encoded(self, format: Format) -> int | None:
         """Return the number of columns after the encoder; None if they are not known yet."""
         if format.components is None:
-            return format.n_columns
+            return format.n_planned
         default = self._resolve_spec("release").n_components
         return min(format.components.n_components or default, format.n_columns)
 
