@@ -510,11 +510,6 @@ def test_steps_that_mix_rows_are_refused(data, step):
 
 
 @pytest.mark.parametrize("make", [np.asarray, np.ndarray.tolist, pd.DataFrame])
-@pytest.mark.catches(
-    "adaptation._steps:map_target",
-    "join([public, private[start : start + _BLOCK]])",
-    "join([private[start : start + _BLOCK][:1], private[start : start + _BLOCK]])",
-)
 def test_rows_for_which_a_step_fails_are_absent(data, make):
     """An error would be a statement about them, and so would a change of other rows."""
     X, _, X_target = data
