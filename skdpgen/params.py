@@ -307,9 +307,9 @@ def parameters(cls: type[Class]) -> type[Class]:
     >>> from skdpgen.params import parameters
     >>> from skdpgen.releases import Release
     >>> @parameters
-    ... class Histogram(Release):
+    ... class BinCounts(Release):
     ...     n_bins: int = 10
-    >>> Histogram(n_bins=5).get_params()
+    >>> BinCounts(n_bins=5).get_params()
     {'n_bins': 5}
     """
     return dataclass(eq=False, repr=False, kw_only=True)(cls)
