@@ -429,7 +429,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
     def _learn(self, curator: Curator, format: Format, noise: NoiseSource) -> Format | None:
         """Make the planned releases and fit to them; set `class_probabilities_`.
 
-        The release names its learner.
+        The release names its learner: by default, a method ``_learn_<name>`` returns its `Sampler`.
 
         Returns
         -------
@@ -437,9 +437,15 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             The format of generated rows, if releases have refined it.
         """
         release = self._find_release(format)
-        refined = getattr(self, f"_learn_{release.learner}")(release, curator, format, noise)
-        self.n_iter_ = len(self.loss_curve_)
-        return refined
+        learn = getattr(self, f"_learn_{release.learner}")
+        sampler = learn(release, curator, format, noise)
+        self._rows, self.loss_curve_ = sampler.rows, sampler.losses
+        self.n_iter_ = sampler.n_steps or len(sampler.losses)
+        if sampler.shares is not None:
+            self.class_probabilities_ = sampler.shares
+        if sampler.report is not None:
+            self.schema_report_ = sampler.report
+        return sampler.format
 
     @abstractmethod
     def _generate(self, classes: torch.Tensor, generator: torch.Generator):

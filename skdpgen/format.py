@@ -48,8 +48,10 @@ class Format(ABC):
 
     Attributes
     ----------
-    n_columns : int or None
-        Columns of an encoded row; None if they are not known before `resolve`.
+    n_columns : int
+        Columns of an encoded row.
+    n_planned : int or None
+        The same of the resolved format; None if they are not known before `resolve`.
     classes : ndarray or None
         Classes that `sample` takes as `y`.
     components : PrivatePCA or None
@@ -75,6 +77,10 @@ class Format(ABC):
     block_sizes: Sequence[int] = ()
     parameters: Mapping[str, Any]
     fitted_attributes: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def n_planned(self) -> int | None:
+        return self.n_columns
 
     @abstractmethod
     def encode(self, X, y=None):

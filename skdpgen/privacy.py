@@ -8,6 +8,7 @@ from .accounting.accountants import ledger_delta, ledger_epsilon
 from .accounting.budget import PrivacyBudget
 from .accounting.calibration import (
     calibrate_gaussian,
+    calibrate_noise,
     calibrate_sliced_gaussian,
     sliced_gaussian_epsilon,
 )
@@ -100,6 +101,7 @@ __all__ = [  # noqa: RUF022
     "TableFile",
     # Calibration and composition.
     "calibrate_gaussian",
+    "calibrate_noise",
     "calibrate_sliced_gaussian",
     "ledger_delta",
     "ledger_epsilon",

@@ -111,7 +111,7 @@ def test_fitted_attributes_are_those_that_are_documented(X, y):
     public = {"n_samples_", "n_features_in_", "feature_names_in_", "classes_", "privacy_"}
     public |= {"release_", "encoder_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_", "bounds_", "clip_norm_"}
-    private = {"_format", "_network"}
+    private = {"_format", "_rows"}
     known = public | released | private
     assert vars(fitted).keys() - fitted.get_params().keys() == known, "Unknown attributes."
 

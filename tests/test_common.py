@@ -24,7 +24,7 @@ from skdpgen.testing.privacy_checks import check_noise
 # Not every test declares its classes.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning"),
-    pytest.mark.filterwarnings("ignore:There is no X_target"),
+    pytest.mark.filterwarnings("ignore:X_target is None"),
 ]
 
 # As users get them, and as they differ in what they release.

@@ -34,6 +34,9 @@ _FLOATS = (torch.float16, torch.float32, torch.float64)
 class Container:
     """The container of a table or column, in which samples come back.
 
+    `adapt` makes it of the type, and the names, of what is given to `fit`: it depends on no private
+    cell. `give` is called with synthetic cells after `fit`, and keeps none.
+
     Parameters
     ----------
     library : str, default="numpy"

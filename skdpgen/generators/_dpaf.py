@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..checks import one_of, positive
 from ..data.record_functions import PullingFunction
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
+from ..learners.interface import Sampler
 from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks.discriminators import Discriminator, default_layers, infer_square_shape
@@ -234,8 +235,7 @@ class DPAFGenerator(NetworkGenerator):
             self._try_network(terms, format, _count_generated(terms.n_samples))
         return self._find_release(format).plan(terms, format)
 
-    def _learn(self, curator, format, noise):
-        release = self._find_release(format)
+    def _learn_aggregates(self, release, curator, format, noise):
         image_shape, layers = self._resolve_spec("discriminator").find_layers(format)
         n_classes, batch_size = curator.n_classes, release.count_rows(curator.n_records)
         factory = self.network
@@ -283,13 +283,13 @@ class DPAFGenerator(NetworkGenerator):
             # The classifier has learnt the first layers with a share of the budget; they stay as
             # they are.
             network.frozen.load_state_dict(classifier.trained[:n_frozen].state_dict())
-        self.n_iter_ = release.count_steps(curator.n_records)
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_aggregates(
+        n_steps = release.count_steps(curator.n_records)
+        rows, shares, losses = fit_to_aggregates(
             rows,
             features,
             curator.release,
             mechanism_of(features, release.second, aggregates / (conv2 + aggregates)),
-            n_steps=self.n_iter_,
+            n_steps=n_steps,
             batch_size=batch_size,
             grad_clip=release.grad_clip,
             n_generated=_count_generated(curator.n_records),
@@ -300,6 +300,7 @@ class DPAFGenerator(NetworkGenerator):
             generator=generator,
             verbose=self.verbose,
         )
+        return Sampler(rows, losses, shares, n_steps=n_steps)
 
 
 def _count_generated(n_samples):

@@ -345,7 +345,7 @@ class LDPEntropicGAN(BaseGenerator):
         distance = loss.distance if is_own else next(filter(None, map(DISTANCES.get, names)))
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
+        self._rows, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,
             release.rows,
             release.codes,
@@ -385,7 +385,7 @@ class LDPEntropicGAN(BaseGenerator):
         )
 
     def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
+        return self._rows.sample(classes, generator)
 
 
 @dataclass(frozen=True)

@@ -42,4 +42,4 @@ class NetworkGenerator(CentralGenerator):
         return rows.to(curator.device)
 
     def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
+        return self._rows.sample(classes, generator)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..checks import factory_of, positive
 from ..learners.gradients import fit_to_gradients
+from ..learners.interface import Sampler
 from ..learners.rehearsal import try_loss
 from ..learners.rows import input_scale
 from ..losses import OwnLoss, SemiDebiasedSinkhorn
@@ -179,27 +180,27 @@ class DPSinkhornGenerator(NetworkGenerator):
             )
         return n_debias
 
-    def _learn(self, curator, format, noise):
-        release, loss = self._find_release(format), self._resolve_spec("loss")
+    def _learn_gradients(self, release, curator, format, noise):
+        loss = self._resolve_spec("loss")
         rows, scale = self._make_rows(release, curator, format, noise), input_scale(format)
         n_generated = release.count_generated(curator.n_records)
         gradient = loss.make_gradient(format.n_columns, curator.n_classes, scale)
-        self.class_probabilities_ = release.find_shares(curator)
-        self.n_iter_ = release.count_steps(curator.n_records)
+        shares, n_steps = release.find_shares(curator), release.count_steps(curator.n_records)
         numerator = 0.25 if format.components is None else 0.125
-        default_rate = min(0.005, numerator / math.sqrt(self.n_iter_))
-        self._network, self.loss_curve_ = fit_to_gradients(
+        default_rate = min(0.005, numerator / math.sqrt(n_steps))
+        rows, losses = fit_to_gradients(
             rows,
             gradient,
             curator.release,
-            n_steps=self.n_iter_,
+            n_steps=n_steps,
             n_generated=n_generated,
             n_debias=self._count_debiasing(n_generated),
             grad_clip=release.grad_clip,
-            shares=self.class_probabilities_,
+            shares=shares,
             perturb=release.perturb,
             optimizer=self.optimizer,
             learning_rate=self.learning_rate or default_rate,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        return Sampler(rows, losses, shares)

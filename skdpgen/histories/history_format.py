@@ -134,6 +134,10 @@ class HistoryFormat(Format):
         return self.table.n_columns
 
     @property
+    def n_planned(self):
+        return self.table.n_planned
+
+    @property
     def learned_names(self):
         """Names of the learned columns, and differences, of persons and of rows: two lists."""
         schema, own = self.table.schema, {*self.person_names}

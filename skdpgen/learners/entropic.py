@@ -159,7 +159,7 @@ def fit_to_noised_rows(
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------

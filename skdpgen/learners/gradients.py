@@ -122,7 +122,7 @@ def fit_to_gradients(
     learning_rate : float
         For the optimizer, after a warm-up; it decays linearly to 0.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------

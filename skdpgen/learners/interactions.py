@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from scipy.stats import norm
 from tqdm import tqdm
@@ -17,8 +16,8 @@ from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayTables
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import Tables
+from .interface import Sampler
 from .marginals import Marginals, read_tables
-from .table_rows import StratifiedRows, TableRows
 from .tables import fit_to_release
 
 
@@ -49,34 +48,15 @@ class InteractionConstants:
 CONSTANTS = InteractionConstants()
 
 
-@dataclass(frozen=True)
-class TableFit:
-    """Rows that were fitted to the releases of a table.
-
-    Attributes
-    ----------
-    rows : TableRows or StratifiedRows
-    losses : list of float
-    report : DataFrame
-        From `read_tables`, with the subsets of columns that have tables.
-    format : TableFormat
-        With finer knots in columns of strong interactions, and without absent classes.
-    """
-
-    rows: TableRows | StratifiedRows
-    losses: list[float]
-    report: pd.DataFrame
-    format: Any
-
-
 def fit_to_table(
     release, curator, format, make_rows: Callable, noise: NoiseSource, **training
-) -> TableFit:
+) -> Sampler:
     """Make the planned releases of a table, and train rows until they match, up to the noise.
 
     Rows that match the released pairs predict how often signs of several columns agree. Subsets
     whose released interaction differs from the prediction get tables of finer levels, and rows are
-    trained on all tables.
+    trained on all tables. The format that is returned has finer knots in columns of strong
+    interactions, and no absent classes; the report names the subsets that have tables.
 
     Parameters
     ----------
@@ -122,7 +102,7 @@ def fit_to_table(
     if training["verbose"]:
         text = ("; ".join(shown) or "none") if has_subsets else "not sought"
         tqdm.write(f"interactions of three or more columns: {text}", file=sys.stderr)
-    return TableFit(rows, losses, report, format)
+    return Sampler(rows, losses, format=format, report=report)
 
 
 @dataclass(frozen=True)

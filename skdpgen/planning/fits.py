@@ -260,7 +260,7 @@ class Planning(TakesSpecifications):
     def _count_encoded(self, format: Format) -> int | None:
         """Return the number of columns after the encoder; None if they are not known yet."""
         if format.components is None:
-            return format.n_columns
+            return format.n_planned
         default = self._resolve_spec("release").n_components
         return min(format.components.n_components or default, format.n_columns)
 

@@ -154,8 +154,13 @@ class TableFormat(Format):
 
     @property
     def n_columns(self):
-        """Number of columns of a row; None if knots or levels are not known yet."""
-        return None if self.is_open else TableEncoder(self.schema).n_columns
+        """Number of columns of a row."""
+        return TableEncoder(self.schema).n_columns
+
+    @property
+    def n_planned(self):
+        # Neither levels nor knots are known where any are inferred.
+        return None if self.is_open else self.n_columns
 
     @property
     def blocks(self):

@@ -213,7 +213,7 @@ def test_frozen_weights_stay_as_they_are(name):
         return nn.Sequential(firsts[-1], decoders[-1])
 
     fitted = _fit(lambda: FITS[name](factory))
-    module = getattr(fitted, "_network", None) or fitted._encoder
+    module = getattr(fitted, "_rows", None) or getattr(fitted, "_network", None) or fitted._encoder
     weights = dict(module.named_parameters())
     is_frozen = {n: not weight.requires_grad for n, weight in weights.items()}
     assert sorted(is_frozen.values()) == [False, False, True, True]

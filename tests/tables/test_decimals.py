@@ -94,6 +94,14 @@ def test_decimals_that_noise_hides_are_left_as_they_are():
     assert np.mean(coarse) < 0.05
 
 
+@pytest.mark.parametrize("price", [9.99, 4.5])
+def test_a_clear_count_keeps_its_decimals_whatever_the_noise_of_others(price):
+    """The noise of the sum of all counts is five times that of one."""
+    cells = [*range(1, 2500), *[price] * 500]
+    kept = [found_of(cells, Number(), 80.0, seed).decimals for seed in range(100)]
+    assert np.mean([decimals == 0 for decimals in kept]) < 0.05
+
+
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
 def test_times_finer_than_milliseconds_are_named(share, recwarn):
     """Microseconds come back in milliseconds, except in a column that is declared so."""

@@ -217,6 +217,13 @@ def test_no_heap_is_a_point_mass():
     assert (x == 50).mean() == pytest.approx(0.1, abs=0.02)
 
 
+@pytest.mark.parametrize(("step", "gap"), [(0.1, 0), (1, 0.01), (0.125, 0), (0.01, 0), (500, 0)])
+def test_multiples_are_the_floats_that_are_written_so(step, gap):
+    numbers = np.random.default_rng(0).uniform(-1000, 1000, 5000)
+    found = snap_numbers(numbers, step, gap)
+    assert found.tolist() == [float(f"{x:.6f}") for x in found]
+
+
 @pytest.mark.parametrize("kind", [Number(0, 9, heaps=[(0.5, 0, 1)]), Date(heaps=[("week", 0.3)])])
 def test_heaps_are_kept_in_json(kind, tmp_path):
     schema = Schema({"x": kind})
