@@ -146,12 +146,10 @@ class Descent:
     ) -> None:
         self._parameters = list_trained(parameters)
         self._learning_rate, self._warm_up = learning_rate, warm_up
-        own = torch.optim.SGD if optimizer == "sgd" else optimizer
-        self._optimizer: Any = (
-            Adam(self._parameters)
-            if optimizer == "adam"
-            else OwnOptimizer(own, self._parameters, learning_rate)
-        )
+        self._optimizer: Adam | OwnOptimizer = Adam(self._parameters)
+        if optimizer != "adam":
+            factory = torch.optim.SGD if isinstance(optimizer, str) else optimizer
+            self._optimizer = OwnOptimizer(factory, self._parameters, learning_rate)
         self._n_steps = 0
 
     def step(self, loss: torch.Tensor, rate: float) -> torch.Tensor:
