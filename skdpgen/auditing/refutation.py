@@ -5,15 +5,15 @@ Each of m canaries is included by an independent fair coin. Under a bound F on t
 (see `TradeOff`), a guess of a coin from the outcome is right with bounded probability, given the
 coins of all others. Two bounds on the number of right guesses follow.
 
-*Many independent fits.* A guess is right with probability at most (1 + δ(0))/2, and so is the mean
-share of right guesses in a fit, however the guesses of one fit depend on each other. Let x be such
-a share, and p that bound. The product of 1 + λ(x - p) over all fits, for λ in [0, 1/p], has a mean
-of at most 1. So has its mean over several λ, and it exceeds 1/α with probability at most α.
+*Many independent fits.* A guess is right with probability at most p = (1 + δ(0))/2. If all coins of
+a fit are guessed, p also bounds the mean share x of right guesses, however these depend on each
+other. The product of 1 + λ(x - p) over all fits, for λ in [0, 1/p], has a mean of at most 1. So has
+its mean over several λ, and it exceeds 1/α with probability at most α.
 
-*One fit.* Let W of r guesses be right. The event that guess j is right and W ≥ v depends on the
-outcome and the other coins as does the event that guess j is wrong and W ≥ v - 1. So the
-probability of the first is at most F of that of the second: for the outcome under either coin, by
-concavity for both, for all other coins, and for the mean over the m canaries:
+*One fit, or fits together.* Let W of r guesses be right, of m canaries in all. The event that guess
+j is right and W ≥ v depends on the outcome and the other coins as does the event that guess j is
+wrong and W ≥ v - 1. So the probability of the first is at most F of that of the second: for the
+outcome under either coin, by concavity for both, for all other coins, and for the mean over the m:
 
     E[W; W ≥ v] / m ≤ F(E[r - W; W ≥ v - 1] / m)   for all v.
 
@@ -108,7 +108,7 @@ def refute_by_fits(curve: TradeOff, shares: Sequence[float], alpha: float) -> bo
 def refute_by_guesses(
     curve: TradeOff, n_canaries: int, n_guesses: int, n_right: int, alpha: float
 ) -> bool:
-    """Return whether `n_right` or more right guesses of one fit have a probability below alpha."""
+    """Return whether `n_right` or more right guesses have a probability below alpha."""
     right = alpha * n_right / n_canaries
     wrong = alpha * (n_guesses - n_right) / n_canaries
     for v in range(n_right - 1, -1, -1):
