@@ -43,7 +43,8 @@ def preview(
     Returns
     -------
     Certificate
-        With the noise level in `sigma`, where there is one, and in `notes` how many rows it takes.
+        With the noise level in `sigma`, where there is one, and in `notes` how many rows it takes,
+        and, for an array of rows, about how many seconds.
 
     Examples
     --------

@@ -354,7 +354,8 @@ def descend_to_noise(
         As in `run_steps`.
     """
     schedule = partial(decay_at_noise, noise_energy=noise_energy)
-    options = {"verbose": verbose, "n_expected": n_expected or CONSTANTS.share_to_noise * n_steps}
+    options: dict[str, Any] = {"verbose": verbose}
+    options["n_expected"] = n_expected or CONSTANTS.share_to_noise * n_steps
     return run_steps(lambda rate: descent.step(loss(), rate), n_steps, schedule, **options)
 
 
