@@ -201,7 +201,10 @@ def read_terms(path: str | PathLike) -> tuple[dict[str, Any], str]:
     """Return the parameters of a stored budget, and the inode at which it was created."""
     with _transaction(Path(path).absolute()) as database:
         terms, inode = database.execute("SELECT terms, place FROM budget").fetchone()
-    return json.loads(terms), inode
+    stored = json.loads(terms)
+    # Earlier versions knew of no other.
+    stored.setdefault("adaptive", True)
+    return stored, inode
 
 
 @contextlib.contextmanager

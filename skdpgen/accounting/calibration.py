@@ -115,6 +115,64 @@ def calibrate_under(
     return calibrate(epsilon_function(accountant), epsilon, guess=guess)
 
 
+def calibrate_noise(
+    make_event: Callable[[float], DpEvent],
+    epsilon: float,
+    delta: float,
+    *,
+    accountant: str = "pld",
+    relation: str = "zero_out",
+    guess: float = 1.0,
+) -> float:
+    """Return the smallest noise level at which an event is within (ε, δ).
+
+    Parameters
+    ----------
+    make_event : callable
+        Event as a function of a positive number, in which its ε decreases: of a noise multiplier,
+        for instance. Several releases are a `ComposedDpEvent`.
+    epsilon : float
+        The budget; ``inf`` gives 0.
+    delta : float
+        Target δ in (0, 1).
+    accountant, relation
+        As in `ledger_epsilon`, by which the event at the result costs at most `epsilon`.
+    guess : float, default=1.0
+        Start of the search.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small for any noise level, or so large that none is needed.
+
+    Examples
+    --------
+    The noise of DP-SGD: 1,000 steps with Poisson samples of 1 % of the records.
+
+    >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    >>> def make_event(noise_multiplier):
+    ...     step = PoissonSampledDpEvent(0.01, GaussianDpEvent(noise_multiplier))
+    ...     return SelfComposedDpEvent(step, 1000)
+    >>> round(calibrate_noise(make_event, 1.0, 1e-5), 3)
+    1.416
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    check_number("guess", guess)
+    if not callable(make_event) or not isinstance(make_event(guess), DpEvent):
+        raise TypeError("make_event must be a function that returns an event of dp_accounting.")
+
+    def epsilon_function(accountant: str) -> Callable[[float], float]:
+        return lambda level: ledger_epsilon(
+            [make_event(level)], delta, accountant=accountant, relation=relation
+        )
+
+    return calibrate_under(accountant, epsilon_function, epsilon, guess=guess)
+
+
 def calibrate_gaussian(
     epsilon: float, delta: float, *, accountant: str = "pld", relation: str = "zero_out"
 ) -> float:
