@@ -288,9 +288,7 @@ class DPSWFlowSampler(CentralGenerator):
         # Particles are down to the noise sooner where it is large; see `preview`.
         expected = 100 + 5 / max(1e-9, release.noise_ratio(curator.plan, *sizes))
         options |= {"n_steps": n_steps, "n_expected": min(n_steps, expected)}
-        moved, losses = fit_particles_to_sketch(
-            basis, sketch, starts, spread, scale, **options
-        )
+        moved, losses = fit_particles_to_sketch(basis, sketch, starts, spread, scale, **options)
         shares = sketch.class_shares
         rows = Particles(moved, components, shares, format.feature_scale)
         return Sampler(rows, losses, shares)

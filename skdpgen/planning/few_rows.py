@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fits to too few rows, and their remedies: a release that needs fewer, or a larger ε."""
 
+import contextlib
 import copy
 
 from .._lazy import late
@@ -17,7 +18,10 @@ def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -
     if fit_plan.min_samples <= n_samples * (fit_plan.plan.weight or 1):
         return None
     given = describe_n_rows(n_samples, fit_plan.plan.weight)
-    remedy = _find_remedy(estimator, fit_plan, n_samples, n_classes, format)
+    remedy = "a larger epsilon, "
+    # The other release may not suit the format, as for too many columns.
+    with contextlib.suppress(ValueError):
+        remedy = _find_remedy(estimator, fit_plan, n_samples, n_classes, format)
     return Finding(
         "fit",
         None,
@@ -38,14 +42,16 @@ def _find_remedy(estimator, fit_plan, n_samples, n_classes, format):
         else:
             params = {p: getattr(estimator, p) for p in ("delta", "relation", "accountant")}
             other = late("skdpgen.generators", "DPSWFlowSampler", **params)()
-            name = "DPSWFlowSampler, whose release is a sketch"
-    for epsilon in (estimator.epsilon, *(e for e in _EPSILONS if e > estimator.epsilon)):
+            name = "DPSWFlowSampler with a sketch"
+
+    def count_needed(epsilon):
         other.epsilon = epsilon
-        needed = other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples
-        if needed <= n_samples * (plan.weight or 1):
-            break
-    else:
-        return ""
-    if epsilon == estimator.epsilon:
-        return f"{name}, which needs about {needed:,} rows, a larger epsilon, "
-    return f"{name} with epsilon={epsilon:g}, " if name else f"epsilon={epsilon:g}, "
+        return other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples
+
+    needed, n_rows = count_needed(estimator.epsilon), n_samples * (plan.weight or 1)
+    if needed > n_rows:
+        for epsilon in (e for e in _EPSILONS if e > estimator.epsilon):
+            if count_needed(epsilon) <= n_rows:
+                return f"{name} with epsilon={epsilon:g}, " if name else f"epsilon={epsilon:g}, "
+    which = f"{name}, which needs about {needed:,} rows, " if name else ""
+    return f"{which}a larger epsilon, "
