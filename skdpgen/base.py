@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._process.isolation import isolate_each, isolated
 from .accounting.spending import keep_nothing, say_how_to_go_on
-from .accounting.units import describe_n_rows, unit_assumptions
+from .accounting.units import unit_assumptions
 from .checks import in_range
 from .curator.curator import Curator, open_curator
 from .data.containers import adapt
 from .data.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
-from .exceptions import PrivacyLeakWarning, warn_caller
+from .exceptions import FitQualityWarning, PrivacyLeakWarning, warn_caller
 from .format import Format, RowSource, check_count
 from .mechanisms.noise import NoiseSource, PublicSource
 from .mechanisms.sums import RowCountMechanism
@@ -36,8 +36,8 @@ from .params import (
     fitting,
     warn_of_delta,
 )
+from .planning.few_rows import find_few_rows
 from .planning.fits import Planning
-from .quality import warn_of_few_rows
 from .releases.published import PublishedRelease, ReplayedCurator
 from .saving.serialization import Certified, list_certified_sizes
 
@@ -133,11 +133,9 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         fit_plan = self._make_plan(n_samples, format, dataset.n_classes, max_rows)
         if not fit_plan.plan.is_pure:
             warn_of_delta(self.delta, n_samples)
-        # Persons may have up to max_rows rows each: compare with the largest possible number.
-        if fit_plan.min_samples > n_samples * (max_rows or 1):
-            given = describe_n_rows(n_samples, max_rows)
-            is_sum = fit_plan.release.is_sum
-            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum)
+        few = find_few_rows(self, fit_plan, n_samples, dataset.n_classes, format)
+        if few is not None:
+            warn_caller(few.detail, FitQualityWarning)
         # Not every fit sets these: those of an earlier fit to other data must not survive.
         for name in _OPTIONAL:
             vars(self).pop(name, None)

@@ -43,7 +43,8 @@ def preview(
     Returns
     -------
     Certificate
-        `sigma` holds the noise level, if there is one, and `notes` how many rows a fit needs.
+        `sigma` holds the noise level, if there is one, and `notes` how many rows a fit needs and,
+        for an array of rows, about how many seconds it takes.
 
     Examples
     --------
