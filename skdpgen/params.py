@@ -255,18 +255,16 @@ class TakesSpecifications(Checked):
             raise TypeError(f"{type(self).__name__}._shorthands must say what {name} may be.")
         if isinstance(value, str) and value in known:
             return _make(known[value])
+        types = tuple({type(_make(spec)) for spec in known.values()})
+        # Subclasses are of users.
+        if isinstance(value, types):
+            return value.checked()
         wrap = self._wrappers.get(name)
         if wrap is not None and callable(value) and not isinstance(value, type):
             return wrap(value)
-        types = {type(_make(spec)) for spec in known.values()}
-        # Subclasses are of users.
-        if not isinstance(value, tuple(types)):
-            names = " or ".join(sorted(cls.__name__ for cls in types))
-            other = " or a function" * (wrap is not None)
-            raise ValueError(
-                f"{name} must be one of {list(known)} or a {names}{other}; got {value!r}."
-            )
-        return value.checked()
+        names = " or ".join(sorted(cls.__name__ for cls in types))
+        other = " or a function" * (wrap is not None)
+        raise ValueError(f"{name} must be one of {list(known)} or a {names}{other}; got {value!r}.")
 
     def set_params(self, **params):
         """Set parameters, also those of specifications, as ``release__n_projections=100``.
@@ -299,7 +297,7 @@ class TakesSpecifications(Checked):
         return super().set_params(**params)
 
 
-def _make(spec):
+def _make(spec: Any) -> Specification:
     """Return the specification that a shorthand stands for: a fresh one."""
     return clone(spec) if isinstance(spec, Specification) else spec()
 
@@ -314,9 +312,9 @@ def parameters(cls: type[Class]) -> type[Class]:
     >>> from skdpgen.params import parameters
     >>> from skdpgen.releases import Release
     >>> @parameters
-    ... class Histogram(Release):
+    ... class BinCounts(Release):
     ...     n_bins: int = 10
-    >>> Histogram(n_bins=5).get_params()
+    >>> BinCounts(n_bins=5).get_params()
     {'n_bins': 5}
     """
     return dataclass(eq=False, repr=False, kw_only=True)(cls)

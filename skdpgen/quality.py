@@ -259,49 +259,17 @@ def warn_of_other_persons(n_first: int, n_later: int) -> None:
 
 
 # Advice for few rows, given by the estimator that makes the fit in this thread.
-_advice: ContextVar[str] = ContextVar("advice on few rows", default="")
+advice_on_few_rows: ContextVar[str] = ContextVar("advice on few rows", default="")
 
 
 @contextlib.contextmanager
 def advising_on_few_rows(advice):
     """Add a sentence to warnings of too few rows in this thread."""
-    token = _advice.set(f" {advice}" if advice else "")
+    token = advice_on_few_rows.set(f" {advice}" if advice else "")
     try:
         yield
     finally:
-        _advice.reset(token)
-
-
-def warn_of_few_rows(name, given, min_samples, is_sum):
-    """Warn, before anything is spent, that there are too few rows to learn much from.
-
-    Sums over all rows take the fewest: other releases are advised to be one.
-    """
-    other = "" if is_sum else ", or a method that needs fewer rows: DPSWFlowSampler with a sketch"
-    warn_caller(
-        f"{name} takes about {min_samples:,} rows to be of use at this ε, with this number of "
-        f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer columns "
-        f"or classes{other}.{_advice.get()}",
-        FitQualityWarning,
-    )
-
-
-def warn_of_pixels(shape, are_images):
-    """Warn, before anything is spent, of columns that are guessed to be pixels, or not to be any.
-
-    It is not public whether they are: features of networks are as many. `shape` is that of images,
-    (channels, height, width), and `are_images` the guess.
-    """
-    n_channels, *sides = shape
-    shapes = [shape, (*sides, n_channels)] if n_channels > 1 else [tuple(sides)]
-    guess = "not taken for images, which principal components encode better at this ε"
-    if are_images:
-        guess = "taken for images with channels first"
-    warn_caller(
-        f"Flat rows of {n_channels * sides[0] * sides[1]:,} columns are {guess}. Declare "
-        f"image_shape={' or '.join(map(str, shapes))} if they are images, None if not.",
-        FitQualityWarning,
-    )
+        advice_on_few_rows.reset(token)
 
 
 def warn_of_absent(share, std):

@@ -90,12 +90,11 @@ class PrivacyBudget:
     and δ, which add up. Thresholds add their δ', which is reserved beforehand. Any other order
     would let an adaptive choice between two types of release cost up to twice δ.
 
-    Otherwise only private searches are charged their own ε and δ, and what a failed fit has not
-    released is not given back, since it could change which later fits are accepted. Nothing checks
-    that the fits were fixed beforehand.
+    Otherwise only private searches are charged their own ε and δ, and no failed fit is given back
+    what it has not released. Nothing checks that the fits were fixed beforehand.
 
-    Fits with an int `random_state` raise BudgetExceededError, since they share noise. Scores on
-    private rows are not charged: no ledger contains them.
+    An int `random_state` raises BudgetExceededError: such fits share noise. Scores on private rows
+    are not charged.
 
     All threads of the process are charged. In the thread that opens the budget, joblib uses
     threads by default. Fits in *other processes* are charged only if the budget has a `path`, and
@@ -271,8 +270,7 @@ class PrivacyBudget:
             cost += ledger_epsilon(together, left, relation=self.relation)
         # All of threshold_delta is charged from the first fit on: the price of a fit must not
         # depend on thresholds of fits to come.
-        is_charged = any(charge.events for charge in charges)
-        return cost - math.log1p(-self.threshold_delta) if is_charged else 0.0
+        return cost - math.log1p(-self.threshold_delta) if any(c.events for c in charges) else 0.0
 
     def _check_thresholds(self, charges: Sequence[Charge]) -> None:
         composed = [charge.events for charge in charges if not self._is_apart(charge.events)]
@@ -352,21 +350,17 @@ class PrivacyBudget:
                 f"{aside * (self.threshold_delta > 0)}. Give the fit a smaller epsilon."
             )
 
-    def _settle(self, ticket: int, charge: Charge) -> None:
-        """Replace a reserved charge by that for what was released."""
+    def _settle(self, ticket: int, charge: Charge, planned: tuple[DpEvent, ...]) -> None:
+        """Replace a reserved charge by that for what was released, or for the whole plan."""
+        # The end of a fit may follow from its releases: to spend the rest is an adaptive choice.
+        if charge.events and not (self.adaptive and _is_gaussian(planned)):
+            charge = replace(charge, events=planned)
         self._store.settle(ticket, charge)
-
-    def _gives_back(self, events: Iterable[DpEvent]) -> bool:
-        """Return whether planned events that are not released are given back.
-
-        An end that depends on earlier releases is an adaptive choice.
-        """
-        return self.adaptive and _is_gaussian(events)
 
 
 def _is_gaussian(events: Iterable[DpEvent]) -> bool:
     """Return whether all events are unsampled Gaussian releases, plain or by a threshold."""
-    return all(isinstance(event, (GaussianDpEvent, ThresholdDpEvent)) for event in flatten(events))
+    return all(isinstance(event, GaussianDpEvent | ThresholdDpEvent) for event in flatten(events))
 
 
 def _own_delta(charge: Charge) -> float:
@@ -477,11 +471,8 @@ class PaidRun:
         # There is one fit in a run, so its ticket needs no number.
         return 0, Charge((), plan.delta, False)
 
-    def _settle(self, ticket: int, charge: Charge) -> None:
+    def _settle(self, ticket: int, charge: Charge, planned: tuple[DpEvent, ...]) -> None:
         self.released = charge.events
-
-    def _gives_back(self, events: Iterable[DpEvent]) -> bool:
-        return True
 
 
 class PublicRun(PaidRun):
@@ -526,7 +517,7 @@ class Reservation:
     def __init__(self, plan: Plan, reproducible: bool) -> None:
         self._tickets: list[tuple[PrivacyBudget | PaidRun, int, Charge]] = []
         paid = _paid_run.get()
-        self._planned = tuple(plan.events)
+        self._planned = plan.events
         with _lock:
             try:
                 # Nobody could release a charge again whose ticket is lost.
@@ -554,6 +545,5 @@ class Reservation:
         with _lock, _uninterrupted():
             while self._tickets:
                 budget, ticket, left = self._tickets.pop()
-                kept = events if budget._gives_back(self._planned) else self._planned
-                spent = replace(left, events=kept, digest=digest) if events else left
-                budget._settle(ticket, spent)
+                spent = replace(left, events=events, digest=digest) if events else left
+                budget._settle(ticket, spent, self._planned)

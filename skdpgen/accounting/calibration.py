@@ -33,25 +33,8 @@ def calibrate(
 ) -> float:
     """Return the smallest noise level, within `rtol`, whose cost is within the budget.
 
-    Parameters
-    ----------
-    epsilon_of : callable
-        ε as a decreasing function of the noise level.
-    epsilon : float
-        The budget. The result never costs more.
-    guess : float, default=1.0
-        Start of the search.
-    rtol : float, default=1e-4
-        Relative precision of the noise level.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small for any noise level, or so large that none is needed.
+    `epsilon_of` gives ε, which decreases in the noise level; the search starts at `guess`. The
+    result never costs more than `epsilon`. Raises ValueError as `calibrate_noise`.
 
     Examples
     --------
@@ -90,20 +73,7 @@ def calibrate_under(
 ) -> float:
     """Return the smallest noise level whose cost under an accountant is within the budget.
 
-    Parameters
-    ----------
-    accountant : str
-        Accountant whose ε must not exceed the budget.
-    epsilon_function : callable
-        Returns, for an accountant, ε as a function of the noise level.
-    epsilon : float
-        The budget; ``inf`` gives 0.
-    guess : float, default=1.0
-        Start of the search.
-
-    Returns
-    -------
-    float
+    `epsilon_function` returns, for an accountant, ε as a function of the noise level.
     """
     if math.isinf(epsilon):
         return 0.0
@@ -154,9 +124,8 @@ def calibrate_noise(
     The noise of DP-SGD: 1,000 steps with Poisson samples of 1 % of the records.
 
     >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
-    >>> def make_event(noise_multiplier):
-    ...     step = PoissonSampledDpEvent(0.01, GaussianDpEvent(noise_multiplier))
-    ...     return SelfComposedDpEvent(step, 1000)
+    >>> def make_event(s):
+    ...     return SelfComposedDpEvent(PoissonSampledDpEvent(0.01, GaussianDpEvent(s)), 1000)
     >>> round(calibrate_noise(make_event, 1.0, 1e-5), 3)
     1.416
     """

@@ -201,14 +201,12 @@ def _integrated_log_moment(base: DpEvent, rate: float, relation: str) -> np.ndar
     log_phi = -x * x / 2 + math.log(step / math.sqrt(2 * math.pi))
     log_f = log_phi + alpha[:, None] * log_a
     total = alone = logsumexp(log_f, axis=1)
-    largest_b = 0.0
     if is_replaced:
         total = logsumexp(log_f + (1 - alpha[:, None]) * log_b, axis=1)
-        largest_b = math.log1p(-rate)
     # 2.1 covers the 2 and the -1 of the error's formula, and that of the sum for M; e^-90 exceeds
     # the terms that are cut off.
     error = np.logaddexp(math.log(2.1) - 45 + alone, -90.0)
-    total = np.logaddexp(total, (1 - alpha) * largest_b + error)
+    total = np.logaddexp(total, is_replaced * (1 - alpha) * math.log1p(-rate) + error)
     return np.interp(_SAMPLED_ORDERS, np.r_[1, alpha], np.r_[0.0, total], right=np.inf)
 
 

@@ -206,6 +206,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             return self._fit(*split_domains(X, y, X_target, sample_domain))
 
     def _fit(self, X, y, X_target):
+        # Other estimators are refused by name before they are cloned.
+        find_adapter(self.estimator)
         before, model = split_pipeline(clone(self.estimator))
         names = self._check_params(model)
         if X_target is None:
@@ -272,7 +274,10 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         self.target_sampler_ = sampler = model.target_sampler_
         text = ""
         if hasattr(model, "privacy_"):
-            text = "fit_to_sampler(X, y, search.target_sampler_) of the adapter costs nothing."
+            model = split_pipeline(self.estimator)[1]
+            step = f"[{model.steps[0][0]!r}]" if isinstance(model, Pipeline) else ""
+            text = f"search.estimator{step}.fit_to_sampler(X, y, search.target_sampler_)"
+            text += f"{', of mapped X,' * bool(step)} costs nothing."
         return sampler.release_.published, text
 
     def _search_releases(self, model, X, y, X_target, noise, names):

@@ -63,8 +63,9 @@ def map_target(before, X, X_target):
     )
     join, blocks = pd.concat, []
     if not hasattr(public, "columns"):
-        join, private = np.vstack, np.asarray(private)
-    elif list(getattr(private, "columns", ())) != list(public.columns):
+        join, public, private = np.vstack, np.asarray(public), np.asarray(private)
+    shapes = [(np.shape(part)[1:], [*getattr(part, "columns", ())]) for part in (public, private)]
+    if shapes[0] != shapes[1]:
         raise ValueError("X_target must have the columns of X, in the same order.")
     for start in range(0, len(private), _BLOCK):
         # A public row comes first, by which those that fail are replaced.

@@ -20,7 +20,7 @@ _GUESSED_SIDE = 16
 @savable
 @dataclass(frozen=True)
 class BoxFormat(ArrayFormat):
-    """Maps features, and a numeric target beside them, to rows and back.
+    """Maps features, and a numeric target if there is one, to rows and back.
 
     With bounds, features are clipped to them, mapped to [0, 1] and divided by √(number of
     columns), so that rows lie in the unit ball. With an encoder, features are clipped to the
@@ -33,9 +33,9 @@ class BoxFormat(ArrayFormat):
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
     components : PrivatePCA, default=None
-        Components of the rows, which are released first and encode them.
+        Principal components of the rows: they are released first, and then encode the rows.
     clip_norm : float, default=1.0
-        The radius of rows, which are decoded from the unit ball.
+        Radius to which rows are scaled down. Decoding starts from rows of the unit ball.
     """
 
     encoder: object = None
@@ -60,7 +60,7 @@ class BoxFormat(ArrayFormat):
 
     @property
     def unit(self):
-        """Factor of a feature in [0, 1], by which rows of all columns lie in the unit ball."""
+        """Factor of each column in [0, 1], so that rows lie in the unit ball."""
         return (self.n_features + self.has_number) ** -0.5
 
     @property
@@ -70,7 +70,7 @@ class BoxFormat(ArrayFormat):
 
     @property
     def n_columns(self):
-        """Number of columns of a row; an encoder's are found with a public row of zeros."""
+        """Number of columns of a row; those of an encoder are found by a public row of zeros."""
         if self.encoder is None:
             return self.n_features + self.has_number
         zeros = np.zeros((1, self.n_features))
@@ -87,8 +87,7 @@ class BoxFormat(ArrayFormat):
     def are_images(self):
         """Whether rows are said to be images, or are squares of numbers from 0 to the same bound.
 
-        Features that a network made of something may be as many, and are unlike images: few of them
-        come with such bounds.
+        Embeddings by a network may have as many columns, but seldom such bounds.
         """
         if self.images.is_told:
             return self.images.are_images and self.encoder is None and not self.has_number
@@ -140,10 +139,10 @@ class BoxFormat(ArrayFormat):
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
-        # A copy: an encoder may work in place.
+        # A copy, since encoders may work in place.
         X = np.array(X, dtype=np.float64)
         if self.bounds is not None:
-            # In place: fresh memory for each step takes longer than the arithmetic.
+            # In place, since allocating memory takes longer than the arithmetic.
             np.clip(X, *self.bounds, out=X)
         if self.encoder is not None:
             rows = self._encode_features(X)
@@ -182,7 +181,7 @@ class BoxFormat(ArrayFormat):
 
 
 def _to_unit(X, bounds):
-    """Map numbers to [0, 1], in place."""
+    """Map numbers to [0, 1] in place, and return them."""
     lower, upper = bounds
     X -= lower
     X /= upper - lower

@@ -39,8 +39,6 @@ class TableInParts(ABC):
         from private cells.
     are_parsed : bool
         Whether texts were already parsed as the declared types.
-    may_hold_arrays : bool
-        Whether parts may be arrays of numbers.
     container : Container
         That of the parts that were read.
     """

@@ -66,8 +66,6 @@ class Dataset:
         How many rows of a person count; None for records.
     is_in_parts : bool
         Whether the table comes in chunks or partitions.
-    may_hold_arrays : bool
-        Whether these may be arrays.
     has_fixed_dtypes : bool
         Whether all rows have the dtypes of `head`.
     has_public_dtypes : bool

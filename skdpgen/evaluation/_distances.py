@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Wasserstein distance of synthetic rows, beside what sampling alone gives."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -81,15 +82,11 @@ def wasserstein_distance(
         )
     rng = np.random.RandomState() if random_state is None else check_random_state(random_state)
     order, seed = rng.permutation(len(X)), int(rng.randint(2**31 - 1))
-
-    def measure(A, B):
-        if n_projections is None:
-            return _exact(A, B, p)
-        options = {"n_projections": n_projections, "p": p, "random_state": seed}
-        return sliced_wasserstein_distance(A, B, **options)
-
-    half = len(X) // 2
-    return WassersteinDistance(measure(X, Y), measure(X[order[:half]], X[order[half:]]))
+    options = {"n_projections": n_projections, "p": p, "random_state": seed}
+    measure = partial(_exact, p=p)
+    if n_projections is not None:
+        measure = partial(sliced_wasserstein_distance, **options)
+    return WassersteinDistance(measure(X, Y), measure(*np.array_split(X[order], 2)))
 
 
 def _exact(X: np.ndarray, Y: np.ndarray, p: float) -> float:
@@ -98,12 +95,10 @@ def _exact(X: np.ndarray, Y: np.ndarray, p: float) -> float:
     from ot import emd2
 
     cost = cdist(X, Y)
-    # Powers of distances leave the range of a float where those of their ratios do not.
     largest = float(cost.max()) or 1.0
     if not np.isfinite(largest):
         raise ValueError("Distances of real and synthetic rows leave the range of a float.")
-    cost /= largest
-    cost **= p
+    # Powers of ratios stay in the range of a float.
+    cost = np.power(cost / largest, p, out=cost)
     # POT's own limit of iterations is too low for 4,000 rows.
-    value = emd2([], [], cost, numItermax=10**9)
-    return largest * float(value) ** (1 / p)
+    return largest * float(emd2([], [], cost, numItermax=10**9)) ** (1 / p)

@@ -331,7 +331,7 @@ class LDPEntropicGAN(BaseGenerator):
         loss = self._resolve_spec("loss")
         if isinstance(loss, OwnLoss):
             n_rows = self._count_rows(terms.n_samples, has_labels)
-            try_loss(loss, n_rows, terms.n_columns, choose_device(self.device))
+            try_loss(loss, (n_rows, n_rows), terms.n_columns, choose_device(self.device))
         # None: no labels, and so no response to pay for.
         n_classes = terms.n_classes if has_labels else None
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)

@@ -39,8 +39,9 @@ class DPSinkhornGenerator(NetworkGenerator):
         The release at each step, and the number of steps.
     loss : "semi_debiased", SemiDebiasedSinkhorn or callable, default="semi_debiased"
         The loss whose gradients are released. ``loss(generated, real)`` returns one number for
-        tensors of rows, as features in [0, 1] where they are, with the one-hot class joined if
-        there are several. Any function is private that keeps and reports nothing of its inputs.
+        tensors of rows, any number of real ones: features in [0, 1] where they are, with the
+        one-hot class joined if there are several. Any function is private that keeps and reports
+        nothing of its inputs.
     network : str or callable, default="mlp"
         ``"mlp"`` for tables and encoded rows; for images, with `bounds`, ``"conv"`` of any shape,
         ``"conv28"`` and ``"dcgan28"`` (that of [1]_; slow on a CPU) of 28×28 grey ones,
@@ -169,7 +170,9 @@ class DPSinkhornGenerator(NetworkGenerator):
         if isinstance(loss := self._resolve_spec("loss"), OwnLoss):
             n_columns = terms.n_columns or len(format.schema)
             loss = loss.make_gradient(n_columns, terms.n_classes, input_scale(format))
-            try_loss(loss, n_generated, n_columns, choose_device(self.device))
+            # Samples are of any size.
+            sizes = n_generated, n_generated + 1
+            try_loss(loss, sizes, n_columns, choose_device(self.device))
         return release.plan(terms, format)
 
     def _count_debiasing(self, n_generated):

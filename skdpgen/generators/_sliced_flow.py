@@ -226,6 +226,10 @@ class DPSWFlowSampler(CentralGenerator):
             check_size("n_particles", n_particles, format.n_columns)
         return self._find_release(format).plan(terms, format)
 
+    def _min_samples_for_components(self, plan, format):
+        # Particles that start from public rows keep there what noisy components lose.
+        return 0 if self.init is not None else super()._min_samples_for_components(plan, format)
+
     def _list_assumptions(self, format):
         assumed = super()._list_assumptions(format)
         return assumed if self.init is None else ("the rows in init are public", *assumed)
@@ -282,9 +286,11 @@ class DPSWFlowSampler(CentralGenerator):
             n_particles = self._count_particles(curator.n_records, curator.n_classes)
             starts = draw_normals(normals, n_particles, spread, generator)
         scale = 1.0 if components is None else components.scale
-        moved, losses = fit_particles_to_sketch(
-            basis, sketch, starts, spread, scale, n_steps=n_steps, **options
-        )
+        sizes = len(spread), curator.n_classes, curator.n_records
+        # Particles are down to the noise sooner where it is large; see `preview`.
+        expected = 100 + 5 / max(1e-9, release.noise_ratio(curator.plan, *sizes))
+        options |= {"n_steps": n_steps, "n_expected": min(n_steps, expected)}
+        moved, losses = fit_particles_to_sketch(basis, sketch, starts, spread, scale, **options)
         shares = sketch.class_shares
         rows = Particles(moved, components, shares, format.feature_scale)
         return Sampler(rows, losses, shares)

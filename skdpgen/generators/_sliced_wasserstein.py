@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # Generated rows per step for a sketch, over all classes.
 _BATCH_SIZE = 256
+# Signal of sliced rows over that which particles need, whose steps are along released slices; found
+# by `run_rows_needed.py`.
+_TIMES_SIGNAL = 3.0
 # The same for tables: the loss is a difference of squares, too noisy for early stopping in smaller
 # batches.
 _TABLE_BATCH_SIZE = 1000
@@ -213,6 +216,11 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
             n_classes, batch_size = 0, self.batch_size or _TABLE_BATCH_SIZE
         self._try_network(terms, format, batch_size, n_classes)
         return plan
+
+    def _count_needed(self, release, plan, terms, format):
+        if release.learner != "rows":
+            return super()._count_needed(release, plan, terms, format)
+        return release.min_samples(plan, terms, format, times=_TIMES_SIGNAL)
 
     def _count_per_class(self, n_classes):
         """Return the generated rows of each class in a step, for a sketch."""

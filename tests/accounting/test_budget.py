@@ -258,8 +258,8 @@ def reserve(plan, n_released=None):
 )
 @pytest.mark.catches("accounting.budget:PrivacyBudget._cost", "left -= delta", "", param="rows")
 @pytest.mark.catches(
-    "accounting.budget:PrivacyBudget._gives_back",
-    "self.adaptive and _is_gaussian(events)",
+    "accounting.budget:PrivacyBudget._settle",
+    "self.adaptive and _is_gaussian(planned)",
     "True",
     param="samples",
 )
@@ -283,9 +283,9 @@ def test_fits_of_other_releases_come_first_and_add_up(name):
 
 
 @pytest.mark.catches(
-    "accounting.budget:PrivacyBudget._gives_back",
-    "self.adaptive and _is_gaussian(events)",
-    "_is_gaussian(events)",
+    "accounting.budget:PrivacyBudget._settle",
+    "self.adaptive and _is_gaussian(planned)",
+    "_is_gaussian(planned)",
 )
 def test_fits_that_are_fixed_beforehand_compose_by_their_losses(tmp_path):
     threshold = Plan((("a", ThresholdDpEvent(9.0, 1e-6)), ("b", GaussianDpEvent(9.0))), 2.0, 1e-5)

@@ -424,7 +424,7 @@ def fit_killed_at(path, mark, number):
     """,
     param="1",
 )
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
 def test_whatever_got_out_is_charged_wherever_it_is_killed(tmp_path, step):
     costs, number = set(), 0
     while True:

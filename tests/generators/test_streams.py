@@ -148,8 +148,8 @@ def test_an_update_that_failed_has_paid_for_nothing(monkeypatch):
 
 @pytest.mark.catches(
     "accounting.budget:Reservation.settle",
-    "replace(left, events=kept, digest=digest) if events else left",
-    "replace(left, events=kept, digest=digest)",
+    "replace(left, events=events, digest=digest) if events else left",
+    "replace(left, events=events, digest=digest)",
 )
 def test_an_update_that_was_refused_by_one_budget_can_be_made_in_another():
     first, small = PrivacyBudget(30.0, 1e-5), PrivacyBudget(7.0, 1e-5)
