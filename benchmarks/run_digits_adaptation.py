@@ -22,7 +22,7 @@ def main():
     parser.add_argument("--source", choices=["usps", "mnist"], default="usps")
     add_options(parser, epsilons=[10.0], delta=1e-5)
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", message="There is no X_target")
+    warnings.filterwarnings("ignore", message="X_target is None")
     models = list_models(options, network="conv28", bounds=(0, 1))
     source, target, held_out = load_domains(options.source)
     print(f"{'':<28}{'target':>9}{'held out':>9}{'seconds':>8}")

@@ -25,7 +25,7 @@ def main():
     )
     add_options(parser, epsilons=[10.0], delta=1e-3)
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", message="There is no X_target")
+    warnings.filterwarnings("ignore", message="X_target is None")
     models, seeds = list_models(options), range(options.seeds)
     for features in options.features:
         data = load_office_caltech(features)

@@ -12,10 +12,18 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from dp_accounting import (
+    GaussianDpEvent,
+    NeighboringRelation,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+)
+from dp_accounting.pld import PLDAccountant
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen import DPSinkhornGenerator, DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.privacy import (
     BudgetExceededError,
+    calibrate_noise,
     calibrate_sliced_gaussian,
     compose,
     preview,
@@ -138,3 +146,41 @@ try:
     verify(text.replace(f'"epsilon": {together.epsilon}', '"epsilon": 0.1'))
 except ValueError as error:
     print(error)
+
+# %%
+# Recomputed by others
+# --------------------
+#
+# dp-accounting knows most events. The gradients of `DPSinkhornGenerator` are a function whose
+# range has a known diameter; under ``zero_out`` that is a `GaussianDpEvent`.
+
+generator = DPSinkhornGenerator(epsilon=3.0, delta=delta, bounds=(0, 1), clip_norm=1.0)
+planned = preview(generator, 5000, 64)
+(steps,) = planned.events
+rate, multiplier = steps.event.sampling_probability, steps.event.event.noise_multiplier
+step = PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier))
+accountant = PLDAccountant(NeighboringRelation.REPLACE_SPECIAL).compose(step, steps.count)
+print(f"certificate {planned.epsilon:.4f}, dp-accounting {accountant.get_epsilon(delta):.4f}")
+
+# %%
+# Opacus computes the same by privacy random variables, if it is installed:
+
+try:
+    from opacus.accountants import PRVAccountant
+except ImportError:
+    print("pip install opacus")
+else:
+    prv = PRVAccountant()
+    prv.history = [(multiplier, rate, steps.count)]
+    print(f"Opacus {prv.get_epsilon(delta, eps_error=1e-3):.4f}")
+
+# %%
+# The noise of any other event at a target ε:
+
+
+def make_event(noise_multiplier):
+    step = PoissonSampledDpEvent(rate, GaussianDpEvent(noise_multiplier))
+    return SelfComposedDpEvent(step, steps.count)
+
+
+print(f"{calibrate_noise(make_event, 3.0, delta):.4f}, planned {multiplier:.4f}")

@@ -5,9 +5,9 @@ import contextlib
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from .data.containers import adapt
 from .data.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
 from .exceptions import PrivacyLeakWarning, warn_caller
-from .format import Format, check_count
+from .format import Format, RowSource, check_count
 from .mechanisms.noise import NoiseSource, PublicSource
 from .mechanisms.sums import RowCountMechanism
 from .params import (
@@ -41,8 +41,7 @@ from .quality import warn_of_few_rows
 from .releases.published import PublishedRelease, ReplayedCurator
 from .saving.serialization import Certified, list_certified_sizes
 
-if TYPE_CHECKING:
-    pass
+__all__ = ["BaseGenerator", "CentralGenerator"]
 
 # Called with the `PublishedRelease` of each fit in this thread, once it is made.
 _save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", default=lambda p: None)
@@ -185,6 +184,9 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             curator.on_release = publish
             format = self._learn(curator, format, noise) or format
             curator.close()
+            if curator.n_classes > 1 and not hasattr(self, "class_probabilities_"):
+                # `check_generator` finds a learner that forgets them; all classes are sampled.
+                self.class_probabilities_ = np.full(curator.n_classes, 1 / curator.n_classes)
             certificate = curator.certificate(self._list_assumptions(format))
             if curator.released is not None:
                 publish(is_complete=True)
@@ -200,7 +202,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         with fitting(self):
             self._check_params()
             release = self._find_release(format)
-            has_released = format.has_blocks or type(self).__name__ == published.learner
+            has_released = release.is_transferable or type(self).__name__ == published.learner
             if type(release) is not type(published.release) or not has_released:
                 raise ValueError(
                     f"{type(self).__name__} with release={self.release!r} cannot be fitted to the "
@@ -225,7 +227,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
     def _finish(self, format, n_samples, certificate):
         """Set the attributes that every fitted generator has."""
         self._format = format
-        vars(self).update(format.found)
+        vars(self).update(format.fitted_attributes)
         # Learners of tables describe columns by what the releases show of them.
         if not hasattr(self, "schema_report_"):
             vars(self).update(format.describe())
@@ -313,8 +315,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                     "that memory can hold, or draw them by sample_batches."
                 )
         with isolated(self._find_seed(random_state)):
-            source = self._start_sampling(random_state)
-            return self._format.sample(*source[:2], n_samples, y=y, where=where, noise=source[2])
+            rows = self._start_sampling(random_state)
+            return next(self._format.decode(rows, [n_samples], y=y, where=where))
 
     def sample_batches(
         self,
@@ -367,18 +369,18 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         batch_size = check_count(batch_size, "batch_size")
         sizes = (min(batch_size, n_samples - i) for i in range(0, n_samples, batch_size))
         with isolated():
-            generate, shares, noise = self._start_sampling(random_state)
-            batches = self._format.sample_batches(generate, shares, sizes, where=where, noise=noise)
+            batches = self._format.decode(self._start_sampling(random_state), sizes, where=where)
         return isolate_each(batches, self._find_seed(random_state))
 
     def _find_seed(self, random_state):
         return self.random_state if random_state is None else random_state
 
     def _start_sampling(self, random_state):
-        """Return the source of rows, the shares of the classes, and fresh randomness."""
+        """Return the `RowSource` of a sample."""
         # Stream 1: with a fixed seed, samples must not repeat the random numbers of the fit.
         noise = NoiseSource(self._find_seed(random_state), stream=1)
-        return self._generate_rows, getattr(self, "class_probabilities_", np.ones(1)), noise
+        shares = getattr(self, "class_probabilities_", np.ones(1))
+        return RowSource(self._generate_rows, shares, noise)
 
     @clears_frames()
     @isolated()
@@ -427,7 +429,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
     def _learn(self, curator: Curator, format: Format, noise: NoiseSource) -> Format | None:
         """Make the planned releases and fit to them; set `class_probabilities_`.
 
-        The release names its learner.
+        The release names its learner: by default, a method ``_learn_<name>`` returns its `Sampler`.
 
         Returns
         -------
@@ -435,9 +437,15 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             The format of generated rows, if releases have refined it.
         """
         release = self._find_release(format)
-        refined = getattr(self, f"_learn_{release.learner}")(release, curator, format, noise)
-        self.n_iter_ = len(self.loss_curve_)
-        return refined
+        learn = getattr(self, f"_learn_{release.learner}")
+        sampler = learn(release, curator, format, noise)
+        self._rows, self.loss_curve_ = sampler.rows, sampler.losses
+        self.n_iter_ = sampler.n_steps or len(sampler.losses)
+        if sampler.shares is not None:
+            self.class_probabilities_ = sampler.shares
+        if sampler.report is not None:
+            self.schema_report_ = sampler.report
+        return sampler.format
 
     @abstractmethod
     def _generate(self, classes: torch.Tensor, generator: torch.Generator):
@@ -482,8 +490,28 @@ def _read_where(where):
     return rows if isinstance(rows, pd.DataFrame) else where
 
 
+@dataclass(eq=False, repr=False)
 class CentralGenerator(BaseGenerator):
-    """Base of generators that a trusted curator fits: they also take tables and encoders."""
+    """Base of generators that a trusted curator fits: they also take tables and encoders.
+
+    Subclasses inherit the parameters below, and add their own by `skdpgen.params.parameters`.
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: Any = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Any = None
+    y_bounds: Any = None
+    classes: Any = None
+    clip_norm: Any = "auto"
+    schema: Any = "auto"
+    encoder: Any = "auto"
 
     _checks = {**CENTRAL_CHECKS, "encoder": lambda name, value: split_encoder(value)}
     _shorthands = {"encoder": ENCODERS}

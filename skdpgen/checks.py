@@ -66,8 +66,8 @@ def check_number(
     """
     if optional and value is None:
         return
-    kind = numbers.Integral if whole else numbers.Real
-    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    cls = numbers.Integral if whole else numbers.Real
+    is_number = isinstance(value, cls) and not isinstance(value, bool)
     if not (is_number and 0 <= value < math.inf and (zero or value > 0)):
         noun = "whole number" if whole else "number"
         what = f"a {noun} of at least 0" if zero else f"a positive {noun}"
@@ -85,6 +85,10 @@ def check_size(name: str, *shape: int) -> None:
         )
 
 
+# What errors of objects that are tried say.
+_FAILS = "fails on made-up rows, before anything is spent"
+
+
 @contextlib.contextmanager
 def tried(name: str) -> Iterator[None]:
     """Restate errors of a user's object that is tried on made-up rows, before anything is spent.
@@ -97,13 +101,10 @@ def tried(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if str(error).startswith(name):
+        if str(error).startswith(name) or _FAILS in str(error):
             raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            f"{name} fails on made-up rows, before anything is spent: {type(error).__name__}: "
-            f"{error}"
-        ) from error
+        cls = TypeError if isinstance(error, TypeError) else ValueError
+        raise cls(f"{name} {_FAILS}: {type(error).__name__}: {error}") from error
 
 
 # Declarations: functions ``check(name, value)`` of a parameter, for `Checked`.

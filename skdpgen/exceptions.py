@@ -4,6 +4,11 @@
 import sys
 import warnings
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from joblib import Parallel
+
+from ._process.muting import is_muted
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -24,15 +29,15 @@ class PublicError(Exception):
 
 
 class PublicTypeError(PublicError, TypeError):
-    """A `TypeError` of that kind."""
+    """A `PublicError` that is a `TypeError`."""
 
 
 class PublicValueError(PublicError, ValueError):
-    """A `ValueError` of that kind."""
+    """A `PublicError` that is a `ValueError`."""
 
 
 class PublicRuntimeError(PublicError, RuntimeError):
-    """A `RuntimeError` of that kind."""
+    """A `PublicError` that is a `RuntimeError`."""
 
 
 class PlanError(PublicRuntimeError):
@@ -87,7 +92,7 @@ def warn_of_search():
     Only the calling code is looked at. A comparison of the rows with those of earlier fits would
     itself be an exact answer about records, which no ε covers.
     """
-    if any(name.startswith("sklearn.model_selection.") for name in _list_callers()):
+    if any(name.startswith("sklearn.model_selection.") for name in list_callers()):
         _warn_of_leak(
             "A search or cross-validation makes several fits, and privacy_ states the cost of one: "
             "fits on the same rows add up. Search on public rows, or open a PrivacyBudget, which "
@@ -95,7 +100,7 @@ def warn_of_search():
         )
 
 
-def _list_callers():
+def list_callers():
     """Return the names of the modules on the stack, the innermost first."""
     frame, names = sys._getframe(1), []
     while frame is not None:
@@ -119,9 +124,32 @@ def _warn_of_leak(message):
     warn_caller(message, PrivacyLeakWarning)
 
 
+# Warnings that searches have shown, by an object that lives as long as a search.
+_shown: WeakKeyDictionary[Parallel, set] = WeakKeyDictionary()
+
+
+def _find_search():
+    """Return an object that lives as long as the search of scikit-learn around this call."""
+    frame, found = sys._getframe(), None
+    while frame := frame.f_back:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            found = next((x for x in frame.f_locals.values() if isinstance(x, Parallel)), found)
+    return found
+
+
 def warn_caller(message: object, category: type[Warning]):
-    """Raise a warning, which holds a text or a `Message`, at the line that called the package."""
+    """Raise a warning, which holds a text or a `Message`, at the line that called the package.
+
+    In a search of scikit-learn, equal warnings are raised once.
+    """
+    # Python's own registry forgets them: scikit-learn changes the filters around each fit.
+    search, key = _find_search(), (category, str(message))
+    shown = set() if search is None else _shown.setdefault(search, set())
+    if key in shown or is_muted(category):
+        return
     # The depth of decorators and context managers below `fit` differs between estimators.
     inside = (__name__.partition(".")[0], "contextlib", "joblib", "sklearn")
-    outside = (i for i, name in enumerate(_list_callers(), 1) if name.split(".")[0] not in inside)
+    outside = (i for i, name in enumerate(list_callers(), 1) if name.split(".")[0] not in inside)
     warnings.warn(category(message), stacklevel=max(2, next(outside, 2)))
+    # Last: a warning that was raised as an error is raised again.
+    shown.add(key)

@@ -3,11 +3,14 @@
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+
+__all__ = ["Format"]
 
 # Rows that are generated and decoded at once.
 SAMPLE_BLOCK = 10_000
@@ -15,85 +18,81 @@ SAMPLE_BLOCK = 10_000
 _MOST_SAMPLES = 10**9
 
 
+@dataclass(frozen=True)
+class RowSource:
+    """Generated rows, made when a format asks for them: it may reject some, and ask for more.
+
+    Attributes
+    ----------
+    generate : callable
+        ``generate(classes, generator)`` returns a row for each of a tensor of classes.
+    shares : ndarray of shape (n_classes,)
+        Probabilities of the classes.
+    noise : NoiseSource
+        Fresh randomness.
+    """
+
+    generate: Callable
+    shares: np.ndarray
+    noise: Any
+
+
 class Format(ABC):
     """Public description of the data, and its map to the rows that releases read.
+
+    An estimator makes a format of public facts before a budget is touched. `resolve` is called
+    once, within the trust boundary, and makes the releases that `split_budget` has planned. The
+    curator calls `encode` with batches of private records: it maps each record on its own, keeps
+    none, and neither raises nor warns because of a cell. `decode` is called after `fit`, with
+    generated rows. No other method is given a private record, but for `validate` of a strict fit.
 
     Attributes
     ----------
     n_columns : int
-        Columns of a row.
+        Columns of an encoded row.
+    n_planned : int or None
+        The same of the resolved format; None if they are not known before `resolve`.
     classes : ndarray or None
         Classes that `sample` takes as `y`.
-    are_images : bool
-        Whether bounds and sizes suggest that rows are pixels of square images.
-    could_be_images : bool
-        Whether they would with declared bounds from 0 to one number.
-    encoder : object or None
-        A public transformer of rows.
     components : PrivatePCA or None
-        Private principal components after it, at a cost.
-    is_open : bool
-        Whether `resolve` releases anything.
-    has_blocks : bool
-        Whether rows are blocks of weights of levels or knots, of `block_sizes` columns each.
+        Private principal components of encoded rows, at a cost.
     clip_norm : float
         Radius to which encoded rows are clipped.
-    found : dict
-        Values of fitted attributes, by name.
     feature_scale : float or None
         Scale of features in [0, 1] in a row of the unit ball; None for other rows.
+    block_sizes : sequence of int
+        Columns of each block of an encoded row that holds weights of levels or knots; empty for
+        other rows.
+    parameters : dict
+        Values of the estimators' parameters that describe the data, by name.
+    fitted_attributes : dict
+        Values of fitted attributes, by name.
     """
 
     n_columns: Any
     classes: np.ndarray | None = None
-    are_images = could_be_images = False
-    encoder: Any = None
     components: Any = None
-    is_open = False
-    has_blocks = False
     clip_norm = 1.0
     feature_scale = None
-    found: Mapping[str, Any] = MappingProxyType({})
+    block_sizes: Sequence[int] = ()
+    parameters: Mapping[str, Any]
+    fitted_attributes: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def n_planned(self) -> int | None:
+        return self.n_columns
 
     @abstractmethod
     def encode(self, X, y=None):
         """Map data, and a numeric target, to rows; each row on its own."""
 
     @abstractmethod
-    def sample(self, generate, shares, n_samples, *, y, where, noise):
-        """Return samples in the container of `fit`; for parameters see `BaseGenerator.sample`.
+    def decode(self, rows: RowSource, sizes, *, y=None, where=None):
+        """Yield a sample of each size, in the container of `fit`; see `BaseGenerator.sample`."""
 
-        ``generate(classes, generator)`` returns a row for each of a tensor of classes; `shares` are
-        the probabilities of classes.
-        """
-
-    @abstractmethod
-    def sample_batches(self, generate, shares, sizes, *, where, noise):
-        """Yield a sample of each size, as `sample` returns it."""
-
-    @abstractmethod
-    def read_public(self, estimator, X):
-        """Validate public rows as scikit-learn does; return them for `encode`."""
-
-    def without_target(self):
-        """Return the format of X alone."""
+    def resolve(self, curator):
+        """Release what is not declared, and return the resolved format."""
         return self
-
-    def draw_windows(self, n_windows, generator):
-        """Draw small windows of images, as public directions of rows.
-
-        Parameters
-        ----------
-        n_windows : int
-        generator : torch.Generator
-            On the CPU, where directions are made, so that every device gets the same.
-
-        Yields
-        ------
-        tensor of shape (n, n_columns)
-            Together `n_windows`, in blocks; none if rows are not known to be images.
-        """
-        yield from ()
 
     def split_budget(self, noise: float) -> Mapping[str, float]:
         """Return the releases of `resolve`, in order, and their shares of ρ (the budget in zCDP).
@@ -105,8 +104,12 @@ class Format(ABC):
         """
         return {}
 
-    def resolve(self, curator):
-        """Release what is not declared, and return the resolved format."""
+    @abstractmethod
+    def read_public(self, estimator, X):
+        """Validate public rows as scikit-learn does; return them for `encode`."""
+
+    def without_target(self):
+        """Return the format of X alone."""
         return self
 
     def describe(self) -> dict[str, Any]:

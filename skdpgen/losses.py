@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loss specifications: values of the parameter `loss`."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+from torch import nn
+
+from ._process.isolation import seeded
 from .checks import flag, in_range, positive
 from .params import Specification
+from .transport.sinkhorn_losses import SinkhornGradient
 
 __all__ = ["EntropicWasserstein", "SemiDebiasedSinkhorn", "SinkhornDivergence", "Wasserstein"]
 
@@ -61,6 +68,18 @@ class SemiDebiasedSinkhorn(Specification):
         "balance_classes": flag,
     }
 
+    def make_gradient(self, n_columns: int, n_classes: int, scale: float) -> SinkhornGradient:
+        """Return the gradient of the loss, for rows that are multiplied by `scale` before."""
+        # Costs of rows that are no features in [0, 1] grow with the number of columns.
+        default_reg = 0.05 if scale == 1 else max(0.05, n_columns / 160)
+        return SinkhornGradient(
+            self.reg or default_reg,
+            self.l1_weight,
+            self.label_weight if n_classes > 1 else 0.0,
+            scale,
+            self.balance_classes,
+        )
+
 
 @dataclass(eq=False, repr=False)
 class EntropicWasserstein(Specification):
@@ -83,6 +102,52 @@ class EntropicWasserstein(Specification):
     reg: float | None = None
 
     _checks = {"reg": positive(optional=True)}
+
+
+class OwnLoss:
+    """A function of users, ``function(generated, real)``, as a loss and its `SinkhornGradient`.
+
+    It may be any: the mechanism clips the whole gradient, and that alone bounds what a record
+    changes. But it must follow from the batch and public numbers. So a copy of the object is given
+    new tensors of a private batch, with torch's global generator at a public seed.
+    """
+
+    # No rows to debias with, and no regularisation that is to be found.
+    n_debias, reg = 0, math.inf
+
+    def __init__(self, function: Callable, n_classes: int = 1, scale: float = 1.0) -> None:
+        self.function, self.n_classes, self.scale = function, n_classes, scale
+        self._seed = 0
+
+    def make_gradient(self, n_columns: int, n_classes: int, scale: float) -> "OwnLoss":
+        """See `SemiDebiasedSinkhorn.make_gradient`."""
+        return OwnLoss(self.function, n_classes, scale)
+
+    def cross(self, generated, classes, rows, membership):
+        """Return the gradient in the generated rows, and that all of them are involved."""
+        joined, made = membership.any(1), generated.clone().requires_grad_()
+        left = self._join(made, nn.functional.one_hot(classes, self.n_classes))
+        right = self._join(rows[joined].to(made), membership[joined])
+        with torch.enable_grad(), seeded(self._seed):
+            value = self.function(left, right)
+            if getattr(value, "grad_fn", None) is None or value.numel() != 1:
+                raise TypeError("loss must return one number, a tensor with a gradient.")
+            (gradient,) = torch.autograd.grad(value, made)
+        return gradient, torch.ones_like(made[:, :1], dtype=torch.bool)
+
+    def apart(self, generated, classes, n_debias):
+        """Return no further gradient, and go on to another seed, outside the trust boundary."""
+        self._seed += 1
+        return torch.zeros_like(generated)
+
+    def _join(self, rows, one_hot):
+        # Also without classes a new tensor, which the function may change.
+        return torch.cat([rows * self.scale, one_hot.to(rows)[:, self.n_classes == 1 :]], dim=1)
+
+    def distance(self, generated: torch.Tensor, noised: torch.Tensor, **_) -> torch.Tensor:
+        """Return the loss of each pair of batches; see `DISTANCES`."""
+        pairs = zip(generated, noised, strict=True)
+        return torch.stack([self.function(*pair).squeeze() for pair in pairs])
 
 
 class SinkhornDivergence(EntropicWasserstein):

@@ -4,12 +4,13 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from textwrap import indent
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
@@ -20,6 +21,8 @@ from .data.record_functions import clears_frames
 from .exceptions import warn_caller
 from .quality import collects_findings
 from .registry import Savable
+
+__all__ = ["parameters"]
 
 Class = TypeVar("Class")
 
@@ -229,8 +232,10 @@ class Specification(Savable, Checked, DocumentedEstimator):
 class TakesSpecifications(Checked):
     """Base of estimators whose parameters can be specifications, or strings that name them."""
 
-    # For each such parameter, functions that make the specifications that its strings name.
-    _shorthands: ClassVar[dict[str, dict[str, Callable]]] = {}
+    # For each such parameter, the specifications that its strings name, or what makes them.
+    _shorthands: ClassVar[dict[str, dict[str, Any]]] = {}
+    # For parameters that may be functions of users, what makes specifications of these.
+    _wrappers: ClassVar[dict[str, Callable]] = {}
 
     def _resolve_spec(self, name: str) -> Specification:
         """Return the specification that a parameter holds or names.
@@ -240,13 +245,22 @@ class TakesSpecifications(Checked):
         ValueError
             If it is none, or one of its own parameters is invalid.
         """
-        known, value = self._shorthands[name], getattr(self, name)
+        known, value = self._shorthands.get(name), getattr(self, name, None)
+        if known is None:
+            raise TypeError(f"{type(self).__name__}._shorthands must say what {name} may be.")
         if isinstance(value, str) and value in known:
-            return known[value]()
-        types = {type(make()) for make in known.values()}
-        if type(value) not in types:
+            return _make(known[value])
+        wrap = self._wrappers.get(name)
+        if wrap is not None and callable(value) and not isinstance(value, type):
+            return wrap(value)
+        types = {type(_make(spec)) for spec in known.values()}
+        # Subclasses are of users.
+        if not isinstance(value, tuple(types)):
             names = " or ".join(sorted(cls.__name__ for cls in types))
-            raise ValueError(f"{name} must be one of {list(known)} or a {names}; got {value!r}.")
+            other = " or a function" * (wrap is not None)
+            raise ValueError(
+                f"{name} must be one of {list(known)} or a {names}{other}; got {value!r}."
+            )
         return value.checked()
 
     def set_params(self, **params):
@@ -270,7 +284,7 @@ class TakesSpecifications(Checked):
             if nested and name in self._shorthands and value is None:
                 raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
             if nested and isinstance(value, str) and value in known:
-                params[name] = known[value]()
+                params[name] = _make(known[value])
             elif nested and name in self._shorthands and not hasattr(value, "set_params"):
                 first = f"set_params({name}={next(iter(known))!r}, {key}=...)"
                 raise ValueError(
@@ -278,6 +292,29 @@ class TakesSpecifications(Checked):
                     f"{name} an object with that parameter."
                 )
         return super().set_params(**params)
+
+
+def _make(spec):
+    """Return the specification that a shorthand stands for: a fresh one."""
+    return clone(spec) if isinstance(spec, Specification) else spec()
+
+
+def parameters(cls: type[Class]) -> type[Class]:
+    """Make the annotated attributes of a class keyword parameters of its constructor.
+
+    For subclasses of `Release`, `Specification` and `CentralGenerator` that others write.
+
+    Examples
+    --------
+    >>> from skdpgen.params import parameters
+    >>> from skdpgen.releases import Release
+    >>> @parameters
+    ... class Histogram(Release):
+    ...     n_bins: int = 10
+    >>> Histogram(n_bins=5).get_params()
+    {'n_bins': 5}
+    """
+    return dataclass(eq=False, repr=False, kw_only=True)(cls)
 
 
 # Attributes by which what was paid for survives a failure.

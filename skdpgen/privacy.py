@@ -8,6 +8,7 @@ from .accounting.accountants import ledger_delta, ledger_epsilon
 from .accounting.budget import PrivacyBudget
 from .accounting.calibration import (
     calibrate_gaussian,
+    calibrate_noise,
     calibrate_sliced_gaussian,
     sliced_gaussian_epsilon,
 )
@@ -19,7 +20,7 @@ from .accounting.events import (
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
 )
-from .accounting.plan import Plan, gaussian_plan, repeated_plan
+from .accounting.plan import Plan, Terms, gaussian_plan, repeated_plan
 from .accounting.previews import preview
 from .accounting.selection import select_best, selection_plan
 from .accounting.verification import sign, verify
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from .engines.files import TableFile
     from .evaluation._forecasts import preview_tables
     from .generators._schema_inference import InferredSchema, infer_schema
+    from .mechanisms.laplace import LaplaceSumMechanism
 
 # Names of modules that no fit needs; they are imported on first use.
 _LEAVES = {
@@ -65,6 +67,7 @@ _LEAVES = {
     "audit": "..auditing.releases",
     "audit_fit": "..auditing.fits",
     "TableFile": "..engines.files",
+    "LaplaceSumMechanism": "..mechanisms.laplace",
     "InferredSchema": "..generators._schema_inference",
     "infer_schema": "..generators._schema_inference",
     "preview_tables": "..evaluation._forecasts",
@@ -98,6 +101,7 @@ __all__ = [  # noqa: RUF022
     "TableFile",
     # Calibration and composition.
     "calibrate_gaussian",
+    "calibrate_noise",
     "calibrate_sliced_gaussian",
     "ledger_delta",
     "ledger_epsilon",
@@ -110,6 +114,7 @@ __all__ = [  # noqa: RUF022
     "ThresholdDpEvent",
     # Plans.
     "Plan",
+    "Terms",
     "gaussian_plan",
     "local_plan",
     "repeated_plan",
@@ -128,6 +133,7 @@ __all__ = [  # noqa: RUF022
     "CovarianceMechanism",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
+    "LaplaceSumMechanism",
     "LocalLabelsMechanism",
     "LocalRowsMechanism",
     "SampledMechanism",

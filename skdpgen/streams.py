@@ -17,7 +17,12 @@ from .curator.dataset import Dataset
 from .data.record_functions import RecordFunction, clears_frames
 from .exceptions import FitQualityWarning, warn_caller
 from .mechanisms.noise import NoiseSource
-from .mechanisms.streams import MAX_HORIZON, StreamedTablesMechanism, estimate_tables
+from .mechanisms.streams import (
+    MAX_HORIZON,
+    StreamedTablesMechanism,
+    estimate_tables,
+    factorize,
+)
 from .mechanisms.two_way import Tables
 from .params import warn_of_delta
 from .planning.fits import list_assumptions
@@ -27,7 +32,7 @@ from .saving.serialization import Saves
 from .tables import Category, Schema
 from .tables.declaration import check_labels
 from .tables.format import TableFormat
-from .tables.kind import TableKind
+from .tables.layout import TableLayout
 
 __all__ = ["ReleaseStream"]
 
@@ -140,6 +145,7 @@ class ReleaseStream(Saves):
                 "are those of horizon. Drop it from the schema."
             )
         self.schema = self.schema.with_even_knots()
+        self._factor = factorize(len(self.horizon))
 
     def __repr__(self):
         return (
@@ -180,10 +186,11 @@ class ReleaseStream(Saves):
         dataset = Dataset.of(X, target=self.period)
         schema = Schema({**self.schema, self.period: Category(self.horizon)}, self.schema.rules)
         dataset.take_columns(schema, are_declared=True)
-        format = TableFormat(schema, TableKind.of(schema, dataset))
+        format = TableFormat(schema, TableLayout.of(schema, dataset))
         dataset.validate_table(BaseEstimator(), format)
         names = [name for name, _ in format.blocks]
-        mechanism = StreamedTablesMechanism(format.block_sizes, names.index(self.period), t)
+        by = names.index(self.period)
+        mechanism = StreamedTablesMechanism(format.block_sizes, by, t, self._factor)
         n_records, (last, plan, _) = dataset.n_records, self._last or (None,) * 3
         n_before = 0 if last is None else last.n_records
         if n_records < n_before:
@@ -221,11 +228,11 @@ class ReleaseStream(Saves):
         if self._last is None:
             return None
         certificate, plan, format = self._last
-        kind = format.kind
-        names = tuple(name for name in kind.names if name != self.period)
-        kind = replace(kind, names=names, label=None).without_dtypes([self.period])
-        format = TableFormat(self.schema, kind)
-        tables = estimate_tables(self.released, len(self.horizon))
+        layout = format.layout
+        names = tuple(name for name in layout.names if name != self.period)
+        layout = replace(layout, names=names, label=None).without_dtypes([self.period])
+        format = TableFormat(self.schema, layout)
+        tables = estimate_tables(self.released, self._factor)
         if self.schema.rules:
             tables = tables.without_impossible(format.find_impossible())
         n_records = certificate.n_records
@@ -248,7 +255,7 @@ class ReleaseStream(Saves):
         """Warn if more, or hardly any, records were released than there are rows."""
         # Earlier releases hold the missing rows; numbers of rows by period are private.
         horizon = self.horizon
-        count, std = estimate_tables(self.released, len(horizon)).count_records()
+        count, std = estimate_tables(self.released, self._factor).count_records()
         if count - n_records > _BEYOND_NOISE * std:
             warn_caller(
                 f"X has {n_records:,} rows, and about {count:,.0f} ± {2 * std:,.0f} records were "
@@ -259,7 +266,7 @@ class ReleaseStream(Saves):
             )
         *before, period = horizon[: len(self.released)]
         if before:
-            earlier, earlier_std = estimate_tables(self.released[:-1], len(horizon)).count_records()
+            earlier, earlier_std = estimate_tables(self.released[:-1], self._factor).count_records()
             count, std = count - earlier, std + earlier_std
         if count < _BEYOND_NOISE * std < n_new / 2:
             warn_caller(

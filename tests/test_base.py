@@ -111,7 +111,7 @@ def test_fitted_attributes_are_those_that_are_documented(X, y):
     public = {"n_samples_", "n_features_in_", "feature_names_in_", "classes_", "privacy_"}
     public |= {"release_", "encoder_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_", "bounds_", "clip_norm_"}
-    private = {"_format", "_network"}
+    private = {"_format", "_rows"}
     known = public | released | private
     assert vars(fitted).keys() - fitted.get_params().keys() == known, "Unknown attributes."
 
@@ -345,4 +345,4 @@ def test_the_dtype_of_y_comes_back(y):
         declared = DPSWFlowSampler(n_steps=2, classes=["h", "l"]).fit(X, y)
         # Categories that were not declared are private.
         assert declared.sample(9)[1].dtype == pd.CategoricalDtype(["h", "l"], ordered=True)
-        assert declared._format.kind.target_dtype.categories is None
+        assert declared._format.layout.target_dtype.categories is None

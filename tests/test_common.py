@@ -24,7 +24,7 @@ from skdpgen.testing.privacy_checks import check_noise
 # Not every test declares its classes.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning"),
-    pytest.mark.filterwarnings("ignore:There is no X_target"),
+    pytest.mark.filterwarnings("ignore:X_target is None"),
 ]
 
 # As users get them, and as they differ in what they release.
@@ -80,6 +80,7 @@ VARIANTS = [
 # Generators of a class that is checked with another release; the same code serves both here.
 OTHER_RELEASES = ["rows", "flow-r"]
 OF_ANY_RELEASE = [
+    "check_class_probabilities",
     "check_class_warning",
     "check_clone",
     "check_dtypes",
@@ -106,7 +107,9 @@ SLOW = {
     ("rows", "check_epsilon"),
     ("rows", "check_neighbours"),
     ("sinkhorn", "check_neighbours"),
+    ("dpaf", "check_class_probabilities"),
     ("dpaf", "check_neighbours"),
+    ("sinkhorn", "check_class_probabilities"),
 }
 
 

@@ -194,7 +194,7 @@ def test_an_adapter_that_diverges(X, y):
 def test_weights_that_are_not_finite_never_make_samples(X):
     generator = DPSlicedWassersteinGenerator(**N_STEPS).fit(X)
     with torch.no_grad():
-        next(generator._network.network.parameters()).fill_(np.nan)
+        next(generator._rows.network.parameters()).fill_(np.nan)
     with pytest.raises(ValueError, match="diverged"):
         generator.sample(3)
 

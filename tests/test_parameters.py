@@ -13,6 +13,7 @@ from skdpgen.params import choose_device
 from skdpgen.preprocessing import Autoencoder, LocalPrivatizer, LowFrequencies
 from skdpgen.privacy import (
     calibrate_gaussian,
+    calibrate_noise,
     calibrate_sliced_gaussian,
     ledger_delta,
     ledger_epsilon,
@@ -38,6 +39,10 @@ FUNCTIONS = [
     (ledger_epsilon, {"events": EVENTS, "delta": 1e-5, **TERMS}),
     (ledger_delta, {"events": EVENTS, "epsilon": 1.0, **TERMS}),
     (calibrate_gaussian, {"epsilon": 1.0, "delta": 1e-5, **TERMS}),
+    (
+        calibrate_noise,
+        {"make_event": GaussianDpEvent, "epsilon": 1.0, "delta": 1e-5, "guess": 2.0, **TERMS},
+    ),
     (calibrate_sliced_gaussian, {"epsilon": 1.0, "delta": 1e-5, **SLICED}),
     (sliced_gaussian_epsilon, {"sigma": 1.0, "delta": 1e-5, **SLICED}),
     (sensitivity_bound, {"n_features": 4, "n_projections": 3, "delta": 1e-5, "kind": "bernstein"}),

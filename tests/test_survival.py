@@ -247,7 +247,8 @@ def test_a_search_keeps_the_sampler_of_all_candidates(n):
     )
     with pytest.raises(SpentError, match=r"TypeError: no score\. Until then ε = 5 at") as raised:
         fit_to_target(search)
-    assert "fit_to_sampler(X, y, search.target_sampler_) costs nothing" in str(raised.value)
+    text = "search.estimator.fit_to_sampler(X, y, search.target_sampler_) costs nothing"
+    assert text in str(raised.value)
     assert raised.value.release is search.target_sampler_.release_.published
     model = clone(CLASSIFIER).fit_to_sampler(X, y, search.target_sampler_)
     assert model.privacy_.digest == raised.value.certificate.digest

@@ -51,9 +51,9 @@ def isolated(random_state: object = None, device: torch.device | None = None) ->
             torch.set_num_threads(1)
         enter(torch.inference_mode(False))
         enter(torch.enable_grad())
-        for kind in ("cpu", "cuda"):
-            if torch.is_autocast_enabled(kind):
-                enter(torch.autocast(kind, enabled=False))
+        for device_type in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device_type):
+                enter(torch.autocast(device_type, enabled=False))
         # Only if there is another one: it slows down each call of torch.
         if torch.get_default_device().type != "cpu":
             enter(torch.device("cpu"))

@@ -20,6 +20,7 @@ from dp_accounting import DpEvent, GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from joblib import parallel_config
 
+from ..checks import flag
 from ..exceptions import BudgetExceededError
 from .accountants import check_relation, is_covered, ledger_epsilon
 from .budget_stores import Charge, FileStore, MemoryStore, read_terms
@@ -28,6 +29,7 @@ from .events import (
     ThresholdDpEvent,
     flatten,
     gaussian_event,
+    is_pure,
     plain_multiplier,
     repeat,
     threshold_delta,
@@ -68,6 +70,10 @@ class PrivacyBudget:
     threshold_delta : float, default=0.0
         Part of δ that is reserved for releases by a threshold, which infer the categories of
         undeclared columns. Each such fit needs a tenth of its δ. Nothing else can use it.
+    adaptive : bool, default=True
+        True: the terms of a fit may depend on the results of earlier fits. False: the number of
+        fits, and the ε, δ, sampling and steps of each, are fixed before the first one. Then all
+        types of releases compose by privacy loss distributions, in any order.
     path : str or path, default=None
         File that stores the charges, so that they outlive the process and several processes can
         share them. It is created if it does not exist; an existing file must have the same terms.
@@ -79,13 +85,16 @@ class PrivacyBudget:
 
     Notes
     -----
-    Fits may depend on the results of earlier ones: unsampled Gaussian releases compose exactly
-    under such adaptivity. Thresholds add their δ', which is reserved beforehand: if one type of
-    release could use the remainder of the other, an adaptive choice between them could cost up to
-    twice δ. A private search reserves its ε and δ, and the remainder is for Gaussian releases; so
-    it must come first, before any result is known. Other events raise BudgetExceededError, as do
-    fits with an int `random_state`, which share noise. Scores on private rows are not charged: no
-    ledger contains them.
+    If `adaptive`, unsampled Gaussian releases compose exactly. Fits with other releases (samples,
+    projected rows, local noise, private searches) must come before them; each is charged its own ε
+    and δ, which add up. Thresholds add their δ', which is reserved beforehand. Any other order
+    would let an adaptive choice between two types of release cost up to twice δ.
+
+    Otherwise only private searches are charged their own ε and δ, and no failed fit is given back
+    what it has not released. Nothing checks that the fits were fixed beforehand.
+
+    An int `random_state` raises BudgetExceededError: such fits share noise. Scores on private rows
+    are not charged.
 
     All threads of the process are charged. In the thread that opens the budget, joblib uses
     threads by default. Fits in *other processes* are charged only if the budget has a `path`, and
@@ -125,6 +134,7 @@ class PrivacyBudget:
     delta: float
     relation: str
     threshold_delta: float
+    adaptive: bool
 
     def __init__(
         self,
@@ -133,17 +143,22 @@ class PrivacyBudget:
         *,
         relation: str = "zero_out",
         threshold_delta: float = 0.0,
+        adaptive: bool = True,
         path: str | PathLike | None = None,
     ) -> None:
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         if not isinstance(threshold_delta, numbers.Real) or not 0 <= threshold_delta < delta:
             raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
         check_relation(relation)
+        flag("adaptive", adaptive)
+        if threshold_delta and not adaptive:
+            raise ValueError("adaptive=False prices thresholds as all else; set threshold_delta=0.")
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation
         self.threshold_delta = at_most(threshold_delta)
-        names = ("epsilon", "delta", "relation", "threshold_delta")
+        self.adaptive = bool(adaptive)
+        names = ("epsilon", "delta", "relation", "threshold_delta", "adaptive")
         terms = {name: getattr(self, name) for name in names}
         self._store: MemoryStore | FileStore = (
             MemoryStore() if path is None else FileStore(path, terms)
@@ -216,41 +231,51 @@ class PrivacyBudget:
         place = "" if self.path is None else f", in {self.path}"
         return (
             f"ε = {spent} of {show(self.epsilon)} is spent at δ = {show(self.delta)} "
-            f"({self.relation}){place}{closed}"
+            f"({self.relation}{', fits fixed beforehand' * (not self.adaptive)}){place}{closed}"
         )
 
     def __getstate__(self) -> NoReturn:
         raise TypeError("A PrivacyBudget cannot be copied or pickled: the copy could be spent too.")
 
+    def _is_apart(self, events: Iterable[DpEvent]) -> bool:
+        """Return whether a fit is charged its own ε and δ, rather than composed with others."""
+        return not _is_gaussian(events) if self.adaptive else _has_search(events)
+
     def _cost(self, charges: Sequence[Charge]) -> float:
-        """Return ε of charges; Gaussian releases are priced at the remaining δ."""
-        charged = flatten(itertools.chain.from_iterable(charge.events for charge in charges))
-        searches = [event for event in charged if isinstance(event, RepeatAndSelectDpEvent)]
-        gaussians = [
-            repeat(gaussian_event(plain_multiplier(event)), count)
+        """Return ε of charges: those apart at their own δ, all others at the remaining δ."""
+        cost, left = 0.0, self.delta - self.threshold_delta
+        together: list[DpEvent] = []
+        for charge in charges:
+            if not self._is_apart(charge.events):
+                together += charge.events
+                continue
+            delta = _own_delta(charge)
+            accountant = "rdp" if _has_search(charge.events) else "pld"
+            # Basic composition adds both pairs (ε, δ).
+            left -= delta
+            cost += ledger_epsilon(
+                charge.events, delta, accountant=accountant, relation=self.relation
+            )
+        if self.adaptive:
             # A threshold's δ' is charged in full by `threshold_delta` below; here only its Gaussian
             # counts.
-            for event, count in charged.items()
-            if event not in searches
-        ]
-        cost, left = 0.0, self.delta - self.threshold_delta
-        if searches:
-            delta = max(charge.delta for charge in charges if _has_search(charge.events))
-            # The search was calibrated at its own δ. Basic composition adds both pairs (ε, δ).
-            left -= delta
-            cost = ledger_epsilon(searches, delta, accountant="rdp", relation=self.relation)
+            together = [
+                repeat(gaussian_event(plain_multiplier(event)), count)
+                for event, count in flatten(together).items()
+            ]
         # Sums of δ round: nothing was overspent by 1e-9 of it.
-        if left < -1e-9 * self.delta or (left <= 0 and gaussians):
+        if left < -1e-9 * self.delta or (left <= 0 and together):
             return math.inf
-        if gaussians:
-            cost += ledger_epsilon(gaussians, left, relation=self.relation)
+        if together:
+            cost += ledger_epsilon(together, left, relation=self.relation)
         # All of threshold_delta is charged from the first fit on: the price of a fit must not
         # depend on thresholds of fits to come.
-        return cost - math.log1p(-self.threshold_delta) if charged else 0.0
+        return cost - math.log1p(-self.threshold_delta) if any(c.events for c in charges) else 0.0
 
     def _check_thresholds(self, charges: Sequence[Charge]) -> None:
-        total = threshold_delta(itertools.chain.from_iterable(c.events for c in charges))
-        if total > self.threshold_delta * (1 + 1e-9):
+        composed = [charge.events for charge in charges if not self._is_apart(charge.events)]
+        total = threshold_delta(itertools.chain.from_iterable(composed))
+        if self.adaptive and total > self.threshold_delta * (1 + 1e-9):
             raise BudgetExceededError(
                 f"With this fit releases by a threshold would take {show(total)} of δ; the budget "
                 f"sets aside threshold_delta={show(self.threshold_delta)} for them. Make a budget "
@@ -297,19 +322,23 @@ class PrivacyBudget:
                 "The fits of a PrivacyBudget must all be for records, or all for persons: give "
                 "persons=... to all of them, or to none."
             )
-        planned = flatten(charge.events)
-        if _has_search(planned):
-            if any(other.events for other in charges) or sum(planned.values()) > 1:
-                raise BudgetExceededError(
-                    "A PrivacyBudget allows one private search, before all else: the rest must "
-                    "be fixed before any result is known. Use a budget of its own."
-                )
-        elif not all(isinstance(event, (GaussianDpEvent, ThresholdDpEvent)) for event in planned):
+        is_late = any(c.events and not self._is_apart(c.events) for c in charges)
+        if self.adaptive and is_late and self._is_apart(charge.events):
             raise BudgetExceededError(
-                "A PrivacyBudget allows unsampled Gaussian releases only; the fit plans others."
+                "A PrivacyBudget takes unsampled Gaussian releases last, and some are charged "
+                "already; the fit plans others. Make such fits first, or set adaptive=False if the "
+                "terms of all fits are fixed beforehand."
             )
         together = [*charges, charge]
         self._check_thresholds(together)
+        # Sums of δ round, here and in the cost.
+        own = (1 - 1e-9) * sum(_own_delta(c) for c in together if self._is_apart(c.events))
+        if own > self.delta - self.threshold_delta:
+            raise BudgetExceededError(
+                f"With this fit δ = {show(own)} would be spent on fits that are charged their own "
+                f"ε and δ, over the budget of {show(self.delta - self.threshold_delta)}. Give each "
+                "a smaller delta, or set adaptive=False if the terms of all are fixed beforehand."
+            )
         cost = self._cost(together)
         # Calibration ends within 1e-12 of the budget, and the sum of several fits within rounding
         # of it.
@@ -321,14 +350,27 @@ class PrivacyBudget:
                 f"{aside * (self.threshold_delta > 0)}. Give the fit a smaller epsilon."
             )
 
-    def _settle(self, ticket: int, charge: Charge) -> None:
-        """Replace a reserved charge by that for what was released."""
+    def _settle(self, ticket: int, charge: Charge, planned: tuple[DpEvent, ...]) -> None:
+        """Replace a reserved charge by that for what was released, or for the whole plan."""
+        # The end of a fit may follow from its releases: to spend the rest is an adaptive choice.
+        if charge.events and not (self.adaptive and _is_gaussian(planned)):
+            charge = replace(charge, events=planned)
         self._store.settle(ticket, charge)
+
+
+def _is_gaussian(events: Iterable[DpEvent]) -> bool:
+    """Return whether all events are unsampled Gaussian releases, plain or by a threshold."""
+    return all(isinstance(event, GaussianDpEvent | ThresholdDpEvent) for event in flatten(events))
+
+
+def _own_delta(charge: Charge) -> float:
+    """Return the δ at which a charge holds on its own."""
+    return 0.0 if is_pure(charge.events) else charge.delta
 
 
 def _has_search(events: Iterable[DpEvent]) -> bool:
     """Return whether a private search is among events."""
-    return any(isinstance(event, RepeatAndSelectDpEvent) for event in events)
+    return any(isinstance(event, RepeatAndSelectDpEvent) for event in flatten(events))
 
 
 class _Configs(threading.local):
@@ -429,7 +471,7 @@ class PaidRun:
         # There is one fit in a run, so its ticket needs no number.
         return 0, Charge((), plan.delta, False)
 
-    def _settle(self, ticket: int, charge: Charge) -> None:
+    def _settle(self, ticket: int, charge: Charge, planned: tuple[DpEvent, ...]) -> None:
         self.released = charge.events
 
 
@@ -475,6 +517,7 @@ class Reservation:
     def __init__(self, plan: Plan, reproducible: bool) -> None:
         self._tickets: list[tuple[PrivacyBudget | PaidRun, int, Charge]] = []
         paid = _paid_run.get()
+        self._planned = plan.events
         with _lock:
             try:
                 # Nobody could release a charge again whose ticket is lost.
@@ -489,7 +532,7 @@ class Reservation:
         self.is_charged = bool(self._tickets)
 
     def settle(self, events: Iterable[DpEvent], digest: str | None = None) -> None:
-        """Reduce the charge to that for `events`, once.
+        """Reduce the charge to that for `events`, once, if the budget gives the rest back.
 
         Parameters
         ----------
@@ -503,4 +546,4 @@ class Reservation:
             while self._tickets:
                 budget, ticket, left = self._tickets.pop()
                 spent = replace(left, events=events, digest=digest) if events else left
-                budget._settle(ticket, spent)
+                budget._settle(ticket, spent, self._planned)

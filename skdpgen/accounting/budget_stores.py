@@ -201,7 +201,9 @@ def read_terms(path: str | PathLike) -> tuple[dict[str, Any], str]:
     """Return the parameters of a stored budget, and the inode at which it was created."""
     with _transaction(Path(path).absolute()) as database:
         terms, inode = database.execute("SELECT terms, place FROM budget").fetchone()
-    return json.loads(terms), inode
+    stored = json.loads(terms)
+    # Files of earlier versions do not say it.
+    return stored | {"adaptive": stored.get("adaptive", True)}, inode
 
 
 @contextlib.contextmanager

@@ -33,25 +33,8 @@ def calibrate(
 ) -> float:
     """Return the smallest noise level, within `rtol`, whose cost is within the budget.
 
-    Parameters
-    ----------
-    epsilon_of : callable
-        ε as a decreasing function of the noise level.
-    epsilon : float
-        The budget. The result never costs more.
-    guess : float, default=1.0
-        Start of the search.
-    rtol : float, default=1e-4
-        Relative precision of the noise level.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small for any noise level, or so large that none is needed.
+    `epsilon_of` gives ε, which decreases in the noise level; the search starts at `guess`. The
+    result never costs more than `epsilon`. Raises ValueError as `calibrate_noise`.
 
     Examples
     --------
@@ -90,20 +73,7 @@ def calibrate_under(
 ) -> float:
     """Return the smallest noise level whose cost under an accountant is within the budget.
 
-    Parameters
-    ----------
-    accountant : str
-        Accountant whose ε must not exceed the budget.
-    epsilon_function : callable
-        Returns, for an accountant, ε as a function of the noise level.
-    epsilon : float
-        The budget; ``inf`` gives 0.
-    guess : float, default=1.0
-        Start of the search.
-
-    Returns
-    -------
-    float
+    `epsilon_function` returns, for an accountant, ε as a function of the noise level.
     """
     if math.isinf(epsilon):
         return 0.0
@@ -113,6 +83,63 @@ def calibrate_under(
         with contextlib.suppress(ValueError):
             guess = calibrate(epsilon_function("rdp"), epsilon, guess=guess, rtol=1e-3)
     return calibrate(epsilon_function(accountant), epsilon, guess=guess)
+
+
+def calibrate_noise(
+    make_event: Callable[[float], DpEvent],
+    epsilon: float,
+    delta: float,
+    *,
+    accountant: str = "pld",
+    relation: str = "zero_out",
+    guess: float = 1.0,
+) -> float:
+    """Return the smallest noise level at which an event is within (ε, δ).
+
+    Parameters
+    ----------
+    make_event : callable
+        Event as a function of a positive number, in which its ε decreases: of a noise multiplier,
+        for instance. Several releases are a `ComposedDpEvent`.
+    epsilon : float
+        The budget; ``inf`` gives 0.
+    delta : float
+        Target δ in (0, 1).
+    accountant, relation
+        As in `ledger_epsilon`, by which the event at the result costs at most `epsilon`.
+    guess : float, default=1.0
+        Start of the search.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small for any noise level, or so large that none is needed.
+
+    Examples
+    --------
+    The noise of DP-SGD: 1,000 steps with Poisson samples of 1 % of the records.
+
+    >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    >>> def make_event(s):
+    ...     return SelfComposedDpEvent(PoissonSampledDpEvent(0.01, GaussianDpEvent(s)), 1000)
+    >>> round(calibrate_noise(make_event, 1.0, 1e-5), 3)
+    1.416
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    check_number("guess", guess)
+    if not callable(make_event) or not isinstance(make_event(guess), DpEvent):
+        raise TypeError("make_event must be a function that returns an event of dp_accounting.")
+
+    def epsilon_function(accountant: str) -> Callable[[float], float]:
+        return lambda level: ledger_epsilon(
+            [make_event(level)], delta, accountant=accountant, relation=relation
+        )
+
+    return calibrate_under(accountant, epsilon_function, epsilon, guess=guess)
 
 
 def calibrate_gaussian(

@@ -2,12 +2,15 @@
 """The certificate of several releases: sequential composition, and the join of all statements."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .certificate import Certificate
+from .events import gaussian_mu
 from .provenance import Provenance
 
 _SEEDS = "the seeds of the fits are different: fits that share a seed share noise"
+_FIXED = "the number of fits and the terms of each were fixed before the first result was known"
 
 
 def compose(*certificates: Certificate) -> Certificate:
@@ -36,8 +39,9 @@ def compose(*certificates: Certificate) -> Certificate:
     Releases with the same digest are one release, and count once. A certificate without a digest,
     such as that of `preview`, counts each time.
 
-    The budget of a later fit may depend on the results of earlier ones if all releases are
-    unsampled Gaussian. For others, including thresholds, budgets must be fixed beforehand.
+    The terms of a later fit may depend on the results of earlier ones if all releases are unsampled
+    Gaussian. For others, including thresholds, they must be fixed beforehand: the certificate
+    assumes it.
 
     Examples
     --------
@@ -64,7 +68,11 @@ def compose(*certificates: Certificate) -> Certificate:
             continue
         groups = [g for g in groups if not (g in alike and set(g[0]) <= set(digests))]
         groups.append((digests, releases))
-    return join(certificates, [(*one, digests) for digests, many in groups for one in many])
+    releases = [(*one, digests) for digests, many in groups for one in many]
+    joined = join(certificates, releases)
+    if len(groups) < 2 or gaussian_mu(joined.events) is not None:
+        return joined
+    return replace(joined, assumptions=tuple(dict.fromkeys((*joined.assumptions, _FIXED))))
 
 
 def join(certificates: Sequence[Certificate], releases: Sequence, **members: Any) -> Certificate:

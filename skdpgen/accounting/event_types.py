@@ -74,7 +74,7 @@ RELEASES = {
     SlicedGaussianDpEvent: _SAMPLE,
     PoissonSampledDpEvent: _SAMPLE,
     SampledWithoutReplacementDpEvent: EventType("a sample of fixed size", needs_replace_one=True),
-    LaplaceDpEvent: _RANDOMISED,
+    LaplaceDpEvent: _SUM,
     RandomizedResponseDpEvent: _RANDOMISED,
     RepeatAndSelectDpEvent: EventType("a private search"),
 }
@@ -146,9 +146,7 @@ def find_unsupported(leaf: DpEvent, relation: str, supports_selection: bool) -> 
             value, member = getattr(event, name), PARAMETERS[name]
             if not member.allows(value):
                 return f"{type(event).__name__} must have {member.what} as {name}; got {value!r}"
-    # Noise on one vector costs the same under both relations, though fits add it locally only.
-    is_free = isinstance(leaf, LaplaceDpEvent) or relation == "replace_one"
-    if RELEASES[cls].needs_replace_one and not is_free:
+    if RELEASES[cls].needs_replace_one and relation != "replace_one":
         return f"{RELEASES[cls].what} needs relation='replace_one'"
     base = split_sampling(leaf)[0]
     if isinstance(base, SlicedGaussianDpEvent) and base.beside > 0 and base.n_classes > 1:

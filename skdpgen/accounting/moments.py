@@ -17,21 +17,26 @@ from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
 from .directions import log_mgf
 from .events import SlicedGaussianDpEvent, compares_any_two, flatten, split_sampling
 
-# Orders of the Rényi moments. Those of sampled events are computed at whole orders up to 256, and
-# the convex (α-1)·D_α is interpolated linearly between them.
+# Orders of the Rényi moments. Those of sampled events are computed at whole orders up to 256 and,
+# of Gaussian noise on Poisson samples, at `_FRACTIONAL` ones; the convex (α-1)·D_α is interpolated
+# linearly between them.
 _MAX_SAMPLED_ORDER = 256
 ORDERS = np.unique(
     np.r_[
         1 + np.geomspace(1e-2, 1, 25),
-        np.linspace(2, 20, 73),
+        np.linspace(2, 8, 61),
+        np.linspace(8, 20, 49),
         np.arange(21, _MAX_SAMPLED_ORDER + 1),
         2.0 ** np.arange(9, 19),
     ]
 )
+_FRACTIONAL = ORDERS[ORDERS <= 20]
+_SAMPLED_ORDERS = np.union1d(np.arange(_MAX_SAMPLED_ORDER + 1), _FRACTIONAL)
 # Bounds the rounding of the sums over a sampled step.
 _ROUNDING = 1e-10
-# Smallest noise multiplier for quadrature: the grid would be too long below.
-_MIN_INTEGRATED = 0.01
+# Smallest noise multipliers for quadrature, at few whole orders and at fractional ones: the grid
+# would be too long below.
+_MIN_INTEGRATED, _MIN_FRACTIONAL = 0.01, 0.2
 
 
 def _log_moment(base: DpEvent, orders: np.ndarray, relation: str) -> np.ndarray:
@@ -46,7 +51,7 @@ def _log_moment(base: DpEvent, orders: np.ndarray, relation: str) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _sampled_log_moment(base: DpEvent, rate: float, sampling: str, relation: str) -> np.ndarray:
-    """Return (α-1)·D_α of a sampled release at α = 0, 1, ..., 256.
+    """Return (α-1)·D_α of a sampled release at `_SAMPLED_ORDERS`.
 
     Poisson sampling under ``zero_out`` has a closed form, which holds for the mixture over H as for
     each H. Otherwise the pair is P = (1-q)A + qB and Q = (1-q)A + qC. No two of A, B and C are
@@ -56,21 +61,25 @@ def _sampled_log_moment(base: DpEvent, rate: float, sampling: str, relation: str
     Schwarz, for records of two classes. Other bounds depend on the sampling.
     """
     orders = np.arange(_MAX_SAMPLED_ORDER + 1.0)
-    if sampling == "poisson" and relation == "zero_out":
-        return _mixture_log_moment(base, rate, _MAX_SAMPLED_ORDER)
-    moment = _log_moment(base, orders, relation)
-    # All of these are bounds, so the smallest one is.
-    bounds = [np.logaddexp(math.log1p(-rate), math.log(rate) + moment)]
     is_sliced = isinstance(base, SlicedGaussianDpEvent)
-    if sampling == "fixed" or compares_any_two(base, relation):
-        if is_sliced:
-            bounds.append(_wang_log_moment(moment, rate))
-        else:
-            bounds.append(_any_two_log_moment(1 / base.noise_multiplier, rate))
+    is_pair = sampling == "poisson" and not compares_any_two(base, relation)
+    # All of these are bounds, so the smallest one is.
+    bounds = []
+    if is_pair and relation == "zero_out":
+        bounds.append(_mixture_log_moment(base, rate, _MAX_SAMPLED_ORDER))
     else:
+        moment = _log_moment(base, orders, relation)
+        bounds.append(np.logaddexp(math.log1p(-rate), math.log(rate) + moment))
+    if is_pair and relation == "replace_one":
         bounds.append(_replace_log_moment(base, rate))
-        if not is_sliced and base.noise_multiplier > _MIN_INTEGRATED:
-            bounds.append(_integrated_log_moment(base, rate))
+    elif not is_pair and is_sliced:
+        bounds.append(_wang_log_moment(moment, rate))
+    elif not is_pair:
+        bounds.append(_any_two_log_moment(1 / base.noise_multiplier, rate))
+    # Linear interpolation of a convex function lies above it.
+    bounds = [np.interp(_SAMPLED_ORDERS, orders, bound) for bound in bounds]
+    if is_pair and not is_sliced and base.noise_multiplier > _MIN_INTEGRATED:
+        bounds.append(_integrated_log_moment(base, rate, relation))
     return np.min(bounds, axis=0)
 
 
@@ -159,40 +168,46 @@ def _replace_log_moment(base: DpEvent, rate: float) -> np.ndarray:
     return np.r_[0.0, bound]
 
 
-def _integrated_log_moment(base: DpEvent, rate: float) -> np.ndarray:
-    """Return log-moments of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1) by quadrature.
+def _integrated_log_moment(base: DpEvent, rate: float, relation: str) -> np.ndarray:
+    """Return log-moments of (1-q)N(0,1) + qN(r,1) against Q by quadrature, at `_SAMPLED_ORDERS`.
 
-    Here r = 1/(2s). The pair dominates every pair of replaced records (see `loss_distributions`).
-    With a(x) = 1-q + q·exp(rx - r²/2), and b(x) = a(-x), the moment is ∫f for f = φ·a^α·b^(1-α). In
-    the strip |Im x| ≤ w, where w ≤ π/(2r), |f(x + iy)| ≤ exp(w²/2)·φ(x)·a(x)^α·(1-q)^(1-α), since
-    cos(ry) ≥ 0; the integral M of this is in closed form. So the trapezoidal rule of step h errs
-    by 2M / (exp(2πw/h) - 1) at most (Trefethen & Weideman 2014, Theorem 5.1), which is added, as
-    is the truncation error: below -14 and above 2αr + 14 terms are at most
-    φ(14)·(1-q)^(1-α). Log-moments are convex, so they are interpolated between the orders at
-    which they are computed.
+    Under ``zero_out`` r is 1/s, and Q is N(0,1). Under ``replace_one`` r is 1/(2s), and Q is
+    (1-q)N(0,1) + qN(-r,1): the pair dominates every pair of replaced records (see
+    `loss_distributions`). With a(x) = 1-q + q·exp(rx - r²/2), and b(x) = 1 or a(-x), the moment is
+    ∫f for f = φ·a^α·b^(1-α). In the strip |Im x| ≤ w, where w ≤ π/(2r),
+    |f(x + iy)| ≤ exp(w²/2)·φ(x)·a(x)^α·(1-q)^(1-α), since cos(ry) ≥ 0; the integral M of this is
+    one of ``zero_out``. So the trapezoidal rule of step h errs by 2M / (exp(2πw/h) - 1) at most
+    (Trefethen & Weideman 2014, Theorem 5.1), which is added, as is the truncation error: below -14
+    and above 2αr + 14 terms are at most φ(14)·(1-q)^(1-α). Log-moments are convex, so they are
+    interpolated between the orders at which they are computed.
     """
-    r = 1 / (2 * base.noise_multiplier)
-    largest = int(min(_MAX_SAMPLED_ORDER, max(2, 200 / r)))
-    alpha = np.unique(np.rint(np.geomspace(2, largest, 48)))
+    is_replaced = relation == "replace_one"
+    r = (0.5 if is_replaced else 1.0) / base.noise_multiplier
+    # Whole orders under ``zero_out`` have a closed form.
+    largest = int(min(_MAX_SAMPLED_ORDER, max(2, 200 / r))) if is_replaced else 2
+    alpha = np.rint(np.geomspace(2, largest, 48))
+    if base.noise_multiplier > _MIN_FRACTIONAL:
+        alpha = np.append(alpha, _FRACTIONAL)
+    alpha = np.unique(alpha)
     width = min(math.pi / (2 * r), 8.0)
-    # With this step the error of the rule is e^-45 times the closed form.
+    # With this step the error of the rule is e^-45 times M.
     exponent = 45 + width**2 / 2
     step = 2 * math.pi * width / exponent
-    x = np.arange(-14, 2 * largest * r + 14 + step, step)
+    x = np.arange(-14, 2 * alpha[-1] * r + 14 + step, step)
     log_a, log_b = (
         np.logaddexp(math.log1p(-rate), math.log(rate) + sign * r * x - r * r / 2)
         for sign in (1, -1)
     )
     log_phi = -x * x / 2 + math.log(step / math.sqrt(2 * math.pi))
-    total = logsumexp(log_phi + alpha[:, None] * log_a + (1 - alpha[:, None]) * log_b, axis=1)
-    half = attrs.evolve(base, noise_multiplier=2 * base.noise_multiplier)
-    alone = _mixture_log_moment(half, rate, largest)[alpha.astype(int)]
-    # 2.1 covers the 2 and the -1 of the error's formula; e^-90 exceeds the terms that are cut off.
+    log_f = log_phi + alpha[:, None] * log_a
+    total = alone = logsumexp(log_f, axis=1)
+    if is_replaced:
+        total = logsumexp(log_f + (1 - alpha[:, None]) * log_b, axis=1)
+    # 2.1 covers the 2 and the -1 of the error's formula, and that of the sum for M; e^-90 exceeds
+    # the terms that are cut off.
     error = np.logaddexp(math.log(2.1) - 45 + alone, -90.0)
-    total = np.logaddexp(total, (1 - alpha) * math.log1p(-rate) + error)
-    # Linear interpolation of a convex function lies above it.
-    whole = np.arange(_MAX_SAMPLED_ORDER + 1)
-    return np.interp(whole, np.r_[1, alpha], np.r_[0.0, total], right=np.inf)
+    total = np.logaddexp(total, is_replaced * (1 - alpha) * math.log1p(-rate) + error)
+    return np.interp(_SAMPLED_ORDERS, np.r_[1, alpha], np.r_[0.0, total], right=np.inf)
 
 
 def rdp_of(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:
@@ -217,8 +232,7 @@ def rdp_of(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:
     if sampling == "none":
         return _log_moment(base, orders, relation) / (orders - 1)
     moment = _sampled_log_moment(base, rate, sampling, relation) + _ROUNDING
-    whole = np.arange(1, _MAX_SAMPLED_ORDER + 1)
-    return np.interp(orders, whole, moment[1:], right=np.inf) / (orders - 1)
+    return np.interp(orders, _SAMPLED_ORDERS, moment, right=np.inf) / (orders - 1)
 
 
 def _selected(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:

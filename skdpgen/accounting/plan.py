@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dp_accounting import DpEvent
+from dp_accounting import ComposedDpEvent, DpEvent
 
 from ..checks import check_number
 from ..exceptions import BudgetExceededError, PlanError
 from ..registry import savable
 from .accountants import ledger_epsilon
-from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
+from .calibration import calibrate_gaussian, calibrate_noise, check_delta, check_epsilon
 from .event_types import find_conflict
 from .events import (
     gaussian_event,
@@ -35,6 +35,10 @@ RepeatedRelease = tuple[str, Callable[[float], DpEvent], int]
 @dataclass(frozen=True)
 class Plan:
     """Planned releases of a fit, in order, whose cost is within the budget.
+
+    A release makes it of public numbers, before a budget is charged or a row is read. The curator
+    then makes these releases, in this order, and no others; learners ask for their noise by
+    `multiplier`.
 
     Attributes
     ----------
@@ -159,6 +163,19 @@ class Terms:
     shares: dict = field(default_factory=dict)
     thresholds: dict = field(default_factory=dict)
     max_rows: int | None = None
+
+    def check(self, plan: Plan) -> None:
+        """Raise a PlanError if a plan is for more than these terms, or leaves out what is first."""
+        first = [name for name, _ in plan.releases[: len(self.shares)]]
+        kept = first, plan.relation, plan.accountant
+        is_within = plan.epsilon <= self.epsilon and plan.delta <= self.delta
+        if not is_within or kept != ([*self.shares], self.relation, self.accountant):
+            raise PlanError(
+                f"The plan is for ε = {show(plan.epsilon)}, δ = {show(plan.delta)}, {kept[1:]}, "
+                f"after {first}; the terms are ε = {show(self.epsilon)}, δ = {show(self.delta)}, "
+                f"{(self.relation, self.accountant)}, after {[*self.shares]}. Make it by "
+                "terms.plan_once or terms.plan_steps."
+            )
 
     @property
     def _priced(self) -> dict[str, Any]:
@@ -302,16 +319,13 @@ def repeated_plan(
         repeated = (*before, (name, step, n_steps))
         return (*first, *((name, repeat(step(multiplier), n)) for name, step, n in repeated))
 
-    def epsilon_function(accountant: str) -> Callable[[float], float]:
-        def epsilon_of(multiplier: float) -> float:
-            events = [event for _, event in releases_at(multiplier)]
-            return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
-
-        return epsilon_of
+    def event_at(multiplier: float) -> DpEvent:
+        return ComposedDpEvent([event for _, event in releases_at(multiplier)])
 
     # From noise of the size of the sensitivity.
     guess = noise_unit(split_sampling(step(1.0))[0], relation)
-    multiplier = calibrate_under(accountant, epsilon_function, epsilon, guess=guess)
+    terms = {"accountant": accountant, "relation": relation}
+    multiplier = calibrate_noise(event_at, epsilon, delta, guess=guess, **terms)
     sigma = step_std(step(multiplier), sensitivity, relation)
     return Plan(releases_at(multiplier), epsilon, delta, relation, accountant, sigma)
 

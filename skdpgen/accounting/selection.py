@@ -11,9 +11,8 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
 from .._process.muting import muted
 from ..exceptions import PlanError
-from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
-from .calibration import calibrate_under, check_delta, check_epsilon
+from .calibration import calibrate_noise, check_delta, check_epsilon
 from .events import noise_unit
 from .plan import Plan
 from .spending import note_price, restate_with_price
@@ -53,13 +52,10 @@ def selection_plan(
     def search_at(multiplier: float) -> DpEvent:
         return RepeatAndSelectDpEvent(run_at(multiplier), mean, shape)
 
-    def epsilon_function(accountant: str) -> Callable[[float], float]:
-        return lambda multiplier: ledger_epsilon(
-            [search_at(multiplier)], delta, accountant=accountant, relation=relation
-        )
-
     guess = noise_unit(run_at(1.0), relation)
-    multiplier = calibrate_under("rdp", epsilon_function, epsilon, guess=guess)
+    multiplier = calibrate_noise(
+        search_at, epsilon, delta, accountant="rdp", relation=relation, guess=guess
+    )
     return Plan(((name, search_at(multiplier)),), epsilon, delta, relation, "rdp")
 
 

@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
@@ -27,7 +28,7 @@ from ..accounting.previews import preview
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.box import BoxFormat
-from ..arrays.kind import check_bounds
+from ..arrays.layout import check_bounds
 from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, factory_of, in_range, one_of, positive, tried, whole
@@ -55,7 +56,7 @@ from ..quality import advising_on_few_rows
 from ..registry import savable
 from ..saving.serialization import Certified
 from ._augmentation import AUGMENTATIONS
-from ._domains import unwrap
+from ._domains import split_domains
 from .learner import fit_adaptation
 
 # Assumptions on certificates of adapters.
@@ -255,15 +256,14 @@ class DPSWDDomainAdapter(
     the subspace that its release covers, and the classifier learns from projected and unprojected
     source rows.
 
-    **Pipelines.** Earlier steps are fitted on, and applied to, the source only: `X_target` reaches
-    this step unchanged. Put the adapter first, or transform the target as well by
-    ``Pipeline(..., transform_input=["X_target"])`` with metadata routing enabled. Such steps must
-    map each row on its own.
+    **Pipelines.** Earlier steps are fitted to the source; `X_target` reaches this step unchanged,
+    unless it is in `transform_input`, with metadata routing enabled. Then they must map each row on
+    its own. `PrivateSearch` maps the target by itself, and checks that.
 
-    **Searches.** `PrivateSearch` has one cost for all candidates. In other searches each fit costs:
-    a grid search over c candidates and f folds costs as much as c·f + 1 fits, which an open
-    `PrivacyBudget` adds up. Cross-validation would slice a target with as many rows as X; wrap it
-    in `Whole`. Scores on folds of the source are public.
+    **Searches.** `PrivateSearch` has one cost for all candidates. In a grid search each fit costs,
+    c·f + 1 for c candidates and f folds, which an open `PrivacyBudget` adds up. Wrap the target in
+    `Whole`: cross-validation would slice one with as many rows as X. Scores on folds of the source
+    are public.
 
     References
     ----------
@@ -288,7 +288,7 @@ class DPSWDDomainAdapter(
     """
 
     # With metadata routing, pipelines pass it on by default.
-    __metadata_request__fit = {"X_target": True}
+    __metadata_request__fit = {"X_target": True, "sample_domain": UNUSED}
 
     # Validators of parameters; bounds are checked against the source.
     _checks = {
@@ -394,18 +394,22 @@ class DPSWDDomainAdapter(
         # Bounds and the sampler determine the release itself.
         return set(self.get_params(deep=False)) - {"sampler", "bounds", *SHARED_PARAMETERS}
 
-    def fit(self, X, y=None, *, X_target=None, persons=None):
+    def fit(self, X, y=None, *, X_target=None, sample_domain=None, persons=None):
         """Learn a common representation of both domains.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Public source rows.
+            Public source rows; with `sample_domain`, the rows of both domains.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Their labels. Those of target rows are not read.
         X_target : array-like or Whole of shape (n_target, n_features), default=None
             Private target rows. None: the representation is fitted to the source, with a warning.
             Cross-validation cuts rows that are as many as those of `X`: give ``Whole(X_target)``.
+        sample_domain : array-like of int of shape (n_samples,), default=None
+            In place of `X_target`, the public domain of each row of `X`, as in skada: positive for
+            the source, negative for the target. Pipelines and searches of scikit-learn would let
+            other steps and scores read the target, and raise ValueError.
         persons : None
             Not supported; the error names alternatives for several rows per person.
 
@@ -424,7 +428,7 @@ class DPSWDDomainAdapter(
         """
         refuse_persons(self, persons)
         with fitting(self):
-            return self._fit(X, y, X_target)
+            return self._fit(*split_domains(X, y, X_target, sample_domain))
 
     def _fit(self, X, y, X_target):
         start = self._start(X, y)
@@ -534,8 +538,8 @@ class DPSWDDomainAdapter(
         self.classes_, classes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2 and y.dtype.kind in "if" and -1 in self.classes_:
             raise ValueError(
-                "y holds the label -1, which often marks target rows. Give these as X_target; if "
-                "-1 is a class, rename it."
+                "y holds the label -1, which often marks target rows. Give these as X_target, or "
+                "give sample_domain; if -1 is a class, rename it."
             )
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least 2 classes; got {self.classes_.tolist()}.")
@@ -571,7 +575,6 @@ class DPSWDDomainAdapter(
         return ENCODERS[self.network] if isinstance(self.network, str) else self.network
 
     def _read_target(self, X_target):
-        X_target = unwrap(X_target)
         if X_target is None:
             return None
         X_target = check_rows(self, X_target, reset=False)

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Target rows that cross-validation does not slice."""
+"""Target rows: kept whole by cross-validation, or told from source rows by their domain."""
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from ..exceptions import list_callers
 
 
-class Whole:
+class Whole(tuple):
     """Target rows that cross-validation passes on as a whole.
 
     Cross-validation slices every array in its ``params`` that has as many rows as X, which a target
-    has only by coincidence. A wrapped target is passed to each fit unchanged.
+    has only by coincidence. A wrapped target is passed to each fit unchanged. A pipeline with
+    ``transform_input=["X_target"]`` transforms what is wrapped.
 
     Parameters
     ----------
@@ -31,13 +38,45 @@ class Whole:
     (2,)
     """
 
-    def __init__(self, X_target) -> None:
-        self.X_target = X_target
+    # A tuple, of one element: scikit-learn's pipelines transform the elements of tuples.
+    __slots__ = ()
+
+    def __new__(cls, X_target):
+        return super().__new__(cls, (X_target,))
+
+    def __getnewargs__(self):
+        return tuple(self)
 
     def __repr__(self):
         return "Whole(...)"
 
 
 def unwrap(X_target):
-    """Return the rows of a `Whole`; other rows are returned as they are."""
-    return X_target.X_target if isinstance(X_target, Whole) else X_target
+    """Return the rows of a `Whole`, also of one that a pipeline has transformed."""
+    is_whole = isinstance(X_target, tuple) and len(X_target) == 1
+    return X_target[0] if is_whole else X_target
+
+
+def split_domains(X, y, X_target, sample_domain):
+    """Return source rows, their labels and target rows; labels of target rows are not read."""
+    if sample_domain is None:
+        return X, y, unwrap(X_target)
+    if X_target is not None:
+        raise ValueError("Give X_target or sample_domain, not both.")
+    inner = ("sklearn.base", "sklearn.utils")
+    if any(name.startswith("sklearn.") and not name.startswith(inner) for name in list_callers()):
+        raise ValueError(
+            "sample_domain is not taken from a pipeline or search of scikit-learn, whose other "
+            "steps and scores would read the target rows in X, which no ε covers. Give the source "
+            "as X, and X_target=Whole(X_target)."
+        )
+    domains = np.asarray(sample_domain)
+    is_valid = domains.shape == (_num_samples(X),) and domains.dtype.kind in "iu"
+    if not is_valid or not domains.all() or not domains.min() < 0 < domains.max():
+        raise ValueError(
+            "sample_domain must hold a whole number for each row of X, positive for rows of the "
+            "source and negative for rows of the target, with some of both."
+        )
+    source, target = np.flatnonzero(domains > 0), np.flatnonzero(domains < 0)
+    y = None if y is None else _safe_indexing(y, source)
+    return _safe_indexing(X, source), y, _safe_indexing(X, target)

@@ -7,11 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from scipy.special import xlogy
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -24,14 +27,14 @@ from ..accounting.events import gaussian_event
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.numbers import match_names
-from ..checks import check_number, tried
+from ..checks import check_choice, check_number, tried
 from ..generators._sliced_flow import DPSWFlowSampler
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, documented, fitting, warn_of_delta
 from ..saving.serialization import Certified
-from ._domain_adapter import SHARED_PARAMETERS, DPSWDDomainAdapter, refuse_persons
-from ._domain_classifier import DPSWDDomainClassifier
-from ._domains import unwrap
+from ._domain_adapter import SHARED_PARAMETERS, refuse_persons
+from ._domains import split_domains
+from ._steps import find_adapter, fit_steps, map_target, split_pipeline
 
 # Number of synthetic target rows for scores.
 _N_SCORED = 1000
@@ -57,41 +60,46 @@ def _best_has(name):
 class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
-    The estimator's `epsilon` and `delta` are those of the whole search. Its cost depends on the
-    parameters that are searched:
+    The adapter's `epsilon` and `delta` are those of the whole search. It may be a step of a
+    pipeline. Steps before it are fitted once, to the source; they map each target row on its own,
+    which is checked on the source. Steps after it are fitted to the mapped source. The cost depends
+    on the parameters that are searched:
 
     - Most parameters of a `DPSWDDomainAdapter` act on synthetic target rows only: all but `sampler`
       with its parameters, `bounds`, and the parameters of the whole search (see
-      `param_distributions`). If only such parameters are searched, the sampler is fitted once and
-      shared by all candidates: the search costs as much as one fit. The given estimator is the
-      first of `n_candidates`, and its sampler is used.
+      `param_distributions`); so do those of steps after it. If only such parameters are searched,
+      the sampler is fitted once and shared by all candidates: the search costs as much as one fit.
+      The given estimator is the first of `n_candidates`, and its sampler is used.
     - Otherwise each candidate makes its own releases. The number of candidates is drawn at random,
       and only the best is disclosed: then all of them cost about as much as three fits [1]_. The
       certificate lists a `RepeatAndSelectDpEvent`, which is priced by the ``"rdp"`` accountant. The
       sampler of a `DPSWDDomainAdapter` must learn from a slice sketch.
 
-    Scores do not read private rows. The default is reverse validation [2]_: predicted classes of
-    synthetic target rows train a classifier, which is scored on the source.
+    Scores do not read private rows, and cost nothing.
 
     Parameters
     ----------
-    estimator : DPSWDDomainClassifier or DPSWDDomainAdapter
+    estimator : DPSWDDomainClassifier, DPSWDDomainAdapter or Pipeline
         It is cloned, not changed.
     param_distributions : dict or list of dicts
         Names of parameters, with lists or distributions (with a method ``rvs``), as for
         `RandomizedSearchCV`; chosen without looking at the target. Parameters of the estimator's
-        sampler are called ``sampler__n_particles`` and so on. Parameters of the whole search cannot
-        be searched: `epsilon`, `delta`, `relation`, `accountant`, `random_state`, `device`,
-        `verbose` and `strict`.
+        sampler are called ``sampler__n_particles`` and so on, after the name of a pipeline's step.
+        Parameters of the whole search cannot be searched: `epsilon`, `delta`, `relation`,
+        `accountant`, `random_state`, `device`, `verbose` and `strict`, and those of steps before
+        the adapter.
     n_candidates : float, default=10
         Number of candidates, or its mean where the number is drawn at random.
     shape : float, default=1.0
         Shape, from 0 to 10, of the truncated negative binomial distribution of that number: 1 is
         geometric; 0, logarithmic, costs less, but a single candidate is then most likely.
-    scoring : callable, default=None
-        ``scoring(model, X, y)`` returns a score of a fitted model; greater is better. It may depend
-        on the target only through the model, and not on earlier models. None: reverse validation,
-        which needs a `DPSWDDomainClassifier`.
+    scoring : str or callable, default=None
+        Score of a fitted model; greater is better. ``"reverse_validation"`` or None: predicted
+        classes of synthetic target rows train a classifier, which is scored on the source [2]_.
+        ``"source_accuracy"``: accuracy on the source rows of the fit. ``"target_entropy"``: minus
+        the mean entropy of predicted classes of synthetic target rows [3]_. A function
+        ``scoring(model, X, y)`` takes the steps from the adapter on, and rows as they read them. It
+        may depend on the target only through the model, and not on earlier models.
 
     Attributes
     ----------
@@ -126,6 +134,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     ----------
     .. [1] Papernot & Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", ICLR 2022.
     .. [2] Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016, section 5.1.2.
+    .. [3] Morerio et al., "Minimal-Entropy Correlation Alignment for Unsupervised Deep Domain
+       Adaptation", ICLR 2018.
 
     Examples
     --------
@@ -145,7 +155,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """
 
     # With metadata routing on, pipelines hand it on without being asked.
-    __metadata_request__fit = {"X_target": True}
+    __metadata_request__fit = {"X_target": True, "sample_domain": UNUSED}
 
     def __init__(
         self,
@@ -162,7 +172,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         self.shape = shape
         self.scoring = scoring
 
-    def fit(self, X, y, *, X_target, persons=None) -> "PrivateSearch":
+    def fit(self, X, y, *, X_target=None, sample_domain=None, persons=None) -> "PrivateSearch":
         """Fit the candidates and keep the best one.
 
         Parameters
@@ -173,6 +183,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             Their labels.
         X_target : array-like or Whole of shape (n_target, n_features)
             Private target rows; see `Whole` for cross-validation.
+        sample_domain : array-like of int, default=None
+            In place of `X_target`; see `DPSWDDomainAdapter.fit`.
         persons : None
             Not supported; the error names alternatives for several rows per person.
 
@@ -191,60 +203,68 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         """
         refuse_persons(self, persons)
         with fitting(self):
-            return self._fit(X, y, X_target)
+            return self._fit(*split_domains(X, y, X_target, sample_domain))
 
     def _fit(self, X, y, X_target):
-        names = self._check_params()
+        # Other estimators are refused by name before they are cloned.
+        find_adapter(self.estimator)
+        before, model = split_pipeline(clone(self.estimator))
+        names = self._check_params(model)
         if X_target is None:
             raise ValueError(
                 "PrivateSearch needs X_target. For public rows, use RandomizedSearchCV."
             )
+        if before is not None:
+            mapped = before.fit_transform(X, y)
+            X, X_target = mapped, map_target(before, X, X_target)
         # Errors about the source come before the first release.
-        self.estimator.check_fit(X, y)
-        if self.scoring is not None:
-            self._try_scoring(X, y)
+        _check_fit(model, X, y)
+        if callable(self.scoring):
+            self._try_scoring(model, X, y)
         # A stream that no candidate uses: the number of fits is drawn from it.
-        noise = NoiseSource(self.estimator.random_state, stream=3)
-        if {name.split("__")[0] for name in names} <= self.estimator.free_parameters:
+        noise = NoiseSource(find_adapter(model).random_state, stream=3)
+        free = {*find_adapter(model).free_parameters, *getattr(model, "named_steps", ())}
+        if {own.split("__")[0] for own in names.values()} <= free:
             # All candidates read one release, so that one price pays for any number of them.
-            best_score, best = self._search_one_release(X, y, X_target, noise)
+            best_score, best = self._search_one_release(model, X, y, X_target, noise)
         else:
-            best_score, best = self._search_releases(X, y, X_target, noise, names)
-        if self.scoring is not None:
-            assumptions = *best.privacy_.assumptions, _ASSUMED_OF_SCORING
-            _certify(best, replace(best.privacy_, assumptions=assumptions))
+            best_score, best = self._search_releases(model, X, y, X_target, noise, names)
+        adapter = find_adapter(best)
+        if callable(self.scoring):
+            assumptions = *adapter.privacy_.assumptions, _ASSUMED_OF_SCORING
+            _certify(adapter, replace(adapter.privacy_, assumptions=assumptions))
         params = best.get_params()
-        self.best_estimator_, self.best_score_ = best, best_score
-        self.best_params_ = {name: params[name] for name in sorted(names) if name in params}
-        self.privacy_ = best.privacy_
+        self.best_params_ = {name: params[name] for name in names if name in params}
+        self.best_estimator_ = best if before is None else Pipeline([*before.steps, *best.steps])
+        self.best_score_, self.privacy_ = best_score, adapter.privacy_
         return self
 
     def _list_certified(self):
-        best = self.best_estimator_
+        best = find_adapter(self.best_estimator_)
         best.check_certified()
         yield "privacy_ of best_estimator_", best.privacy_, self.privacy_
         yield "sigma_", self.sigma_, best.sigma_
 
     def _find_sigma(self):
-        return self.best_estimator_.sigma_
+        return find_adapter(self.best_estimator_).sigma_
 
-    def _search_one_release(self, X, y, X_target, noise):
+    def _search_one_release(self, model, X, y, X_target, noise):
         """Return the best of several fits to one sampler, by post-processing of its release."""
-        candidates = [self._draw(noise) for _ in range(round(self.n_candidates) - 1)]
-        for model in candidates:
+        candidates = [self._draw(model, noise) for _ in range(round(self.n_candidates) - 1)]
+        for candidate in candidates:
             # Raise for bad parameters before anything is spent.
-            model.check_fit(X, y)
-        best = clone(self.estimator)
-        certificate = partial(getattr, best, "privacy_", None)
-        with report_spent_on_error(certificate, partial(self._keep, best)):
-            best.fit(X, y, X_target=X_target)
-            sampler, best_score = best.target_sampler_, self._score(best, X, y)
-            for model in candidates:
-                model.fit_to_sampler(X, y, sampler)
-                score = self._score(model, X, y)
+            _check_fit(candidate, X, y)
+        first = find_adapter(best := model)
+        certificate = partial(getattr, first, "privacy_", None)
+        with report_spent_on_error(certificate, partial(self._keep, first)):
+            fit_steps(model, X, y, lambda adapter: adapter.fit(X, y, X_target=X_target))
+            sampler, best_score = first.target_sampler_, self._score(model, X, y)
+            for candidate in candidates:
+                fit_steps(candidate, X, y, lambda adapter: adapter.fit_to_sampler(X, y, sampler))
+                score = self._score(candidate, X, y)
                 # Strictly: of equal candidates the first one stays, whatever their number.
                 if score > best_score:
-                    best_score, best = score, model
+                    best_score, best = score, candidate
         return best_score, best
 
     def _keep(self, model):
@@ -254,12 +274,15 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         self.target_sampler_ = sampler = model.target_sampler_
         text = ""
         if hasattr(model, "privacy_"):
-            text = "search.estimator.fit_to_sampler(X, y, search.target_sampler_) costs nothing."
+            model = split_pipeline(self.estimator)[1]
+            step = f"[{model.steps[0][0]!r}]" if isinstance(model, Pipeline) else ""
+            text = f"search.estimator{step}.fit_to_sampler(X, y, search.target_sampler_)"
+            text += f"{', of mapped X,' * bool(step)} costs nothing."
         return sampler.release_.published, text
 
-    def _search_releases(self, X, y, X_target, noise, names):
+    def _search_releases(self, model, X, y, X_target, noise, names):
         """Return the best of a random number of fits with their own releases."""
-        estimator, n_target = self.estimator, _num_samples(unwrap(X_target))
+        estimator, n_target = find_adapter(model), _num_samples(X_target)
         warn_of_delta(estimator.delta, n_target)
         delta = check_delta(estimator.delta)
         # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
@@ -279,8 +302,9 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         )
 
         def run():
-            model = _set_shared(
-                self._draw(noise),
+            candidate = self._draw(model, noise)
+            _set_shared(
+                find_adapter(candidate),
                 epsilon=epsilon,
                 accountant="rdp",
                 # Each run draws noise of its own: equal noise would be one release, priced as
@@ -288,15 +312,17 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                 random_state=noise.seed() if noise.reproducible else None,
                 verbose=0,
             )
-            model.fit(X, y, X_target=X_target)
-            return self._score(model, X, y), model
+            fit_steps(candidate, X, y, lambda adapter: adapter.fit(X, y, X_target=X_target))
+            return self._score(candidate, X, y), candidate
 
-        best_score, best = select_best(run, plan, noise)
+        best_score, chosen = select_best(run, plan, noise)
+        best = find_adapter(chosen)
         # Each run has paid for itself; the best one states the parameters of the whole search.
         for fitted in _fitted(best):
             _set_shared(fitted, epsilon=estimator.epsilon, verbose=estimator.verbose)
         assumptions = *best.privacy_.assumptions, *_ASSUMED
-        if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
+        own = names.values()
+        if any(name == "sampler" or name.startswith("sampler__encoder") for name in own):
             assumptions += (_ASSUMED_OF_ENCODERS,)
         certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
         certificate = replace(
@@ -307,42 +333,34 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             engine=best.privacy_.engine,
         )
         _certify(best, certificate.made_by(self))
-        return best_score, best
+        return best_score, chosen
 
-    def _draw(self, noise):
+    def _draw(self, model, noise):
         """Return an estimator with parameters that are drawn with replacement."""
         state = np.random.RandomState(np.random.MT19937(noise.seed()))
         drawn = next(iter(ParameterSampler(self.param_distributions, 1, random_state=state)))
         # Copied, so that no fit sees the state that another one left in an object.
-        return clone(self.estimator).set_params(**copy.deepcopy(drawn))
+        return clone(model).set_params(**copy.deepcopy(drawn))
 
-    def _try_scoring(self, X, y):
+    def _try_scoring(self, model, X, y):
         """Raise an error if `scoring` fails for a model of one step, to the source as target."""
-        model = _shorten(self.estimator).set_params(random_state=0, verbose=0)
-        if hasattr(model, "sampler"):
-            model.set_params(sampler=_shorten(model.sampler or DPSWFlowSampler()))
+        adapter = find_adapter(model := clone(model))
+        adapter.set_params(random_state=0, verbose=0, **_shorten(adapter))
+        sampler = DPSWFlowSampler() if adapter.sampler is None else adapter.sampler
+        adapter.set_params(sampler=clone(sampler).set_params(**_shorten(sampler)))
         with muted(), PublicRun():
-            model.fit(X, y, X_target=X)
+            fit_steps(model, X, y, lambda adapter: adapter.fit(X, y, X_target=X))
         # It may fit estimators in other threads: no lock of global generators is held.
         with tried("scoring"), muted():
             # Copied, so that an object that counts its calls does not count this one.
             float(copy.deepcopy(self.scoring)(model, X, y))
 
     def _score(self, model, X, y):
-        if self.scoring is not None:
-            return float(self.scoring(model, X, y))
-        # The same rows for all candidates that share a sampler.
-        synthetic = model.target_sampler_.sample(_N_SCORED, random_state=0)
-        return reverse_validation_score(model, X, y, synthetic)
+        score = self.scoring if callable(self.scoring) else SCORES[self.scoring]
+        return float(score(model, X, y))
 
-    def _check_params(self):
-        """Validate the search, and return the names of the searched parameters."""
-        estimator = self.estimator
-        if not isinstance(estimator, DPSWDDomainAdapter):
-            raise TypeError(
-                "estimator of PrivateSearch must be a domain adapter or classifier; got "
-                f"{type(estimator).__name__}."
-            )
+    def _check_params(self, model):
+        """Validate the search; return the searched parameters, and their names in the adapter."""
         # A mean, which need not be whole.
         check_number("n_candidates", self.n_candidates, most=_MOST_CANDIDATES)
         if self.n_candidates < 1:
@@ -365,25 +383,33 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         for searched in dicts:
             drawn = next(iter(ParameterSampler(searched, 1, random_state=0)))
             try:
-                clone(estimator).set_params(**copy.deepcopy(drawn))
+                clone(self.estimator).set_params(**copy.deepcopy(drawn))
             except (AttributeError, ValueError) as error:
-                message = f"{type(estimator).__name__} has no parameters {sorted(drawn)}: {error}"
-                raise ValueError(message) from None
+                name = type(self.estimator).__name__
+                raise ValueError(f"{name} has no parameters {sorted(drawn)}: {error}") from None
         # All runs must cost the same, and draw noise of their own.
-        if fixed := {name for name in names if name.removeprefix("sampler__") in SHARED_PARAMETERS}:
+        first, *after = getattr(model, "named_steps", [""])
+        names = {name: name.removeprefix(f"{first}__") for name in sorted(names)}
+        known = {*find_adapter(model).get_params(deep=False), *after}.difference(SHARED_PARAMETERS)
+        fixed = [
+            name
+            for name, own in names.items()
+            if own.split("__")[0] not in known or own.removeprefix("sampler__") in SHARED_PARAMETERS
+        ]
+        if fixed:
             raise ValueError(
-                f"{sorted(fixed)} belong to the whole search, and cannot be searched. Set them "
+                f"{fixed} belong to the whole search, and cannot be searched. Set them "
                 "on the estimator."
             )
-        if self.scoring is None and not isinstance(estimator, DPSWDDomainClassifier):
-            raise ValueError(
-                "Reverse validation needs a DPSWDDomainClassifier. Give scoring, a function "
-                "scoring(model, X, y) that reads no private rows."
-            )
-        if self.scoring is not None and not callable(self.scoring):
-            raise ValueError(
-                f"scoring must be a function of a model, X and y; got {self.scoring!r}."
-            )
+        if not callable(self.scoring):
+            check_choice("scoring", self.scoring, SCORES)
+            method = "predict_proba" if self.scoring == "target_entropy" else "predict"
+            if not hasattr(model, method):
+                raise ValueError(
+                    f"scoring={self.scoring!r} needs an estimator with {method}, such as "
+                    "DPSWDDomainClassifier. Or give scoring, a function scoring(model, X, y) that "
+                    "reads no private rows."
+                )
         return names
 
     @available_if(_best_has("transform"))
@@ -427,14 +453,23 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         return get_tags(self.estimator)
 
 
+def _check_fit(model, X, y):
+    """Raise the errors of a fit about parameters and the source, at no cost."""
+    find_adapter(model).check_fit(X, y)
+    # The steps after the adapter learn from one that has made one step, on the source alone.
+    with muted():
+        if find_adapter(model) is not model:
+            short = {"n_steps": 1, "verbose": 0}
+            fit_steps(clone(model), X, y, lambda adapter: adapter.set_params(**short).fit(X, y))
+
+
 def _shorten(estimator):
-    """Return a clone of one step, if the estimator rather than its release determines steps."""
+    """Return parameters of one step, if the estimator rather than its release determines steps."""
     try:
-        short = clone(estimator).set_params(n_steps=1)
-        short._check_params()
+        clone(estimator).set_params(n_steps=1)._check_params()
     except ValueError:
-        return clone(estimator)
-    return short
+        return {}
+    return {"n_steps": 1}
 
 
 def _set_shared(model, **params):
@@ -464,7 +499,7 @@ def _fitted(model):
     return [model] if sampler is None else [model, sampler]
 
 
-def reverse_validation_score(model, X, y, X_synthetic) -> float:
+def reverse_validation_score(model, X, y, X_synthetic=None) -> float:
     """Return the reverse-validation score of a classifier, without target labels.
 
     The predicted classes of synthetic target rows train a second classifier in the same
@@ -473,22 +508,24 @@ def reverse_validation_score(model, X, y, X_synthetic) -> float:
 
     Parameters
     ----------
-    model : DPSWDDomainClassifier
+    model : DPSWDDomainClassifier or Pipeline with an adapter
         Fitted.
     X : array-like of shape (n_samples, n_features)
         Public rows of the source.
     y : array-like of shape (n_samples,)
         Their labels.
-    X_synthetic : array-like of shape (n_synthetic, n_features)
-        Synthetic target rows, such as ``model.target_sampler_.sample(1000)``. Private rows must not
-        be given: no ledger would record that they are read.
+    X_synthetic : array-like of shape (n_synthetic, n_features), default=None
+        Synthetic rows that the adapter takes. None: 1000 rows of its `target_sampler_`, the same at
+        each call. Private rows must not be given: no ledger would record that they are read.
 
     Returns
     -------
     float
         Accuracy; 0 if all predictions are the same.
     """
-    X_synthetic = match_names(model, X_synthetic)
+    adapter, (before, model) = find_adapter(model), split_pipeline(model)
+    X = X if before is None else before.transform(X)
+    X_synthetic = _sample(adapter) if X_synthetic is None else match_names(adapter, X_synthetic)
     predicted = model.predict(X_synthetic)
     # A classifier with one answer cannot train the reverse one.
     if len(np.unique(predicted)) < 2:
@@ -496,5 +533,25 @@ def reverse_validation_score(model, X, y, X_synthetic) -> float:
     reverse = LogisticRegression(max_iter=200)
     # An unconverged digit of the score does not deserve a warning for each model.
     with muted(ConvergenceWarning):
-        reverse.fit(model.transform(X_synthetic), predicted)
-    return float(reverse.score(model.transform(X), y))
+        reverse.fit(adapter.transform(X_synthetic), predicted)
+    return float(reverse.score(adapter.transform(X), y))
+
+
+def _sample(adapter):
+    """Return synthetic target rows, the same for all candidates that share a sampler."""
+    return match_names(adapter, adapter.target_sampler_.sample(_N_SCORED, random_state=0))
+
+
+def _find_certainty(model, X, y):
+    """Return minus the mean entropy of predicted classes of synthetic target rows."""
+    shares = model.predict_proba(_sample(find_adapter(model)))
+    return np.mean(np.sum(xlogy(shares, shares), axis=1))
+
+
+# Scores by name, which read the source and released values only.
+SCORES = {
+    None: reverse_validation_score,
+    "reverse_validation": reverse_validation_score,
+    "source_accuracy": lambda model, X, y: np.mean(model.predict(X) == np.asarray(y)),
+    "target_entropy": _find_certainty,
+}

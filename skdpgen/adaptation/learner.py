@@ -80,7 +80,7 @@ def fit_adaptation(
     augment : callable, default=None
         ``augment(rows, generator)`` changes the rows of a batch at random.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..images import cosine_matrices
 from ..registry import savable
-from .kind import ArrayFormat
+from .layout import ArrayFormat
 
 # Numbers are kept this small, so that sums of squares stay finite.
 _LARGEST = 1e150
@@ -25,7 +25,7 @@ class BallFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, kind
+    n_features, bounds, has_number, y_bounds, classes, layout
         As in `ArrayFormat`.
     p : {1, 2}
         The norm of the ball.
@@ -52,9 +52,9 @@ class BallFormat(ArrayFormat):
                 "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
                 "too, or classes=[...] if y holds labels."
             )
-        if self.kind is not None:
+        if self.layout is not None:
             # Declared, as none are inferred.
-            self.kind.check_bounds(self.bounds, self.y_bounds)
+            self.layout.check_bounds(self.bounds, self.y_bounds)
         shape = self.image_shape
         if shape is not None and math.prod(shape) != self.n_features:
             raise ValueError(f"image_shape={shape} does not fit {self.n_features} features.")
@@ -88,8 +88,7 @@ class BallFormat(ArrayFormat):
             rows = np.hstack([rows, y if self.y_bounds is None else _to_box(y, self.y_bounds)])
         return project_on_ball(rows, self.radius, self.p) / self.radius
 
-    def decode(self, rows):
-        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+    def decode_rows(self, rows):
         X, y = self.invert(rows * self.radius)
         if y is not None and self.y_bounds is not None:
             y = np.clip(y, *self.y_bounds)

@@ -10,7 +10,7 @@ import torch
 from ..data.record_functions import call_quietly
 from ..images import draw_windows, find_shape
 from ..registry import savable
-from .kind import ArrayFormat
+from .layout import ArrayFormat
 from .numbers import match_names
 
 # Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
@@ -28,7 +28,7 @@ class BoxFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, kind
+    n_features, bounds, has_number, y_bounds, classes, layout
         As in `ArrayFormat`.
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
@@ -43,16 +43,20 @@ class BoxFormat(ArrayFormat):
     clip_norm: float = 1.0
 
     @property
-    def found(self):
-        """Declared and inferred parameters, by the names of fitted attributes."""
-        found = {
+    def parameters(self):
+        encoder = self.encoder, self.components
+        return {**super().parameters, "clip_norm": self.clip_norm, "encoder": encoder}
+
+    @property
+    def fitted_attributes(self):
+        fitted = {
             "bounds_": self.bounds,
             "clip_norm_": self.clip_norm,
             "encoder_": self.encoder if self.components is None else self.components,
         }
         if self.y_bounds is not None:
-            found["y_bounds_"] = tuple(float(bound[0]) for bound in self.y_bounds)
-        return found
+            fitted["y_bounds_"] = tuple(float(bound[0]) for bound in self.y_bounds)
+        return fitted
 
     @property
     def unit(self):
@@ -79,9 +83,12 @@ class BoxFormat(ArrayFormat):
             )
         return rows.shape[1] + self.has_number
 
+    # Whether rows would be images with declared bounds from 0 to one number.
+    could_be_images = False
+
     @property
     def are_images(self):
-        """Whether rows are squares, of numbers from 0 to the same bound, and nothing beside them.
+        """Whether rows are square images, by their sizes and bounds from 0 to one number.
 
         Features that a network made of something may be as many, and are unlike images: few of them
         come with such bounds.
@@ -93,7 +100,21 @@ class BoxFormat(ArrayFormat):
         return bool(is_square and (lower == 0).all() and (upper == upper[0]).all())
 
     def draw_windows(self, n_windows, generator):
-        """Draw windows of images, which are rows of pixels or of their `LowFrequencies`."""
+        """Draw small windows of images, as public directions of rows.
+
+        Images are rows of pixels or of their `LowFrequencies`.
+
+        Parameters
+        ----------
+        n_windows : int
+        generator : torch.Generator
+            On the CPU, where directions are made, so that every device gets the same.
+
+        Yields
+        ------
+        tensor of shape (n, n_columns)
+            Together `n_windows`, in blocks; none if rows are not known to be images.
+        """
         is_linear = getattr(self.encoder, "maps_windows", self.encoder is None)
         if is_linear and not self.has_number:
             for windows in draw_windows(self.n_features, n_windows, generator):
@@ -127,8 +148,7 @@ class BoxFormat(ArrayFormat):
         """Return the encoded features."""
         return np.asarray(self.encoder.transform(match_names(self.encoder, X)), dtype=np.float64)
 
-    def decode(self, rows):
-        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+    def decode_rows(self, rows):
         rows, y = rows * self.clip_norm, None
         if self.has_number:
             rows, y = rows[:, :-1], rows[:, -1:]

@@ -82,10 +82,6 @@ class OpenBoxFormat(BoxFormat):
     ranges: tuple | None = None
     wide: Sequence = ()
 
-    @property
-    def is_open(self):
-        return bool(self.shares)
-
     def split_budget(self, noise):
         """Return the shares of the remaining releases, which follow from `noise` in `make_box`."""
         return self.shares
@@ -341,9 +337,9 @@ def make_box(
         As in `BoxFormat`.
     clip_norm : float or "auto"
     """
-    kind = public.get("kind")
-    if bounds is None and encoder is None and kind is not None:
-        bounds = kind.bounds
+    layout = public.get("layout")
+    if bounds is None and encoder is None and layout is not None:
+        bounds = layout.bounds
     opens_radius = isinstance(clip_norm, str)
     opens_y = public.get("has_number", False) and y_bounds is None
     # An encoder needs no bounds, but its rows a scale.
@@ -364,9 +360,9 @@ def make_box(
         opens_X=opens_X,
         opens_y=opens_y,
     )
-    if kind is not None:
+    if layout is not None:
         declared = None if opens_X or bounds is None else format.bounds
-        kind.check_bounds(declared, None if opens_y else format.y_bounds)
+        layout.check_bounds(declared, None if opens_y else format.y_bounds)
     names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORMS,) * opens_radius
     if not names:
         return format._close(None)

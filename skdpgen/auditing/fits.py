@@ -214,7 +214,7 @@ def _attack(
             fit_records(copied, data, int(rng.integers(2**32)))
         except AllReleased as stop:
             return scorer.score(), stop.args[0]
-    # Rows of the same kind that no fit has seen: the attack compares with usual values.
+    # Similar rows that no fit has seen: the attack compares with usual values.
     _, others = generate()
     sample = copied.sample(len(null), random_state=int(rng.integers(2**32)))
     synthetic = sample[0] if isinstance(sample, tuple) else sample

@@ -10,10 +10,11 @@ from sklearn.base import MetaEstimatorMixin, clone
 
 from ..checks import is_one_of
 from ..encoders import split_encoder
+from ..format import RowSource
 from ..mechanisms.noise import NoiseSource
 from ..saving.serialization import Certified
 from ..tables.format import TableFormat
-from ..tables.kind import TableKind
+from ..tables.layout import TableLayout
 from ..tables.schema import Schema
 
 # Norms of extreme rows, in units of the radius. A large row next to a small one reverses gradients.
@@ -140,7 +141,7 @@ def _make_histories(estimator, n_persons, generator):
     key = "person"
     while key in {*own, *of_rows}:
         key += "_"
-    ordered = [n for n, kind in of_rows.items() if kind.has_knots]
+    ordered = [n for n, column in of_rows.items() if column.has_knots]
     tables = {
         name: persons.assign(**{key: np.arange(n_persons)}),
         rows_name: rows.assign(**{key: owner}),
@@ -156,8 +157,8 @@ def _make_table(parameter, schema, n_rows, generator):
     closed = schema.replace(
         {name: column.example() for name, column in schema.items() if name in schema.undeclared}
     )
-    kind = TableKind(tuple(closed), {})
-    format = TableFormat(closed, kind)
+    layout = TableLayout(tuple(closed), {})
+    format = TableFormat(closed, layout)
 
     def generate(classes, _):
         # Extreme records have the same level in most columns.
@@ -165,7 +166,7 @@ def _make_table(parameter, schema, n_rows, generator):
         return torch.as_tensor(weights / np.linalg.norm(weights, axis=1, keepdims=True))
 
     noise = NoiseSource(int(generator.integers(2**32)), stream=1)
-    table = format.sample(generate, np.ones(1), n_rows, y=None, where=None, noise=noise)
+    table = next(format.decode(RowSource(generate, np.ones(1), noise), [n_rows]))
     for name, column in schema.items():
         if column.is_unknown:
             table[name] = table[name].astype(object)

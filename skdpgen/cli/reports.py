@@ -120,7 +120,7 @@ def _join_schemas(names: list[str], schemas: Mapping, rules: Iterable) -> Schema
     """Return the schema of the rows of `join_histories`: those of the second table."""
     persons, rows = (schemas.get(name, {}) for name in names)
     joined = {n: join_names(names[0], n) for n in persons}
-    columns = {**rows, **{joined[n]: kind for n, kind in persons.items()}}
+    columns = {**rows, **{joined[n]: column for n, column in persons.items()}}
     own = {join_names(names[1], n): n for n in rows}
     # A person is in several rows.
     of_persons = [rule for rule in list_rules(persons) if not isinstance(rule, Unique)]

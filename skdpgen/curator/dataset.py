@@ -322,14 +322,14 @@ class Dataset:
         else:
             if reset:
                 warn_of_index(X, persons)
-            head, table = X, X if y is None else join_label(X, y, format.kind.label)
+            head, table = X, X if y is None else join_label(X, y, format.layout.label)
             cells, n_rows = read(table), len(table)
             format.check_held(table)
             format.check_dtypes(table)
         if reset:
             _check_feature_names(estimator, head, reset=True)
         _check_n_features(estimator, head, reset=reset)
-        self._ordered = [] if format.kind is None else format.kind.ordered
+        self._ordered = [] if format.layout is None else format.layout.ordered
         self.reader = format.make_reader(list_text_columns(X, table))
         self._hold(cells, None, persons, n_rows)
         return self

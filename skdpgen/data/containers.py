@@ -34,6 +34,9 @@ _FLOATS = (torch.float16, torch.float32, torch.float64)
 class Container:
     """The container of a table or column, in which samples come back.
 
+    `adapt` makes it of the type, and the names, of what is given to `fit`: it depends on no private
+    cell. `give` is called with synthetic cells after `fit`, and keeps none.
+
     Parameters
     ----------
     library : str, default="numpy"
@@ -266,8 +269,8 @@ def _read_record(record):
 def _has_records(data):
     """Whether the first entry of a list that may be a row is a record."""
     # All attributes of an entry may be users' code: one that fails is neither.
-    kinds = (call_quietly(_is_record, entry) for entry in data)
-    return next((kind for kind in kinds if kind is not None), False)
+    are_records = (call_quietly(_is_record, entry) for entry in data)
+    return next((is_record for is_record in are_records if is_record is not None), False)
 
 
 def _is_record(entry):

@@ -52,8 +52,8 @@ class drops_errors:
     def __enter__(self):
         return self
 
-    def __exit__(self, kind, error, frames):
-        return kind is not None and not issubclass(kind, INTERRUPTS)
+    def __exit__(self, cls, error, frames):
+        return cls is not None and not issubclass(cls, INTERRUPTS)
 
 
 def call_quietly(function: Callable, *args):
@@ -233,13 +233,13 @@ class BatchFunction(_PublicFunction):
         return value if is_valid else torch.zeros(shape, dtype=torch.float64)
 
 
-def check_function(function, kind: type, owner: str) -> None:
+def check_function(function, cls: type, owner: str) -> None:
     """Refuse a bare callable, whose author has promised nothing."""
-    if not isinstance(function, kind):
+    if not isinstance(function, cls):
         raise TypeError(
-            f"{owner} takes a {kind.__name__}, which states the promises for a "
+            f"{owner} takes a {cls.__name__}, which states the promises for a "
             f"function of private rows; got {type(function).__name__}. Write "
-            f"{kind.__name__}(function)."
+            f"{cls.__name__}(function)."
         )
 
 

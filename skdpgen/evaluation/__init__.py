@@ -3,6 +3,7 @@
 
 from ._curves import PrivacyProfileDisplay, UtilityCurveDisplay
 from ._displays import SyntheticSamplesDisplay
+from ._distances import wasserstein_distance
 from ._histories import join_histories
 from ._report import Report, report
 from ._scores import frechet_distance, train_on_synthetic_score
@@ -16,4 +17,5 @@ __all__ = [
     "join_histories",
     "report",
     "train_on_synthetic_score",
+    "wasserstein_distance",
 ]

@@ -272,7 +272,7 @@ def measure_nearest(
     n, order = len(reference) // 2, rng.permutation(len(reference))
     first, second = (reference.iloc[part][:_MOST_ROWS] for part in (order[:n], order[n:]))
     sampled = synthetic.sample(min(len(synthetic), len(second)), random_state=rng)
-    points, *others = _to_points(first, sampled, second)
+    points, *others = to_points(first, sampled, second)
     search = NearestNeighbors(n_neighbors=1).fit(points)
     measured: dict = {"n_rows": len(first)}
     for who, rows in zip(("synthetic", "reference"), others, strict=True):
@@ -317,7 +317,7 @@ def _merge_rare(cells: pd.Series) -> pd.Categorical:
     return pd.Categorical(cells.where(cells.isin(known) | cells.isna(), "\0"))
 
 
-def _to_points(*tables: pd.DataFrame) -> list[np.ndarray]:
+def to_points(*tables: pd.DataFrame) -> list[np.ndarray]:
     """Return the rows of tables as points, in units of the first table."""
     frames = plain_frames(*tables)
     parts = []

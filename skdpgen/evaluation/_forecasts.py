@@ -119,7 +119,7 @@ class Forecast:
     def of(cls, estimator, X, y=None, *, target=None, persons=None) -> "Forecast":
         """Return the forecast of ``estimator.fit(X, y, target=target, persons=persons)``."""
         format, fit_plan, certificate = estimator._plan_data(X, y, target, persons)
-        if not (format.has_blocks and isinstance(fit_plan.release, TwoWayTables)):
+        if not isinstance(fit_plan.release, TwoWayTables):
             raise ValueError(
                 f"X of a {type(estimator).__name__} is an array here, of which no tables are "
                 "released: give a DataFrame, or a schema."
@@ -206,7 +206,7 @@ def measure_tables(
     sizes, is_known = zip(
         *(_count_levels(column, n_undeclared) for column in learned.values()), strict=True
     )
-    names, label = list(learned), format.kind and format.kind.label
+    names, label = list(learned), format.layout and format.layout.label
     by, is_class = None, may_be_class(format.target)
     if may_stratify(learned, format.target):
         by = names.index(label) if is_class else len(names)
@@ -268,11 +268,11 @@ def _find_least_count(format: TableFormat, plan: Plan) -> float | None:
     """Return about how many rows a category must have to be inferred."""
     name = CategoryCountsMechanism.name
     event = dict(plan.releases).get(name)
-    kinds = format.schema.learned.items()
-    opened: dict = {c: 0 for c, kind in kinds if kind.is_open and not kind.has_knots}
+    types = format.schema.learned.items()
+    opened: dict = {c: 0 for c, column in types if column.is_open and not column.has_knots}
     if event is None or not opened:
         return None
-    weights: dict = {format.kind and format.kind.label: STAGES.target_weight}
+    weights: dict = {format.layout and format.layout.label: STAGES.target_weight}
     mechanism = CategoryCountsMechanism(opened, weights)
     unit = plan.bound(mechanism.sensitivity) / min(mechanism.weights.values())
     std = plan.multiplier(name) * unit

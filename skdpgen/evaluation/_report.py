@@ -213,8 +213,8 @@ def report(
     given = _read_certificate(certificate)
     certificate = None if given is None else json.loads(given.to_json())
     audit = _read_audit(audit, certificate)
-    kinds = {} if schema is None else dict(schema.items())
-    orders = {name: kind.levels for name, kind in kinds.items() if kind.is_ordered}
+    types = {} if schema is None else dict(schema.items())
+    orders = {name: column.levels for name, column in types.items() if column.is_ordered}
     columns = encode_columns(synthetic, compared, orders)
     pairs = compare_pairs(columns)
     results = {
@@ -229,7 +229,7 @@ def report(
         **_judge(
             given,
             None if schema_report is None else _read_report(schema_report),
-            _find_rarest(columns, kinds),
+            _find_rarest(columns, types),
         ),
         "budget": None if budget is None else _describe_budget(budget),
         "voids": list(_VOIDS),
@@ -288,12 +288,12 @@ def _read_report(given) -> pd.DataFrame:
     return given.reindex(columns=list(DTYPES)).astype(DTYPES)
 
 
-def _find_rarest(columns: Sequence[EncodedColumn], kinds: dict) -> dict[str, tuple[str, float]]:
+def _find_rarest(columns: Sequence[EncodedColumn], types: dict) -> dict[str, tuple[str, float]]:
     """Return the rarest level of each column with levels, and its share of the synthetic rows.
 
     The level of all rare values may be there because of the noise alone, and does not count.
     """
-    others = {str(name): str(getattr(kind, "other", None)) for name, kind in kinds.items()}
+    others = {str(name): str(getattr(column, "other", None)) for name, column in types.items()}
     found = {}
     for column in columns:
         shares = column.shares(column.synthetic)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..checks import one_of, positive
 from ..data.record_functions import PullingFunction
-from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
+from ..learners.interface import Sampler
 from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks.discriminators import Discriminator, default_layers, infer_square_shape
@@ -75,7 +75,7 @@ class DPAFDiscriminator(Specification):
         if self.guesses_shape:
             is_image = format.feature_scale is not None
             return infer_square_shape(format.n_features) if is_image else None
-        if format.has_blocks or format.encoder is not None or format.has_number:
+        if format.block_sizes or format.encoder is not None or format.has_number:
             raise ValueError("image_shape is for rows of X without an encoder or a numeric y.")
         if math.prod(self.image_shape) != format.n_features:
             raise ValueError(
@@ -223,11 +223,6 @@ class DPAFGenerator(NetworkGenerator):
         self.latent_dim = latent_dim
         self.learning_rate = learning_rate
 
-    def _check_params(self):
-        super()._check_params()
-        if split_encoder(self.encoder)[1] not in (None, "auto"):
-            raise ValueError("encoder must be None or an object that was fitted on public data.")
-
     def _list_array_params(self):
         discriminator = self._resolve_spec("discriminator")
         has_shape = not (discriminator.guesses_shape or discriminator.image_shape is None)
@@ -240,8 +235,7 @@ class DPAFGenerator(NetworkGenerator):
             self._try_network(terms, format, _count_generated(terms.n_samples))
         return self._find_release(format).plan(terms, format)
 
-    def _learn(self, curator, format, noise):
-        release = self._find_release(format)
+    def _learn_aggregates(self, release, curator, format, noise):
         image_shape, layers = self._resolve_spec("discriminator").find_layers(format)
         n_classes, batch_size = curator.n_classes, release.count_rows(curator.n_records)
         factory = self.network
@@ -289,13 +283,13 @@ class DPAFGenerator(NetworkGenerator):
             # The classifier has learnt the first layers with a share of the budget; they stay as
             # they are.
             network.frozen.load_state_dict(classifier.trained[:n_frozen].state_dict())
-        self.n_iter_ = release.count_steps(curator.n_records)
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_aggregates(
+        n_steps = release.count_steps(curator.n_records)
+        rows, shares, losses = fit_to_aggregates(
             rows,
             features,
             curator.release,
             mechanism_of(features, release.second, aggregates / (conv2 + aggregates)),
-            n_steps=self.n_iter_,
+            n_steps=n_steps,
             batch_size=batch_size,
             grad_clip=release.grad_clip,
             n_generated=_count_generated(curator.n_records),
@@ -306,6 +300,7 @@ class DPAFGenerator(NetworkGenerator):
             generator=generator,
             verbose=self.verbose,
         )
+        return Sampler(rows, losses, shares, n_steps=n_steps)
 
 
 def _count_generated(n_samples):
@@ -316,7 +311,7 @@ def _count_generated(n_samples):
 def _input_map(format):
     """Return the scale and shift by which the entries of rows have a size of about 1."""
     # Weights of a block are at most 1 over the root of the number of blocks.
-    if format.has_blocks:
+    if format.block_sizes:
         return math.sqrt(len(format.block_sizes)), 0.0
     # Features in [0, 1] become numbers in [-1, 1].
     if format.feature_scale is not None:

@@ -16,9 +16,9 @@ from ..checks import check_size, positive, whole
 from ..curator.curator import find_digest
 from ..data.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
-from ..learners.rehearsal import try_generator
+from ..learners.rehearsal import try_generator, try_loss
 from ..learners.rows import has_unit_output
-from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
+from ..losses import EntropicWasserstein, OwnLoss, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
 from ..networks.generators import build, find_factory
@@ -69,10 +69,11 @@ class LDPEntropicGAN(BaseGenerator):
         smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
         Noise and its basis, in which generated rows are compared, too.
-    loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
+    loss : {"entropic", "wasserstein", "sinkhorn_divergence"}, object or callable
         `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
         noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
-        with the noise, 1 for Laplace and 2 for Gaussian noise.
+        with the noise, 1 for Laplace and 2 for Gaussian noise. An own ``loss(generated, noised)``
+        returns one number for tensors of rows in units of the radius; it sees noised rows only.
     network : str or callable, default="mlp"
         As in `DPSlicedWassersteinGenerator`; those that make images need `bounds`.
     latent_dim : int, default=20
@@ -94,8 +95,8 @@ class LDPEntropicGAN(BaseGenerator):
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
         Standard deviation of the noise on each number, in the units after `bounds`.
-    reg_ : float
-        λ, in the units after `bounds`.
+    reg_ : float or None
+        λ, in the units after `bounds`; None with an own loss.
     classes_ : ndarray of shape (n_classes,)
         Labels, if `y` holds classes.
     class_probabilities_ : ndarray of shape (n_classes,)
@@ -156,6 +157,7 @@ class LDPEntropicGAN(BaseGenerator):
             "sinkhorn_divergence": SinkhornDivergence,
         },
     }
+    _wrappers = {"loss": OwnLoss}
     _checks = {
         "clip_norm": positive(optional=True, most=math.inf),
         "network": check_network,
@@ -180,7 +182,7 @@ class LDPEntropicGAN(BaseGenerator):
         classes: Sequence | None = None,
         clip_norm: float | None = None,
         release: LocalNoise | str = "laplace",
-        loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | str = "entropic",
+        loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | Callable | str = "entropic",
         network: Callable | str = "mlp",
         latent_dim: int = 20,
         n_steps: int | None = None,
@@ -269,9 +271,9 @@ class LDPEntropicGAN(BaseGenerator):
         self.n_features_in_ = format.n_features
         if hasattr(privatizer, "feature_names_in_"):
             self.feature_names_in_ = privatizer.feature_names_in_
-        kind = replace(format.kind, y=None if y is None else NUMPY)
+        layout = replace(format.layout, y=None if y is None else NUMPY)
         return self._finish(
-            replace(format, kind=kind, classes=classes),
+            replace(format, layout=layout, classes=classes),
             len(Y),
             # That of the clients' releases: training adds nothing to it.
             replace(
@@ -314,6 +316,10 @@ class LDPEntropicGAN(BaseGenerator):
             terms.n_classes * self._count_rows(terms.n_samples, has_labels),
             choose_device(self.device),
         )
+        loss = self._resolve_spec("loss")
+        if isinstance(loss, OwnLoss):
+            n_rows = self._count_rows(terms.n_samples, has_labels)
+            try_loss(loss, n_rows, terms.n_columns, choose_device(self.device))
         # None: no labels, and so no response to pay for.
         n_classes = terms.n_classes if has_labels else None
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
@@ -335,14 +341,16 @@ class LDPEntropicGAN(BaseGenerator):
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         loss, p = self._resolve_spec("loss"), format.p
+        is_own, names = isinstance(loss, OwnLoss), (cls.__name__ for cls in type(loss).__mro__)
+        distance = loss.distance if is_own else next(filter(None, map(DISTANCES.get, names)))
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
+        self._rows, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,
             release.rows,
             release.codes,
             probability=release.probability,
-            distance=DISTANCES[type(loss).__name__],
+            distance=distance,
             p=p,
             reg=reg,
             n_steps=self.n_steps or min(_MOST_STEPS, max(_FEWEST_STEPS, n_samples // 20)),
@@ -352,7 +360,7 @@ class LDPEntropicGAN(BaseGenerator):
             verbose=self.verbose,
         )
         # In the units of the rows again.
-        self.reg_ = reg * format.radius**p
+        self.reg_ = None if is_own else reg * format.radius**p
         self.n_iter_ = len(self.loss_curve_)
 
     def _count_rows(self, n_samples, has_labels):
@@ -377,7 +385,7 @@ class LDPEntropicGAN(BaseGenerator):
         )
 
     def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
+        return self._rows.sample(classes, generator)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 
 from ..base import CentralGenerator
 from ..checks import factory_of, whole
-from ..learners.rows import RowNetwork, has_unit_output, make_rows, try_network
+from ..learners.rehearsal import try_generator
+from ..learners.rows import RowNetwork, find_outputs, has_unit_output, make_rows
 from ..networks.generators import GENERATORS
 from ..params import choose_device
 
@@ -15,23 +16,21 @@ class NetworkGenerator(CentralGenerator):
     """Base of generators that train a network on the releases, and sample from it."""
 
     _checks = {"network": check_network, "latent_dim": whole()}
+    _takes_components = True
 
     def _list_array_params(self):
         # A network of images makes features in [0, 1], which tables do not have.
         makes_images = self.network is not None and has_unit_output(self.network)
         return super()._list_array_params() + ["network"] * makes_images
 
-    def _try_network(self, terms, format, batch_size, n_classes=None) -> None:
-        """Raise an error if the network does not fit the format; see `try_network`."""
-        try_network(
-            self.network,
-            format,
-            self.latent_dim,
-            terms.n_classes if n_classes is None else n_classes,
-            terms.n_columns,
-            batch_size,
-            choose_device(self.device),
-        )
+    def _try_network(self, terms, format, batch_size, n_classes=None, optimizer="adam") -> None:
+        """Raise an error if the network does not fit the format, before the budget is spent."""
+        # A network must make any number of columns that are still to be inferred.
+        n_columns = terms.n_columns or len(format.schema)
+        n_outputs = find_outputs(self.network, format, n_columns)[1]
+        n_classes = terms.n_classes if n_classes is None else n_classes
+        sizes, device = (self.latent_dim, n_classes, n_outputs), choose_device(self.device)
+        try_generator(self.network, *sizes, batch_size, device, optimizer)
 
     def _make_rows(self, release, curator, format, noise) -> RowNetwork:
         """Return the network to be trained, with the components of the rows."""
@@ -43,4 +42,4 @@ class NetworkGenerator(CentralGenerator):
         return rows.to(curator.device)
 
     def _generate(self, classes, generator):
-        return self._network.sample(classes, generator)
+        return self._rows.sample(classes, generator)

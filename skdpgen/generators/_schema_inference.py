@@ -19,8 +19,8 @@ from ..mechanisms.sums import RowCountMechanism, count_rows_by
 from ..params import warn_of_delta
 from ..planning.fits import find_thresholds
 from ..quality import collects_findings
-from ..tables.columns.type_inference import FEW, KINDS
 from ..tables.discovery.stages import SchemaInference, noise_on_counts
+from ..tables.discovery.type_inference import FEW, KINDS
 from ..tables.schema import Schema
 from ._sliced_flow import DPSWFlowSampler
 
@@ -147,7 +147,7 @@ def _prepare(X, target, persons, params):
     planner._check_params()
     with plain_numbers(planner):
         format, dataset = planner._read(X, None, target, persons)
-        if not format.has_blocks or not format.schema.undeclared:
+        if not getattr(format.parameters["schema"], "undeclared", ()):
             raise ValueError("The schema declares all columns: nothing is left to infer.")
         return planner, format, dataset, _plan(planner, format, dataset.max_rows)
 

@@ -5,13 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..checks import one_of, positive
+from ..checks import factory_of, positive
 from ..learners.gradients import fit_to_gradients
+from ..learners.interface import Sampler
+from ..learners.rehearsal import try_loss
 from ..learners.rows import input_scale
-from ..losses import SemiDebiasedSinkhorn
-from ..params import documented
+from ..losses import OwnLoss, SemiDebiasedSinkhorn
+from ..params import choose_device, documented
 from ..releases.sampled_gradients import SampledGradients
-from ..transport.sinkhorn_losses import SinkhornGradient
 from ._network import NetworkGenerator
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ class DPSinkhornGenerator(NetworkGenerator):
     %(encoder)s
     release : "gradients" or SampledGradients, default="gradients"
         The release at each step, and the number of steps.
-    loss : "semi_debiased" or SemiDebiasedSinkhorn, default="semi_debiased"
-        The loss whose gradients are released.
+    loss : "semi_debiased", SemiDebiasedSinkhorn or callable, default="semi_debiased"
+        The loss whose gradients are released. ``loss(generated, real)`` returns one number for
+        tensors of rows, as features in [0, 1] where they are, with the one-hot class joined if
+        there are several. Any function is private that keeps and reports nothing of its inputs.
     network : str or callable, default="mlp"
         ``"mlp"`` for tables and encoded rows; for images, channels first, with `bounds`,
         ``"conv28"`` and ``"dcgan28"`` (that of [1]_; slow on a CPU) of 28×28 grey ones,
@@ -46,8 +49,9 @@ class DPSinkhornGenerator(NetworkGenerator):
         features in [0, 1] rather than encoded rows.
     latent_dim : int, default=16
         Dimension of the network's random code; the one-hot class is joined to it.
-    optimizer : {"adam", "sgd"}, default="adam"
-        With a warm-up and a linear decay of its rate to 0.
+    optimizer : {"adam", "sgd"} or callable, default="adam"
+        With a warm-up and a linear decay of its rate to 0. A factory such as
+        `torch.optim.RMSprop` takes the weights and ``lr``; it sees released gradients only.
     learning_rate : float, default=None
         Learning rate. None: 0.25 / √n_steps, and half of it in
         principal components, but at most 0.005.
@@ -104,8 +108,9 @@ class DPSinkhornGenerator(NetworkGenerator):
         "release": {"gradients": SampledGradients},
         "loss": {"semi_debiased": SemiDebiasedSinkhorn},
     }
+    _wrappers = {"loss": OwnLoss}
     _checks = {
-        "optimizer": one_of("adam", "sgd"),
+        "optimizer": factory_of(("adam", "sgd")),
         "learning_rate": positive(optional=True),
     }
 
@@ -127,10 +132,10 @@ class DPSinkhornGenerator(NetworkGenerator):
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: SampledGradients | str = "gradients",
-        loss: SemiDebiasedSinkhorn | str = "semi_debiased",
+        loss: SemiDebiasedSinkhorn | Callable | str = "semi_debiased",
         network: Callable | str = "mlp",
         latent_dim: int = 16,
-        optimizer: str = "adam",
+        optimizer: Callable | str = "adam",
         learning_rate: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -157,7 +162,12 @@ class DPSinkhornGenerator(NetworkGenerator):
     def _plan(self, terms, format):
         release = self._find_release(format)
         n_generated = release.count_generated(terms.n_samples)
-        self._try_network(terms, format, n_generated + self._count_debiasing(n_generated))
+        n_all = n_generated + self._count_debiasing(n_generated)
+        self._try_network(terms, format, n_all, optimizer=self.optimizer)
+        if isinstance(loss := self._resolve_spec("loss"), OwnLoss):
+            n_columns = terms.n_columns or len(format.schema)
+            loss = loss.make_gradient(n_columns, terms.n_classes, input_scale(format))
+            try_loss(loss, n_generated, n_columns, choose_device(self.device))
         return release.plan(terms, format)
 
     def _count_debiasing(self, n_generated):
@@ -170,35 +180,27 @@ class DPSinkhornGenerator(NetworkGenerator):
             )
         return n_debias
 
-    def _learn(self, curator, format, noise):
-        release, loss = self._find_release(format), self._resolve_spec("loss")
+    def _learn_gradients(self, release, curator, format, noise):
+        loss = self._resolve_spec("loss")
         rows, scale = self._make_rows(release, curator, format, noise), input_scale(format)
         n_generated = release.count_generated(curator.n_records)
-        # Costs of rows that are no features in [0, 1] grow with the number of columns.
-        default_reg = 0.05 if scale == 1 else max(0.05, format.n_columns / 160)
-        gradient = SinkhornGradient(
-            loss.reg or default_reg,
-            loss.l1_weight,
-            loss.label_weight if curator.n_classes > 1 else 0.0,
-            scale,
-            loss.balance_classes,
-        )
-        self.class_probabilities_ = release.find_shares(curator)
-        self.n_iter_ = release.count_steps(curator.n_records)
+        gradient = loss.make_gradient(format.n_columns, curator.n_classes, scale)
+        shares, n_steps = release.find_shares(curator), release.count_steps(curator.n_records)
         numerator = 0.25 if format.components is None else 0.125
-        default_rate = min(0.005, numerator / math.sqrt(self.n_iter_))
-        self._network, self.loss_curve_ = fit_to_gradients(
+        default_rate = min(0.005, numerator / math.sqrt(n_steps))
+        rows, losses = fit_to_gradients(
             rows,
             gradient,
             curator.release,
-            n_steps=self.n_iter_,
+            n_steps=n_steps,
             n_generated=n_generated,
             n_debias=self._count_debiasing(n_generated),
             grad_clip=release.grad_clip,
-            shares=self.class_probabilities_,
+            shares=shares,
             perturb=release.perturb,
             optimizer=self.optimizer,
             learning_rate=self.learning_rate or default_rate,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        return Sampler(rows, losses, shares)

@@ -141,6 +141,7 @@ class DPSWFlowSampler(CentralGenerator):
     (50, 2)
     """
 
+    _takes_components = True
     _shorthands = {
         **CentralGenerator._shorthands,
         "release": {
@@ -242,7 +243,7 @@ class DPSWFlowSampler(CentralGenerator):
             ]
             return TableParticles(counts, generator, sizes, marginals)
 
-        fitted = fit_to_table(
+        return fit_to_table(
             release,
             curator,
             format,
@@ -253,20 +254,17 @@ class DPSWFlowSampler(CentralGenerator):
             learning_rate=self.learning_rate or 0.03,
             verbose=self.verbose,
         )
-        self._particles, self.loss_curve_ = fitted.rows, fitted.losses
-        self.schema_report_ = fitted.report
-        return fitted.format
 
     def _learn_sketch(self, release, curator, format, noise):
+        from ..learners.interface import Sampler
         from ..learners.normals import draw_normals, fit_normals_to_sketch
-        from ..learners.particles import fit_particles_to_sketch
+        from ..learners.particles import Particles, fit_particles_to_sketch
 
         # Particles go wherever a sketch lets them: small components need less weight than in a
         # network.
         components, spread, init = self._encode(curator, format, whiten=0.4)
         basis, sketch = release.run(curator, format, components, spread.cpu(), noise)
         curator.close()  # the rest is post-processing
-        self.class_probabilities_ = sketch.class_shares
         generator, n_steps = noise.torch_generator(), self.n_steps or 2000
         options = {
             "learning_rate": self.learning_rate or 0.05,
@@ -282,14 +280,17 @@ class DPSWFlowSampler(CentralGenerator):
             n_particles = self._count_particles(curator.n_records, curator.n_classes)
             starts = draw_normals(normals, n_particles, spread, generator)
         scale = 1.0 if components is None else components.scale
-        rows, self.loss_curve_ = fit_particles_to_sketch(
+        moved, losses = fit_particles_to_sketch(
             basis, sketch, starts, spread, scale, n_steps=n_steps, **options
         )
-        self._set_particles(rows, components, format)
+        shares = sketch.class_shares
+        rows = Particles(moved, components, shares, format.feature_scale)
+        return Sampler(rows, losses, shares)
 
     def _learn_rows(self, release, curator, format, noise):
         """Move particles by a flow along projected rows."""
-        from ..learners.particles import flow_along_slices
+        from ..learners.interface import Sampler
+        from ..learners.particles import Particles, flow_along_slices
         from ..releases.sliced_rows import DEFAULTS
 
         components, spread, init = self._encode(curator, format, **release.scaling)
@@ -308,7 +309,7 @@ class DPSWFlowSampler(CentralGenerator):
         # The mean over directions of a drift is 1/d of the distance: the step makes up for it.
         step_size = self.learning_rate or n_features / 10
         falling = max(_ANNEALED * n_steps, 1.0)
-        rows, self.class_probabilities_, self.loss_curve_ = flow_along_slices(
+        moved, shares, losses = flow_along_slices(
             starts,
             sliced.mechanism,
             steps,
@@ -320,7 +321,8 @@ class DPSWFlowSampler(CentralGenerator):
             verbose=self.verbose,
         )
         sliced.means.warn()
-        self._set_particles(rows, components, format)
+        rows = Particles(moved, components, shares, format.feature_scale)
+        return Sampler(rows, losses, shares)
 
     def _encode(self, curator, format, **scaling):
         """Return the components of rows, the scale of encoded rows, and encoded `init`."""
@@ -337,12 +339,6 @@ class DPSWFlowSampler(CentralGenerator):
         if init is not None:
             init = components.encode(init.to(curator.device))
         return components, components.spread.to(curator.device), init
-
-    def _set_particles(self, rows, components, format):
-        from ..learners.particles import Particles
-
-        shares = self.class_probabilities_
-        self._particles = Particles(rows, components, shares, format.feature_scale)
 
     def _draw_starts(self, curator, spread, init, generator):
         """Return the initial particles of each class."""
@@ -374,7 +370,7 @@ class DPSWFlowSampler(CentralGenerator):
             raise ValueError("init holds NaN or infinite numbers after the encoder.")
 
     def _generate(self, classes, generator):
-        return self._particles.sample(classes, generator)
+        return self._rows.sample(classes, generator)
 
     @isolated()
     def project(self, X) -> np.ndarray:
@@ -392,13 +388,13 @@ class DPSWFlowSampler(CentralGenerator):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "privacy_")
-        if self._format.has_blocks or self._format.has_number:
+        if self._format.block_sizes or self._format.has_number:
             raise ValueError("project is for rows of X alone, not for tables, nor for a numeric y.")
         X = read_rows(self, X, reset=False)
-        rows, components = _to_unit_ball(X, self._format), self._particles.components
+        rows, components = _to_unit_ball(X, self._format), self._rows.components
         if components is not None:
             rows = components.decode(components.encode(rows))
-        return self._format.decode(rows.double().numpy())[0]
+        return self._format.decode_rows(rows.double().numpy())[0]
 
     def _count_particles(self, n_samples, n_classes, most=_MOST):
         """Return the number of particles of a class."""

@@ -53,7 +53,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         of strong interactions; or projected rows, released at each step.
     network : str or callable, default="mlp"
         ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) and ``"dpswgen"`` generate
-        rows of any kind.
+        any rows.
         ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
         3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
         slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and
@@ -227,7 +227,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
             network = build(factory, n_inputs, sum(sizes), noise.seed())
             return TableNetwork(network, self.latent_dim, sizes, marginals)
 
-        fitted = fit_to_table(
+        return fit_to_table(
             release,
             curator,
             format,
@@ -238,46 +238,35 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
             learning_rate=self.learning_rate or 0.006,
             verbose=self.verbose,
         )
-        self._network, self.loss_curve_ = fitted.rows, fitted.losses
-        self.schema_report_ = fitted.report
-        return fitted.format
 
     def _learn_sketch(self, release, curator, format, noise):
-        from ..learners.sketch import fit_to_sketch
+        from ..learners.sketch import SketchLearner
 
         rows = self._make_rows(release, curator, format, noise)
-        basis, sketch = release.run(curator, format, rows.components, rows.scale.cpu(), noise)
+        released = release.run(curator, format, rows.components, rows.scale.cpu(), noise)
         curator.close()  # the rest is post-processing
-        self.class_probabilities_ = sketch.class_shares
         # Public: from the plan and numbers of rows, not from the noise that was drawn.
         noise_ratio = release.noise_ratio(
             curator.plan, len(rows.scale), curator.n_classes, curator.n_records
         )
         # For persons, the number of rows is a noisy estimate.
         noise_ratio *= curator.n_records / curator.n_rows
-        self._network, self.loss_curve_ = fit_to_sketch(
+        learner = SketchLearner(
             rows,
-            basis,
-            sketch,
             n_steps=self.n_steps or _default_n_steps(noise_ratio),
             rows_per_class=self._count_per_class(curator.n_classes),
             learning_rate=self.learning_rate or 0.01,
-            generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        return learner.fit(released, format, noise.torch_generator())
 
     def _learn_rows(self, release, curator, format, noise):
-        from ..learners.slices import fit_to_rows
+        from ..learners.slices import RowsLearner
 
         rows = self._make_rows(release, curator, format, noise)
-        sliced = release.run(curator, format, len(rows.scale), rows.components)
-        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
-            rows,
-            sliced,
-            learning_rate=self.learning_rate or 0.001,
-            generator=noise.torch_generator(),
-            verbose=self.verbose,
-        )
+        released = release.run(curator, format, len(rows.scale), rows.components)
+        learner = RowsLearner(rows, self.learning_rate or 0.001, self.verbose)
+        return learner.fit(released, format, noise.torch_generator())
 
 
 def _default_n_steps(noise_ratio):

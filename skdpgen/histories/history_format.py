@@ -11,7 +11,7 @@ from ..format import Format, check_count
 from ..registry import savable
 from ..tables.encoder import TableEncoder
 from ..tables.format import TableFormat
-from ..tables.kind import TableKind
+from ..tables.layout import TableLayout
 from ..tables.rules.rule import Rule
 from ..tables.schema import Schema
 from .joining import join_names, join_schemas, open_tables
@@ -33,7 +33,7 @@ class HistoryFormat(Format):
         one row of each person.
     names : tuple of str
         Names of the two tables.
-    layouts : tuple of TableKind
+    layouts : tuple of TableLayout
         Containers and columns of both.
     key : str
         Name of the column of both tables that identifies persons.
@@ -49,14 +49,12 @@ class HistoryFormat(Format):
 
     table: TableFormat
     names: tuple[str, str]
-    layouts: tuple[TableKind, TableKind]
+    layouts: tuple[TableLayout, TableLayout]
     key: str
     order: str | None
     reader: HistoryReader
     required: tuple[str, ...]
     rules: tuple[tuple[Rule, ...], ...]
-
-    has_blocks = True
 
     @classmethod
     def open(
@@ -96,7 +94,7 @@ class HistoryFormat(Format):
         own, events = persons.dataset, rows.dataset
         reader = HistoryReader(own.reader, events.reader, order is not None, max_rows)
         format = cls(
-            TableFormat(schema, TableKind(schema.names, dtypes, listed=listed)),
+            TableFormat(schema, TableLayout(schema.names, dtypes, listed=listed)),
             (persons.name, rows.name),
             # Categories that dtypes list are private: they stay with `table` until inferred.
             (replace(persons.layout, listed={}), replace(rows.layout, listed={})),
@@ -119,12 +117,12 @@ class HistoryFormat(Format):
         return self.reader.max_rows
 
     @property
-    def found(self):
-        return {"schemas_": self.list_schemas()}
+    def parameters(self):
+        return {"schemas": self.list_schemas()}
 
     @property
-    def is_open(self):
-        return self.table.is_open
+    def fitted_attributes(self):
+        return {"schemas_": self.list_schemas()}
 
     def split_budget(self, noise):
         """Return the shares of the releases of `resolve`; see `Format.split_budget`."""
@@ -134,6 +132,10 @@ class HistoryFormat(Format):
     def n_columns(self):
         """Number of columns of an encoded row with its person."""
         return self.table.n_columns
+
+    @property
+    def n_planned(self):
+        return self.table.n_planned
 
     @property
     def learned_names(self):
@@ -275,21 +277,15 @@ class HistoryFormat(Format):
         # Only persons with rows have one that can be compared.
         return cells[[len(history) > 0 for history in cells[:, -1]]]
 
-    def sample(self, generate, shares, n_samples, *, y, where, noise):
-        return next(self._sample(generate, [check_count(n_samples)], y, where, noise))
-
-    def sample_batches(self, generate, shares, sizes, *, where, noise):
-        yield from self._sample(generate, sizes, None, where, noise)
-
-    def _sample(self, generate, sizes, y, where, noise):
+    def decode(self, rows, sizes, *, y=None, where=None):
         if y is not None or where is not None:
             raise ValueError(
                 "Histories are drawn without y and where: draw more persons, and keep those that "
                 "satisfy the conditions."
             )
-        sampler = HistorySampler(self, generate, noise)
+        sampler = HistorySampler(self, rows.generate, rows.noise)
         for size in sizes:
-            yield sampler.draw(size)
+            yield sampler.draw(check_count(size))
 
 
 class _OneRow:

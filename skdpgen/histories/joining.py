@@ -12,7 +12,7 @@ from ..curator.dataset import Dataset
 from ..exceptions import FitQualityWarning, TableError, warn_caller
 from ..tables.columns import Number
 from ..tables.format import TableFormat, declare
-from ..tables.kind import TableKind
+from ..tables.layout import TableLayout
 from ..tables.rules.ordered import Ordered
 from ..tables.rules.rule import Rule
 from ..tables.schema import Schema
@@ -30,7 +30,7 @@ class OpenTable:
         The private rows.
     schema : Schema or dict
         All columns, that of the order first; empty if there are only identifiers.
-    layout : TableKind
+    layout : TableLayout
         Container and dtypes.
     rules : tuple of Rule
     """
@@ -38,7 +38,7 @@ class OpenTable:
     name: str
     dataset: Dataset
     schema: Any
-    layout: TableKind
+    layout: TableLayout
     rules: tuple[Rule, ...] = ()
 
     @classmethod
@@ -54,10 +54,10 @@ class OpenTable:
         dataset = Dataset.of(table, persons=key, may_be_empty=may_be_empty)
         if len(columns) == 1:
             # Persons of whom nothing is known but their rows.
-            layout = TableKind((), {}, X=dataset.container)
+            layout = TableLayout((), {}, X=dataset.container)
             return cls(name, dataset.validate_persons(), {}, layout)
         schema = _complete(schema, dataset, order)
-        layout = TableKind.of(schema, dataset)
+        layout = TableLayout.of(schema, dataset)
         # Names of features are those of an array; here they would be of two tables.
         dataset.validate_table(SimpleNamespace(), TableFormat(schema, layout))
         return cls(name, dataset, schema, layout, tuple(schema.rules))

@@ -28,7 +28,7 @@ class HistoryTables(Release):
     """
 
     is_sum = True
-    name = ROWS
+    name, learner = ROWS, "histories"
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""

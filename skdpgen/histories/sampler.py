@@ -2,9 +2,11 @@
 """Particles of persons with histories: two private tables that belong together."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..base import BaseGenerator
 from ..checks import positive, whole
+from ..learners.interface import Sampler
 from ..params import CENTRAL_CHECKS, documented
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
@@ -110,7 +112,6 @@ class DPHistorySampler(BaseGenerator):
     """
 
     strict = False
-    _takes_components = False
     _checks = {
         **{name: check for name, check in CENTRAL_CHECKS.items() if name != "clip_norm"},
         "schemas": _check_schemas,
@@ -197,16 +198,16 @@ class DPHistorySampler(BaseGenerator):
     def _plan(self, terms, format):
         return self._find_release(format).plan(terms, format)
 
-    def _learn(self, curator, format, noise):
-        released = self._find_release(format).run(curator, format)
+    def _learn_histories(self, release, curator, format, noise):
+        released = release.run(curator, format)
         curator.close()  # the rest is post-processing
         n_records, sizes = curator.n_records, format.history_sizes
-        marginals, self.schema_report_ = read_tables(released, format, n_records)
+        marginals, report = read_tables(released, format, n_records)
         most = min(_MOST, _MOST_NUMBERS // sizes.width)
         n_particles = self.n_particles or max(_FEWEST, min(most, n_records // 2))
         has_gaps, generator = format.gap_block is not None, noise.torch_generator()
         particles = HistoryParticles(n_particles, generator, sizes, marginals.starts, has_gaps)
-        self._particles, self.loss_curve_ = fit_particles(
+        rows, losses = fit_particles(
             particles.to(curator.device),
             released,
             marginals,
@@ -215,10 +216,11 @@ class DPHistorySampler(BaseGenerator):
             learning_rate=self.learning_rate or 0.03,
             verbose=self.verbose,
         )
-        self.n_iter_ = len(self.loss_curve_)
+        return Sampler(rows, losses, report=report)
 
     def _generate(self, classes, generator):
-        return self._particles.sample(classes, generator)
+        return self._rows.sample(classes, generator)
 
     def _start_sampling(self, random_state):
-        return self._particles.draw_persons, *super()._start_sampling(random_state)[1:]
+        rows = super()._start_sampling(random_state)
+        return replace(rows, generate=self._rows.draw_persons)

@@ -42,7 +42,7 @@ class HistorySampler:
         self._n_drawn, self._n_keys, self._used = [0, 0], 0, {}
         schema = format.table.schema
         self._types = _with_units(schema)
-        blocks = {b.name: b for b in TableEncoder(schema, format.table.codes).make_blocks()}
+        blocks = {b.name: b for b in TableEncoder(schema, format.table.scales).make_blocks()}
         self._blocks, self._parts = blocks, [[blocks[n] for n in p] for p in format.learned_names]
         # Columns of rows that are known before others are drawn.
         self._dated = [n for n in (format.order_name, *schema.dates) if n is not None]
@@ -110,7 +110,7 @@ class HistorySampler:
                 if len(kept) < len(drawn):
                     kept.append(part.copy())
                 kept[i][left] = part
-            if first is not None and first.kind.missing:
+            if first is not None and first.column_type.missing:
                 # Persons with rows have a first order.
                 kept[0][:, first.where.stop - 1] = 0
             return kept[0][left]
@@ -186,7 +186,7 @@ class HistorySampler:
     def _restore(self, i, frame):
         """Return a table in the container and dtypes that `fit` was given."""
         format = self._format
-        layout, dtypes = format.layouts[i], format.table.kind.dtypes
+        layout, dtypes = format.layouts[i], format.table.layout.dtypes
         joined = {n: join_names(format.names[i], n) for n in layout.names}
         dtypes = {n: dtypes[name] for n, name in joined.items() if name in dtypes}
         layout = replace(layout, names=(format.key, *layout.names), dtypes=dtypes)

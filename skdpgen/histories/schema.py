@@ -47,22 +47,22 @@ class Elapsed(Rule):
         """Name of the learned column."""
         return f"{self.date} since {self.order}"
 
-    def find_difference(self, kinds):
+    def find_difference(self, types):
         """Return the column type of the days, or None if not both columns hold dates."""
-        pair = [kinds[name] for name in self.names]
+        pair = [types[name] for name in self.names]
         if not (pair[0].is_date and pair[0].compares_with(pair[1])):
             return None
-        is_whole = all(kind.unit == "day" for kind in pair)
+        is_whole = all(column.unit == "day" for column in pair)
         found = self.difference or Number(decimals=0 if is_whole else None)
         # Rows have an order, or are left out.
         return replace(found, missing=pair[1].missing)
 
-    def subtract(self, table, kinds):
+    def subtract(self, table, types):
         """Return the days of cells, each row on its own: an array, NaN for missing values."""
         days = np.full((2, len(table)), np.nan)
         for row, name in zip(days, self.names, strict=True):
-            present, units = kinds[name].encode(table[name])
-            row[present] = units / kinds[name].units_per_day
+            present, units = types[name].encode(table[name])
+            row[present] = units / types[name].units_per_day
         return days[1] - days[0]
 
 
@@ -76,19 +76,19 @@ class JoinedSchema(Schema):
 
     _rule_types: ClassVar = RULES | {"elapsed": Elapsed}
 
-    def _list_differences(self, kinds):
+    def _list_differences(self, types):
         elapsed = [rule for rule in self.rules if isinstance(rule, Elapsed)]
-        found = {rule.name: (rule, rule.find_difference(kinds)) for rule in elapsed}
+        found = {rule.name: (rule, rule.find_difference(types)) for rule in elapsed}
         found = {name: pair for name, pair in found.items() if pair[1] is not None}
         # Orders of these dates follow from the days.
         dates = {rule.date for rule, _ in found.values()}
         others = [r for r in self.rules if r not in elapsed and not dates.intersection(r.names)]
-        return found | list_differences(others, kinds)
+        return found | list_differences(others, types)
 
-    def _arrange(self, kinds, found):
+    def _arrange(self, types, found):
         arranged, left = {}, dict(found)
-        for name, kind in kinds.items():
-            arranged[name] = kind
+        for name, column in types.items():
+            arranged[name] = column
             ready = [key for key, (rule, _) in left.items() if arranged.keys() >= {*rule.names}]
             arranged |= {key: left.pop(key)[1] for key in ready}
         return arranged

@@ -23,7 +23,7 @@ from ..data.record_functions import call_quietly
 from .constants import CONSTANTS
 from .influence import Statistic
 from .limits import Limits
-from .model import N_KINDS, Model
+from .model import N_PARTS, Model
 from .projection import Features, Projection
 
 
@@ -125,7 +125,7 @@ def estimate(
     interactions = measured.measure_interactions(corners, n_triples, columns)
     projection = Projection(model, features, probes, influence, misfit)
     found = projection.estimate(measured.values, interactions, level, measured.names)
-    is_smooth = measured.is_smooth(probes[::N_KINDS], influence[::N_KINDS])
+    is_smooth = measured.is_smooth(probes[::N_PARTS], influence[::N_PARTS])
     found.loc[~is_smooth, ["std_error", "noise", "lower", "upper"]] = np.nan
     falls, rises, opened = limits.find_open(measured, probes[: CONSTANTS.n_moved])
     found.loc[falls, "lower"], found.loc[rises, "upper"] = -np.inf, np.inf

@@ -67,17 +67,17 @@ class Limits:
             )
             found.add(Finding("fit", None, text))
         for block in self._blocks:
-            name, kind = block.name, block.kind
+            name, column_type = block.name, block.column_type
             features = Features(model.tables, model.format, [name])
             inferred = model.inferred.get(name, ())
             counts, std = features.sums, features.std
-            if "categories" in inferred and kind.other is not None:
-                at = kind.levels.index(kind.other)
+            if "categories" in inferred and column_type.other is not None:
+                at = column_type.levels.index(column_type.other)
                 if counts[at] > WITHIN_NOISE * std[at]:
-                    merged[name] = f"{counts[at] / model.n_records:.0%} {kind.other!r}"
-            ends = {"lower", "upper"}.difference(inferred) if kind.has_knots else ()
-            if at := [e for e in sorted(ends) if is_clipped(kind, e, counts, std, inferred)]:
-                clipped[name] = " and ".join(f"at {getattr(kind, end)}" for end in at)
+                    merged[name] = f"{counts[at] / model.n_records:.0%} {column_type.other!r}"
+            ends = {"lower", "upper"}.difference(inferred) if column_type.has_knots else ()
+            if at := [e for e in sorted(ends) if is_clipped(column_type, e, counts, std, inferred)]:
+                clipped[name] = " and ".join(f"at {getattr(column_type, end)}" for end in at)
         found.add(*(Finding("other", name, detail) for name, detail in merged.items()))
         found.add(*(Finding("clipped", name, detail) for name, detail in clipped.items()))
         for name, finding in self._list_findings().items():
@@ -105,21 +105,21 @@ class Limits:
         return {b.name: found[b.name] for b in self._blocks if isinstance(found.get(b.name), str)}
 
 
-def is_clipped(kind, end, counts, std, inferred=()):
+def is_clipped(column_type, end, counts, std, inferred=()):
     """Return whether a declared bound has far more values than the density next to it predicts.
 
     As for inferred bounds, not at 0, at a declared point mass, or if each value has a knot.
 
     Parameters
     ----------
-    kind : Number or Date
+    column_type : Number or Date
     end : {"lower", "upper"}
     counts, std : ndarray of shape (n_levels,)
         Noisy counts near the knots and of the point masses, and standard deviations of their noise.
     inferred : tuple of str, default=()
         The inferred parameters of the column.
     """
-    number = kind.to_number()
+    number = column_type.to_number()
     knots, atoms = number.positions, list(number.atoms or ())
     bound, order = getattr(number, end), [0, 1] if end == "lower" else [-1, -2]
     is_atom = bound in atoms

@@ -17,7 +17,7 @@ from ..tables.format import TableFormat
 from .constants import CONSTANTS
 
 # Kinds of probes: see `Model.draw_probes`.
-N_KINDS = 3
+N_PARTS = 3
 
 
 class Model:
@@ -70,30 +70,29 @@ class Model:
     def _sample(self, n_rows):
         """Return synthetic rows as a pandas DataFrame with the target."""
         format = self.generator._format
-        kind = format.kind
-        names = (*kind.names, *([kind.label] if kind.y is not None else []))
-        self._kind = replace(kind, names=names, X=PANDAS, y=None)
-        plain = replace(format, kind=self._kind)
-        generate, shares, noise = self.generator._start_sampling(self._seed)
-        return plain.sample(generate, shares, n_rows, y=None, where=None, noise=noise)
+        layout = format.layout
+        names = (*layout.names, *([layout.label] if layout.y is not None else []))
+        self._layout = replace(layout, names=names, X=PANDAS, y=None)
+        plain = replace(format, layout=self._layout)
+        return next(plain.decode(self.generator._start_sampling(self._seed), [n_rows]))
 
     def find_inferred_ends(self, block):
         """Return which ends of a column of numbers, dates or numeric levels were inferred."""
-        inferred, kind = self.inferred.get(block.name, ()), block.kind
-        if kind.has_knots:
+        inferred, column = self.inferred.get(block.name, ()), block.column_type
+        if column.has_knots:
             return sorted({"lower", "upper"} & {*inferred})
         # Records with other levels are absent, if there is none for these.
-        are_numbers = all(type(level) in (int, float) for level in kind.levels)
+        are_numbers = all(type(level) in (int, float) for level in column.levels)
         return ["lower", "upper"] if inferred and are_numbers else []
 
     def move(self, rows, block, end):
         """Return rows with a bound in place of a column's cells, and a list with values beyond."""
-        kind, decimals = block.kind, 0
-        if kind.has_knots:
-            number, decimals = kind.to_number(), block.decimals
+        column, decimals = block.column_type, 0
+        if column.has_knots:
+            number, decimals = column.to_number(), block.decimals
             ends = [number.lower, number.upper]
         else:
-            ends = [min(kind.levels), max(kind.levels)]
+            ends = [min(column.levels), max(column.levels)]
         least = 0.0 if decimals is None else 10.0**-decimals
         steps = np.r_[0, np.multiply(CONSTANTS.beyond, np.ptp(ends)).clip(least)]
         numbers = ends[0] - steps if end == "lower" else ends[1] + steps
@@ -104,10 +103,10 @@ class Model:
         return at, beyond
 
     def _put(self, rows, block, cells):
-        if block.kind.has_knots:
-            cells = block.kind.decode(cells, np.zeros(len(cells), dtype=bool))
+        if block.column_type.has_knots:
+            cells = block.column_type.decode(cells, np.zeros(len(cells), dtype=bool))
         rows = rows.assign(**{block.name: pd.Series(cells, rows.index)})
-        return self._kind.restore(rows, self.format.schema)
+        return self._layout.restore(rows, self.format.schema)
 
     def _list_moved(self, name):
         """Yield lists of tables that the release cannot tell apart, if bounds were inferred.
@@ -124,7 +123,7 @@ class Model:
     def find_number(self, name):
         """Return the block of a numeric column."""
         blocks = {block.name: block for block in self.encoder.make_blocks()}
-        if name not in blocks or not blocks[name].kind.is_number:
+        if name not in blocks or not blocks[name].column_type.is_number:
             raise ValueError(f"Quantiles are of a column of numbers; got {name!r}.")
         return blocks[name]
 
@@ -153,24 +152,24 @@ class Model:
         self.rows = self.rows.iloc[chosen].reset_index(drop=True)
 
     def draw_probes(self, n_probes, columns):
-        """Return rows of which influences are computed: equal parts of three kinds, in turn.
+        """Return rows of which influences are computed: three parts of equal size, in turn.
 
         They are synthetic rows; such with other numbers between the same knots; and rows of the
         schema, whose cells the model may lack.
         """
-        kind = np.arange(n_probes) % N_KINDS
+        part = np.arange(n_probes) % N_PARTS
         rows = self._draw(n_probes)
         for block in self.encoder.make_blocks():
-            if block.name in columns and block.kind.has_knots:
+            if block.name in columns and block.column_type.has_knots:
                 codes = block.encode_cells(rows[block.name], strict=False)
-                is_moved = (kind == 1) & (codes < len(block.knots) - 1)
+                is_moved = (part == 1) & (codes < len(block.knots) - 1)
                 codes = np.floor(codes) + self._public.random(n_probes)
                 numbers = block.scale.decode(codes[is_moved])
                 cells = pd.Series(block.make_cells(numbers, np.full(len(numbers), -1)))
                 rows.loc[is_moved, block.name] = cells.astype(rows[block.name].dtype).array
         drawn = sample_from_schema(self.format.schema, n_probes, random_state=self._seed)
-        drawn = self._kind.restore(drawn, self.format.schema)[list(rows)]
-        return drawn.where(pd.Series(kind == 2), rows)
+        drawn = self._layout.restore(drawn, self.format.schema)[list(rows)]
+        return drawn.where(pd.Series(part == 2), rows)
 
     def draw_corners(self, columns):
         """Return rows whose influences show interactions of three columns.
@@ -185,7 +184,7 @@ class Model:
         n_triples : int
             Number of all triples of columns; 0 if there are fewer than three.
         """
-        label = None if self.tables.by is None else self.format.kind.label
+        label = None if self.tables.by is None else self.format.layout.label
         triples = list(itertools.combinations([n for n in columns if n != label], 3))
         if not triples:
             return self.rows[:0], 0

@@ -13,7 +13,7 @@ from ..mechanisms.codes import HatBasis
 from ..mechanisms.two_way import Tables
 from ..tables.encoder import TableEncoder
 from .constants import CONSTANTS
-from .model import N_KINDS
+from .model import N_PARTS
 
 
 class Features:
@@ -28,7 +28,7 @@ class Features:
     def __init__(self, tables: Tables, format, columns):
         names = [name for name, _ in format.blocks]
         self._encoder, self._sizes = TableEncoder(format.schema), format.block_sizes
-        label = format.kind.label if tables.by is not None else None
+        label = format.layout.label if tables.by is not None else None
         self._by = None if label is None else names.index(label)
         self._strata = label in columns
         kept = [i for i in range(len(names)) if i != self._by]
@@ -152,11 +152,11 @@ class Projection:
         self._mean = base.mean(0)
         self._base = (base - self._mean) / features.std
         self._probes = (features.evaluate(probes) - self._mean) / features.std
-        self._kind = np.arange(len(probes)) % N_KINDS
+        self._part = np.arange(len(probes)) % N_PARTS
         # Statistics may be undefined for cells that the model lacks, such as missing values.
-        is_left_out = (self._kind == 2) & ~np.isfinite(influence).all(1)
+        is_left_out = (self._part == 2) & ~np.isfinite(influence).all(1)
         self._influence = np.where(is_left_out[:, None], 0, influence)
-        self._shares = np.where(self._kind < 2, 1.0, CONSTANTS.schema_weight) * ~is_left_out
+        self._shares = np.where(self._part < 2, 1.0, CONSTANTS.schema_weight) * ~is_left_out
 
     def estimate(self, value, interactions, level, names):
         """Return the table of estimates.
@@ -177,9 +177,9 @@ class Projection:
         # The noise of the number of records changes all means alike.
         noise = np.hypot(noise, (self._mean / features.std) @ weights * model.count_std / n)
         left = self._find_residual()
-        variance = (self._base @ weights).var(0) + left[self._kind == 0].var(0)
+        variance = (self._base @ weights).var(0) + left[self._part == 0].var(0)
         std_error = np.hypot(noise, np.sqrt(variance / n))
-        bias = self._misfit * np.abs(left[self._kind < 2]).mean(0) + interactions
+        bias = self._misfit * np.abs(left[self._part < 2]).mean(0) + interactions
         estimates = value + sums @ weights
         # The quantile of |N(bias, std_error²)|.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -200,10 +200,10 @@ class Projection:
         """Return the residuals of the features on probes that the weights were not fitted to."""
         left = np.empty_like(self._influence)
         for fold in (0, 1):
-            is_out = np.arange(len(left)) // N_KINDS % 2 == fold
+            is_out = np.arange(len(left)) // N_PARTS % 2 == fold
             level, weights = self._solve(self._shares * ~is_out)
             left[is_out] = self._influence[is_out] - level - self._probes[is_out] @ weights
-        return left - left[self._kind == 0].mean(0)
+        return left - left[self._part == 0].mean(0)
 
     def _solve(self, shares):
         """Return the levels and weights of the least sum of squared misfit and noise."""

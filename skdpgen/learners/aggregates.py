@@ -248,7 +248,7 @@ def fit_classifier(
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
     """
     n_classes, device = network.labels.in_features, network.labels.weight.device
     known = ClassMeans(n_classes, network.n_features, batch_size, 0.0, device)
@@ -323,7 +323,7 @@ def fit_to_aggregates(
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------

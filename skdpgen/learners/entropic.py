@@ -70,7 +70,7 @@ def _unregularised(generated, noised, *, p, reg):
     return costs.gather(2, chosen.unsqueeze(2)).mean((1, 2))
 
 
-# By the name of the loss.
+# By the name of the loss, or of one that it derives from.
 DISTANCES: dict[str, Callable] = {
     "EntropicWasserstein": partial(entropic_wasserstein, tol=_TOL),
     "SinkhornDivergence": partial(sinkhorn_divergence, tol=_TOL),
@@ -159,7 +159,7 @@ def fit_to_noised_rows(
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------

@@ -5,6 +5,7 @@
 trust boundary.
 """
 
+import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -23,7 +24,7 @@ class CrossGradient:
 
     Parameters
     ----------
-    loss : SinkhornGradient
+    loss : SinkhornGradient or OwnLoss
     generated : tensor of shape (n, n_columns)
         Generated rows, which are constants here.
     classes : tensor of shape (n,)
@@ -40,7 +41,9 @@ class CrossGradient:
 
     def __call__(self, rows, membership):
         rows = self.encode(rows)
-        gradient, active = self.loss.cross(self.generated, self.classes, rows, membership)
+        # A copy, which saw no batch before: amplification by sampling needs a function of this one.
+        loss = copy.deepcopy(self.loss)
+        gradient, active = loss.cross(self.generated, self.classes, rows, membership)
         return gradient + self.debiasing * active
 
 
@@ -91,7 +94,7 @@ def fit_to_gradients(
     grad_clip: float,
     shares: np.ndarray,
     perturb: str,
-    optimizer: str,
+    optimizer: str | Callable,
     learning_rate: float,
     generator: torch.Generator,
     verbose: int = 0,
@@ -102,7 +105,7 @@ def fit_to_gradients(
     ----------
     rows : RowNetwork
         Trained in place, on its device.
-    loss : SinkhornGradient
+    loss : SinkhornGradient or OwnLoss
     release : callable
         Returns the `NoisySum` of a `ClippedGradientMechanism`.
     n_steps : int
@@ -115,11 +118,11 @@ def fit_to_gradients(
         Shares of the classes among generated rows.
     perturb : {"images", "parameters"}
         Whether the gradient in the generated rows is released, or that in the weights.
-    optimizer : {"adam", "sgd"}
+    optimizer : {"adam", "sgd"} or callable
     learning_rate : float
         For the optimizer, after a warm-up; it decays linearly to 0.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------

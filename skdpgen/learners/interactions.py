@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from scipy.stats import norm
 from tqdm import tqdm
@@ -17,8 +16,8 @@ from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayTables
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import Tables
+from .interface import Sampler
 from .marginals import Marginals, read_tables
-from .table_rows import StratifiedRows, TableRows
 from .tables import fit_to_release
 
 
@@ -49,34 +48,15 @@ class InteractionConstants:
 CONSTANTS = InteractionConstants()
 
 
-@dataclass(frozen=True)
-class TableFit:
-    """Rows that were fitted to the releases of a table.
-
-    Attributes
-    ----------
-    rows : TableRows or StratifiedRows
-    losses : list of float
-    report : DataFrame
-        From `read_tables`, with the subsets of columns that have tables.
-    format : TableFormat
-        With finer knots in columns of strong interactions, and without absent classes.
-    """
-
-    rows: TableRows | StratifiedRows
-    losses: list[float]
-    report: pd.DataFrame
-    format: Any
-
-
 def fit_to_table(
     release, curator, format, make_rows: Callable, noise: NoiseSource, **training
-) -> TableFit:
+) -> Sampler:
     """Make the planned releases of a table, and train rows until they match, up to the noise.
 
     Rows that match the released pairs predict how often signs of several columns agree. Subsets
     whose released interaction differs from the prediction get tables of finer levels, and rows are
-    trained on all tables.
+    trained on all tables. The format that is returned has finer knots in columns of strong
+    interactions, and no absent classes; the report names the subsets that have tables.
 
     Parameters
     ----------
@@ -94,7 +74,11 @@ def fit_to_table(
     if not has_subsets:
         curator.close()
     marginals, report = read_tables(tables, format, curator.n_rows)
-    format = format.without_absent(marginals.is_empty)
+    std = marginals.std / max(marginals.n_records, 1)
+    format = replace(
+        format.without_absent(marginals.is_empty),
+        share_std={name: float(np.median(std[where])) for name, where in format.blocks},
+    )
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(make_rows, tables, marginals, **training)
     subsets: list[tuple[int, ...]] = []
@@ -109,7 +93,7 @@ def fit_to_table(
         losses += more
     names = [name for name, _ in format.blocks]
     # The half of the target stands for the target.
-    named = [*names, format.kind and format.kind.label]
+    named = [*names, format.layout and format.layout.label]
     kept = [list(dict.fromkeys(named[c] for c in sorted(subset))) for subset in subsets]
     shown = [" × ".join(map(str, columns)) for columns in kept]
     for name in names:
@@ -118,7 +102,7 @@ def fit_to_table(
     if training["verbose"]:
         text = ("; ".join(shown) or "none") if has_subsets else "not sought"
         tqdm.write(f"interactions of three or more columns: {text}", file=sys.stderr)
-    return TableFit(rows, losses, report, format)
+    return Sampler(rows, losses, format=format, report=report)
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
         n_records *= max(share, std, 1 / n_records)
     marginals = Marginals.of(tables, n_records, *format.find_masks())
     counts = np.where(marginals.is_empty, 0, marginals.counts)
-    label, blocks = format.kind.label, dict(format.blocks)
+    label, blocks = format.layout.label, dict(format.blocks)
     report = describe(
         format.schema, counts, marginals.std, n_records, _find_pair_std(tables, blocks, label)
     )

@@ -175,7 +175,7 @@ def fit_particles_to_sketch(
     learning_rate : float
         For Adam, in units of the mean standard deviation.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def flow_along_slices(
     n_directions : int, default=None
         Number of released directions in a step, drawn anew for each step. None: all.
     generator, verbose
-        As in `fit_to_sketch`.
+        As in `SketchLearner.fit`.
 
     Returns
     -------

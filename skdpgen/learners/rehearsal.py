@@ -3,6 +3,7 @@
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,12 +20,13 @@ def try_generator(
     n_outputs: int,
     batch_size: int,
     device: torch.device,
+    optimizer: str | Callable = "adam",
 ) -> None:
-    """Raise an error if a network cannot be made, trained or sampled from; see `try_network`."""
+    """Raise an error if a network cannot be made, trained or sampled from."""
     with tried("network"):
         module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed=0)
     # The library's own networks need no rehearsal, but on an accelerator the memory for one.
-    if isinstance(network, str) and device.type == "cpu":
+    if isinstance(network, str) and isinstance(optimizer, str) and device.type == "cpu":
         return
     if not list_trained(module.parameters()):
         raise ValueError(
@@ -36,10 +38,36 @@ def try_generator(
     if n_classes:
         one_hot = nn.functional.one_hot(torch.arange(batch_size) % n_classes, n_classes)
         codes = torch.cat([codes, one_hot.to(codes)], dim=1)
-    rehearse(module, codes.to(device), n_outputs)
+    rehearse(module, codes.to(device), n_outputs, optimizer)
 
 
-def rehearse(network: nn.Module, inputs: torch.Tensor, n_outputs: int) -> None:
+def try_loss(loss: Any, n_rows: int, n_columns: int, device: torch.device) -> None:
+    """Raise an error if an `OwnLoss` has no gradient, or follows from more than its batch."""
+    with rehearsing("loss"):
+        generator = torch.Generator().manual_seed(0)
+        batches = torch.rand(3, n_rows, n_columns, generator=generator).to(device) / n_columns**0.5
+        classes = torch.arange(n_rows, device=device) % loss.n_classes
+        one_hot = nn.functional.one_hot(classes, loss.n_classes)
+        # The first one again, after another.
+        calls = [(batches[0], classes, batches[i], one_hot) for i in (1, 2, 1)]
+        found = [copy.deepcopy(loss).cross(*call)[0] for call in calls]
+        if not all(bool(gradient.isfinite().all()) for gradient in found):
+            raise ValueError("loss has a gradient of NaN or infinity for made-up rows.")
+        if torch.equal(found[0], found[1]):
+            raise ValueError("loss has a gradient that does not depend on the real rows.")
+        if not torch.equal(found[0], found[2]):
+            raise ValueError(
+                "loss gives two gradients for the same rows: it must keep nothing of earlier "
+                "batches, and draw from torch's global generator only."
+            )
+
+
+def rehearse(
+    network: nn.Module,
+    inputs: torch.Tensor,
+    n_outputs: int,
+    optimizer: str | Callable = "adam",
+) -> None:
     """Train a copy of a network for one step, as a fit does, and use it in evaluation mode.
 
     Parameters
@@ -49,18 +77,21 @@ def rehearse(network: nn.Module, inputs: torch.Tensor, n_outputs: int) -> None:
     inputs : tensor of shape (n, n_inputs)
         A batch of training, on the device of the fit.
     n_outputs : int
+    optimizer : str or callable, default="adam"
 
     Raises
     ------
     ValueError or TypeError
-        If the network fails; the message shows its own error.
+        If one of them fails; the message shows its own error.
     """
     with rehearsing("network"):
-        _take_step(copy.deepcopy(network).to(inputs.device), inputs, n_outputs)
+        _take_step(copy.deepcopy(network).to(inputs.device), inputs, n_outputs, optimizer)
 
 
-def _take_step(network, inputs, n_outputs):
-    training, weights = Training(network, 1e-3), list_trained(network.parameters())
+def _take_step(network, inputs, n_outputs, optimizer):
+    with tried("optimizer"):
+        training = Training(network, 1e-3, optimizer=optimizer)
+    weights = list_trained(network.parameters())
     outputs = _check_outputs(network(inputs), len(inputs), n_outputs, "in training mode")
     if weights:
         if not outputs.requires_grad:
@@ -77,7 +108,8 @@ def _take_step(network, inputs, n_outputs):
             raise ValueError("network gives outputs that do not depend on its weights.")
         if not all(bool(gradient.isfinite().all()) for gradient in gradients):
             raise ValueError("network has a gradient of NaN or infinity.")
-        training.step(loss, 1.0)
+        with tried("optimizer"):
+            training.step(loss, 1.0)
     trained = training.finish(lambda: inputs)
     with torch.no_grad():
         # Samples may be of any number of rows.

@@ -10,7 +10,6 @@ from torch import nn
 from ..data.rows import clip_rows
 from ..networks.generators import build, find_factory
 from ..registry import savable
-from .rehearsal import try_generator
 from .table_rows import SoftmaxBlocks
 
 
@@ -114,41 +113,16 @@ def make_rows(
     n_encoded : int, default=None
         Number of the components that will be set. None: rows are not encoded.
     """
-    unit, n_outputs = _find_outputs(network, format, n_encoded or format.n_columns)
+    unit, n_outputs = find_outputs(network, format, n_encoded or format.n_columns)
     scale = even_scale(format.n_columns)
     module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed)
-    if format.has_blocks:
+    if format.block_sizes:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
         scale.fill_(len(format.block_sizes) ** -0.5)
     return RowNetwork(module, n_classes, latent_dim, scale, unit=unit)
 
 
-def try_network(
-    network: str | Callable,
-    format,
-    latent_dim: int,
-    n_classes: int,
-    n_encoded: int | None,
-    batch_size: int,
-    device: torch.device,
-) -> None:
-    """Raise an error if a network does not fit a format, before the budget is spent.
-
-    Parameters
-    ----------
-    network, format, latent_dim, n_classes
-        As in `make_rows`.
-    n_encoded : int or None
-        Number of columns; None: it is still to be inferred, and the network must make any number.
-    batch_size : int
-        Generated rows of a step of training.
-    device : torch.device
-    """
-    _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
-    try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device)
-
-
-def _find_outputs(network, format, n_encoded):
+def find_outputs(network, format, n_encoded):
     """Return the scale of features in [0, 1], or None for other outputs, and their number."""
     if not has_unit_output(network):
         return None, n_encoded

@@ -10,6 +10,7 @@ from torch import nn
 
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..transport.slices import wasserstein_1d
+from .interface import Learner, Sampler
 from .rows import RowNetwork
 from .training import ClassShares, Training, run_steps
 
@@ -25,15 +26,9 @@ class SliceConstants:
 CONSTANTS = SliceConstants()
 
 
-def fit_to_rows(
-    rows: RowNetwork,
-    releases: Any,
-    *,
-    learning_rate: float,
-    generator: torch.Generator,
-    verbose: int = 0,
-) -> tuple[RowNetwork, np.ndarray, list[float]]:
-    """Train a network by the smoothed sliced distance to fresh releases of projected rows.
+@dataclass(frozen=True)
+class RowsLearner(Learner):
+    """Trains a network by the smoothed sliced distance to fresh releases of projected rows.
 
     Generated rows are joined with their classes, projected, padded and noised as records are. The
     loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of
@@ -44,52 +39,51 @@ def fit_to_rows(
     ----------
     rows : RowNetwork
         Trained in place, on its device.
-    releases : SlicedReleases
-        Each step makes one, and generates as many rows as records are expected in it.
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
-    generator, verbose
-        As in `fit_to_sketch`.
-
-    Returns
-    -------
-    rows : RowNetwork
-        With averaged weights, on the CPU and in evaluation mode.
-    shares : ndarray of shape (n_classes,)
-        Estimated shares of the classes.
-    losses : list of float
-        The smoothed distance at each step.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     References
     ----------
     .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML
        2021.
     """
-    moments = None if rows.components is None else rows.scale.square().diag()
-    training, mechanism = Training(rows, learning_rate), releases.mechanism
-    batch_size = releases.batch_size
-    shares, size = SlicedClassShares(mechanism, batch_size), max(2, batch_size)
 
-    def draw_classes(probabilities):
-        return torch.multinomial(torch.as_tensor(probabilities), size, True, generator=generator)
+    rows: RowNetwork
+    learning_rate: float
+    verbose: int = 0
 
-    def take_step(rate):
-        released = releases.make()
-        classes = draw_classes(shares.update(released))
-        generated = rows(rows.draw(classes, generator))
-        real = torch.as_tensor(released.values, dtype=generated.dtype, device=rows.scale.device)
-        projected = _project(generated, classes, mechanism, released, generator)
-        loss = wasserstein_1d(projected, real).sum() / real.shape[1]
-        if moments is not None:
-            gap = moments_gap(generated, moments).sum()
-            loss = loss + CONSTANTS.moments_weight / len(released.directions) * gap
-        return training.step(loss, rate)
+    def fit(self, released: Any, format, generator) -> Sampler:
+        """Return rows fitted to `SlicedReleases`; see `Learner.fit`.
 
-    losses = run_steps(take_step, releases.n_steps, verbose=verbose)
-    releases.means.warn()
-    classes = draw_classes(shares.mean)
-    averaged = training.finish(lambda: rows.draw(classes, generator))
-    return averaged, shares.mean, losses
+        Each step makes one release, and generates as many rows as records are expected in it.
+        """
+        rows, mechanism, batch_size = self.rows, released.mechanism, released.batch_size
+        moments = None if rows.components is None else rows.scale.square().diag()
+        training = Training(rows, self.learning_rate)
+        shares, size = SlicedClassShares(mechanism, batch_size), max(2, batch_size)
+
+        def draw_classes(shares):
+            return torch.multinomial(torch.as_tensor(shares), size, True, generator=generator)
+
+        def take_step(rate):
+            slices = released.make()
+            classes = draw_classes(shares.update(slices))
+            generated = rows(rows.draw(classes, generator))
+            real = torch.as_tensor(slices.values, dtype=generated.dtype, device=rows.scale.device)
+            projected = _project(generated, classes, mechanism, slices, generator)
+            loss = wasserstein_1d(projected, real).sum() / real.shape[1]
+            if moments is not None:
+                gap = moments_gap(generated, moments).sum()
+                loss = loss + CONSTANTS.moments_weight / len(slices.directions) * gap
+            return training.step(loss, rate)
+
+        losses = run_steps(take_step, released.n_steps, verbose=self.verbose)
+        released.means.warn()
+        classes = draw_classes(shares.mean)
+        averaged = training.finish(lambda: rows.draw(classes, generator))
+        return Sampler(averaged, losses, shares.mean)
 
 
 def moments_gap(rows: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:

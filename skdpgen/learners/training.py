@@ -101,19 +101,20 @@ def _lay_out(gradient: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(parameter).copy_(gradient)
 
 
-class SGD:
-    """Stochastic gradient descent without momentum; see `Adam`."""
+class OwnOptimizer:
+    """An optimiser of torch, ``factory(parameters, lr=learning_rate)``; see `Adam`."""
 
-    def __init__(self, parameters: list[torch.Tensor]) -> None:
-        self._parameters = parameters
+    def __init__(self, factory: Callable, parameters: list, learning_rate: float) -> None:
+        self._parameters, self._optimizer = parameters, factory(parameters, lr=learning_rate)
 
-    @torch.no_grad()
     def step(self, gradients: Iterable[torch.Tensor], learning_rate: float) -> None:
         """Take one step along the gradients of all parameters."""
-        torch._foreach_add_(self._parameters, list(gradients), alpha=-learning_rate)
-
-
-_OPTIMIZERS: dict[str, Callable] = {"adam": Adam, "sgd": SGD}
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+        self._optimizer.step()
+        self._optimizer.zero_grad()
 
 
 def list_trained(parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -130,7 +131,8 @@ class Descent:
         They are changed in place.
     learning_rate : float
         The largest rate.
-    optimizer : {"adam", "sgd"}, default="adam"
+    optimizer : {"adam", "sgd"} or callable, default="adam"
+        See `OwnOptimizer`.
     warm_up : float, default=30
         Steps over which the rate rises; 1: none.
     """
@@ -139,12 +141,17 @@ class Descent:
         self,
         parameters: Iterable[torch.Tensor],
         learning_rate: float,
-        optimizer: str = "adam",
+        optimizer: str | Callable = "adam",
         warm_up: float = CONSTANTS.warm_up,
     ) -> None:
         self._parameters = list_trained(parameters)
         self._learning_rate, self._warm_up = learning_rate, warm_up
-        self._optimizer = _OPTIMIZERS[optimizer](self._parameters)
+        own = torch.optim.SGD if optimizer == "sgd" else optimizer
+        self._optimizer: Any = (
+            Adam(self._parameters)
+            if optimizer == "adam"
+            else OwnOptimizer(own, self._parameters, learning_rate)
+        )
         self._n_steps = 0
 
     def step(self, loss: torch.Tensor, rate: float) -> torch.Tensor:
@@ -176,7 +183,7 @@ class Training(Descent):
         module: nn.Module,
         learning_rate: float,
         memory: float = 0.999,
-        optimizer: str = "adam",
+        optimizer: str | Callable = "adam",
     ) -> None:
         super().__init__(module.parameters(), learning_rate, optimizer)
         self._memory, self._average = memory, copy.deepcopy(module.train())

@@ -170,11 +170,11 @@ class RoundedSampler:
 
         under, longer = box < self._n_inside, {}
         others = np.flatnonzero(~under)
-        kind = box[others] - self._n_inside
-        crossed = others[kind < self._n_crossed]
-        level = self._level[kind[kind < self._n_crossed]]
+        part = box[others] - self._n_inside
+        crossed = others[part < self._n_crossed]
+        level = self._level[part[part < self._n_crossed]]
         self._compare(crossed, x, place, level, under, longer, digits)
-        for i in others[kind == self._n_crossed].tolist():
+        for i in others[part == self._n_crossed].tolist():
             self._decide(i, *self._draw_in_tail(digits), under, longer, digits)
         return x, negative, under, longer
 

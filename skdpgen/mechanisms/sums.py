@@ -51,6 +51,9 @@ class GaussianSumMechanism(SumMechanism):
         Each vector is scaled down to at most this norm.
     name : str, default="Gaussian sum"
         Name of the release.
+    by_class : bool, default=False
+        Whether there is a sum for the records of each class: a matrix (n_classes, p), to which a
+        record adds in the row of its class.
 
     Examples
     --------
@@ -59,12 +62,19 @@ class GaussianSumMechanism(SumMechanism):
     1.0
     """
 
-    def __init__(self, function: RecordFunction, radius: float, name: str = "Gaussian sum") -> None:
+    def __init__(
+        self,
+        function: RecordFunction,
+        radius: float,
+        name: str = "Gaussian sum",
+        by_class: bool = False,
+    ) -> None:
         check_function(function, RecordFunction, type(self).__name__)
         check_radius("radius", radius)
         self.function = function
         self.radius = radius
         self.name = name
+        self.by_class = by_class
 
     def sensitivity(self, relation: str) -> float:
         """Return the sensitivity; see `Mechanism.sensitivity`."""
@@ -77,9 +87,12 @@ class GaussianSumMechanism(SumMechanism):
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
         vectors = self.function.on(rows).double().nan_to_num(0.0, 0.0, 0.0)
-        vectors = to_grid(clip_rows(vectors, self.radius), scale)
+        vectors = to_grid(self._clip(vectors), scale)
         # A null record has membership 0 in all classes.
-        return (membership.sum(1) @ vectors).long()
+        return ((membership.T if self.by_class else membership.sum(1)) @ vectors).long()
+
+    def _clip(self, vectors):
+        return clip_rows(vectors, self.radius)
 
 
 class WeightSumMechanism(FixedSensitivity, SumMechanism):

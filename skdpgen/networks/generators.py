@@ -9,6 +9,7 @@ Otherwise outputs are encoded rows, as a release sees them.
 import contextlib
 import copy
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -246,6 +247,9 @@ def build(factory: Callable, n_inputs: int, n_outputs: int, seed: int) -> nn.Mod
     """Return the seeded network of a factory, after checking its output shape."""
     with seeded(seed):
         network, shape = make_and_try(factory, n_inputs, n_outputs)
+    if len(shape) > 2 and (shape[0], math.prod(shape[1:])) == (2, n_outputs):
+        # Images become rows.
+        network, shape = nn.Sequential(network, nn.Flatten()), (2, n_outputs)
     if shape != (2, n_outputs):
         raise ValueError(
             f"network maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."

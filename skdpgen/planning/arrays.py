@@ -10,7 +10,7 @@ from .._process.muting import muted
 from ..accounting.units import equivalent_records
 from ..arrays.box import BoxFormat
 from ..arrays.discovery import make_box
-from ..arrays.kind import ArrayKind
+from ..arrays.layout import ArrayLayout
 from ..curator.dataset import Dataset
 from ..data.record_functions import call_quietly
 from ..encoders import PrivatePCA, split_encoder
@@ -35,7 +35,7 @@ def read_array(estimator, dataset: Dataset) -> Format:
         dataset.n_classes,
         has_number=dataset.has_number,
         classes=dataset.classes,
-        kind=ArrayKind.of(dataset, has_classes=estimator.classes is not None),
+        layout=ArrayLayout.of(dataset, has_classes=estimator.classes is not None),
     )
 
 
@@ -82,7 +82,7 @@ def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
     multiplier : float
         Noise multiplier of one Gaussian release that spends the whole budget.
     are_images : bool
-        See `Format.are_images`.
+        See `BoxFormat.are_images`.
     """
     components = PrivatePCA()
     if n_columns <= _FEW_COLUMNS:

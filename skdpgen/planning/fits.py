@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The plan of a fit: data formats, shares of the budget and previews, from public numbers only."""
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..checks import check_size, is_one_of, list_names
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
+from ..encoders import split_encoder
 from ..format import Format
 from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE
@@ -79,8 +79,10 @@ class Planning(TakesSpecifications):
     schema: Any = None
     encoder: Any = None
     max_rows_per_person: int | None = None
-    # Whether the release can be of principal components, released first.
-    _takes_components = True
+    # Whether `_learn` releases principal components first, where there are some.
+    _takes_components = False
+    # Whether y can hold classes. Numbers in y are one more column.
+    _takes_classes = True
 
     def _check_params(self) -> None:
         """Raise a ValueError if a parameter is invalid; no row is read."""
@@ -88,6 +90,8 @@ class Planning(TakesSpecifications):
         for name in self._shorthands:
             if name != "encoder":
                 self._resolve_spec(name)
+        if not self._takes_components and split_encoder(self.encoder)[1] not in (None, "auto"):
+            raise ValueError("encoder must be None or an object that was fitted on public data.")
         if not is_one_of(self.schema, _SCHEMAS) and not hasattr(self.schema, "undeclared"):
             raise ValueError(
                 "schema must be 'auto', 'private', a Schema or None; got "
@@ -161,13 +165,13 @@ class Planning(TakesSpecifications):
     def _make_table_format(self, schema: Any, dataset: Dataset | None = None) -> Format:
         # Imported here: arrays need nothing of tables.
         from ..tables.format import TableFormat, declare
-        from ..tables.kind import TableKind
+        from ..tables.layout import TableLayout
 
-        kind = None
+        layout = None
         if dataset is not None:
             schema = declare(schema, dataset)
-            kind = TableKind.of(schema, dataset)
-        format = TableFormat(schema, kind)
+            layout = TableLayout.of(schema, dataset)
+        format = TableFormat(schema, layout)
         # The number of inferred knots is not known when a plan needs the number of columns.
         needs_columns = self._find_release(format).needs_columns
         return format.with_even_knots() if needs_columns else format
@@ -209,15 +213,19 @@ class Planning(TakesSpecifications):
 
     # Plans. First comes what `format` infers, then principal components, then the release.
 
-    @abstractmethod
     def _plan(self, terms: Terms, format: Format) -> Plan:
         """Return the `Plan`, from public numbers only; `terms` hold what is released before."""
+        return self._find_release(format).plan(terms, format)
 
     def _make_plan(self, n_samples, format, n_classes, max_rows=None) -> FitPlan:
+        if n_classes > 1 and not self._takes_classes:
+            raise ValueError(
+                f"{type(self).__name__} takes no classes in y: leave y out, or give it as one more "
+                "column of X."
+            )
         noise = self._multiplier / equivalent_records(n_samples, max_rows)
         shares = {**count_rows_by(max_rows), **format.split_budget(noise)}
         thresholds = find_thresholds(shares, self.delta)
-        is_open_table = format.has_blocks and format.is_open
         if format.components is not None:
             # Second moments are a square matrix.
             check_size("X", format.n_columns, format.n_columns)
@@ -230,12 +238,13 @@ class Planning(TakesSpecifications):
             self.accountant,
             n_samples,
             n_classes,
-            None if is_open_table else self._count_encoded(format),
+            self._count_encoded(format),
             shares,
             thresholds,
             max_rows,
         )
         plan = self._plan(terms, format)
+        terms.check(plan)
         release = self._find_release(format)
         min_samples = max(
             release.min_samples(plan, terms, format) or 0,
@@ -248,14 +257,14 @@ class Planning(TakesSpecifications):
         """Return the release of data in a format."""
         return self._resolve_spec("release").of(format)
 
-    def _count_encoded(self, format: Format) -> int:
-        """Return the number of columns after the encoder."""
+    def _count_encoded(self, format: Format) -> int | None:
+        """Return the number of columns after the encoder; None if they are not known yet."""
         if format.components is None:
-            return format.n_columns
+            return format.n_planned
         default = self._resolve_spec("release").n_components
         return min(format.components.n_components or default, format.n_columns)
 
-    def _min_samples_for_components(self, plan: Plan, format: Format) -> float:
+    def _min_samples_for_components(self, plan: Plan, format: Any) -> float:
         if format.components is None:
             return 0
         multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
@@ -328,12 +337,15 @@ class Planning(TakesSpecifications):
 
 def list_assumptions(format: Format) -> tuple[str, ...]:
     """List the assumptions of a certificate that hold for all records."""
-    what = "the schema" if format.has_blocks else "bounds, clip_norm, classes, encoder"
+    what, encoder = "the schema", None
+    if "bounds" in format.parameters:
+        what = "bounds, clip_norm, classes, encoder"
+        encoder, _ = format.parameters.get("encoder", (None, None))
     assumed = (ONE_RECORD, _CHOSEN.format(what=what), _COVERED, *ASSUMED_OF_NOISE)
-    if format.encoder is None:
+    if encoder is None:
         return assumed
     fitted = "was fitted on public data"
-    if hasattr(format.encoder, "privacy_"):
+    if hasattr(encoder, "privacy_"):
         fitted = "is paid for in a certificate of its own, which is to be composed with this one"
     return (f"the encoder {fitted}, maps each row on its own and keeps none", *assumed)
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from .._process.isolation import isolated
-from ..arrays.kind import cast_numbers, check_bounds
+from ..arrays.layout import cast_numbers, check_bounds
 from ..arrays.numbers import read_numbers
 from ..checks import in_range, positive, whole
 from ..learners.training import Descent, run_steps
@@ -40,7 +40,7 @@ class Autoencoder(
 
        `fit` is not private. An autoencoder that is fitted on private rows **voids every guarantee**
        of an estimator that uses it. Fit it on public rows of the
-       same kind as the private ones, and give it to a generator as its encoder, wrapped in
+       same origin as the private ones, and give it to a generator as its encoder, wrapped in
        scikit-learn's `FrozenEstimator`.
 
     Codes have norm 1, so that no row is clipped at a radius of 1. Networks are those of [1]_:

@@ -16,7 +16,7 @@ from ..accounting.spending import keep_nothing, say_how_to_go_on
 from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
 from ..arrays.discovery import make_box
-from ..arrays.kind import ArrayKind, cast_numbers
+from ..arrays.layout import ArrayLayout, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..arrays.units import warn_of_moments, warn_of_radius
 from ..checks import check_size, whole
@@ -219,13 +219,13 @@ class DPPCA(
         self._check_params()
         max_rows = None if persons is None else self.max_rows_per_person
         dataset = Dataset.of(X, persons=persons, max_rows=max_rows)
-        kind = ArrayKind.of(dataset)
+        layout = ArrayLayout.of(dataset)
         # Sizes and dtypes are checked before the plan: an error after a release would waste its ε.
         dataset.validate_array(self)
         n_samples, n_features = dataset.n_records, dataset.n_columns
         # The second moments are a square matrix, whose size is refused before anything is spent.
         check_size("X", n_features, n_features)
-        format = self._make_format(n_samples, n_features, kind, max_rows)
+        format = self._make_format(n_samples, n_features, layout, max_rows)
         self._n_components(n_features)
         warn_of_delta(self.delta, n_samples)
         plan = self._plan(format, n_samples, max_rows)
@@ -338,10 +338,10 @@ class DPPCA(
             raise ValueError(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."
             )
-        features, _ = self._format.decode(X.astype(np.float64) @ self.components_)
+        features, _ = self._format.decode_rows(X.astype(np.float64) @ self.components_)
         return cast_numbers(features, X.dtype)
 
-    def _make_format(self, n_samples, n_features, kind=None, max_rows=None):
+    def _make_format(self, n_samples, n_features, layout=None, max_rows=None):
         if self.bounds is None and not isinstance(self.clip_norm, str):
             return BoxFormat(n_features, clip_norm=self.clip_norm)
         # Over the sensitivity, under either relation.
@@ -353,7 +353,7 @@ class DPPCA(
             self.relation,
             bounds=self.bounds,
             clip_norm=self.clip_norm,
-            kind=kind,
+            layout=layout,
         )
 
     def _plan(self, format, n_samples, max_rows):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._process.isolation import isolated
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
-from ..arrays.kind import ArrayKind, cast_numbers
+from ..arrays.layout import ArrayLayout, cast_numbers
 from ..arrays.numbers import read_numbers
 from ..checks import positive
 from ..curator.curator import open_curator
@@ -198,9 +198,9 @@ class LocalPrivatizer(
         # Whoever knows the seed can subtract the noise from each row.
         if self.random_state is not None:
             warn_of_seed()
-        kind = ArrayKind.of(Dataset(X))
+        layout = ArrayLayout.of(Dataset(X))
         X = parse_rows(check_rows(self, X))
-        format = self._make_format(X.shape[1], kind=kind)
+        format = self._make_format(X.shape[1], layout=layout)
         classes = None if self.classes is None else check_classes(self.classes)
         plan = self._make_plan(format, None if classes is None else len(classes))
         vars(self).pop("classes_", None)

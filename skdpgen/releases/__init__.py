@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .local_noise import LocalNoise
     from .merging import merge
     from .published import PublishedRelease, from_release
+    from .release import Release
     from .sampled_gradients import SampledGradients
     from .sketches import SliceSketch
     from .sliced_rows import SlicedRows
@@ -23,6 +24,7 @@ _HOMES = {
     "ForwardAggregates": ".forward_aggregates",
     "LocalNoise": ".local_noise",
     "PublishedRelease": ".published",
+    "Release": ".release",
     "SampledGradients": ".sampled_gradients",
     "SliceSketch": ".sketches",
     "SlicedRows": ".sliced_rows",
@@ -34,6 +36,7 @@ __all__ = [
     "ForwardAggregates",
     "LocalNoise",
     "PublishedRelease",
+    "Release",
     "SampledGradients",
     "SliceSketch",
     "SlicedRows",

@@ -88,7 +88,7 @@ class ForwardAggregates(Release):
 
     # Names of the releases of the two phases.
     first, second = "classifier's aggregate", "discriminator's aggregate"
-    name = second
+    name, learner = second, "aggregates"
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""

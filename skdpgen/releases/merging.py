@@ -100,7 +100,7 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
 
 def _describe_sums(part):
     # Sums of other columns, strata or units would add up numbers of different meaning.
-    label = part.format.kind.label if part.format.kind else None
+    label = part.format.layout.label if part.format.layout else None
     return part.format.schema, label, part.plan.relation, part.plan.max_rows
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Published releases: released values, from which learners are fitted again at no cost."""
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -183,7 +184,7 @@ def from_release(
     published = open_release(source)
     plan, format = published.plan, published.format
     if rules:
-        if not format.has_blocks:
+        if format.parameters.get("schema") is None:
             raise ValueError("rules are for tables; the release is of an array.")
         schema = format.schema
         format = replace(format, schema=type(schema)(schema, (*schema.rules, *rules)))
@@ -201,27 +202,14 @@ def from_release(
 def _check_declared(estimator, published):
     """Raise a ValueError for a parameter that is set, and that a release contradicts."""
     estimator._check_params()
-    format, n_rows = published.format, published.plan.max_rows
-    differs = {"max_rows_per_person": lambda given: n_rows not in (None, given)}
-    if hasattr(format, "list_schemas"):
-        differs["schemas"] = lambda given: not _are_resolved(given, format.list_schemas())
-    elif format.has_blocks:
+    format, parameters = published.format, dict(published.format.parameters)
+    if parameters.get("schema") is not None:
         estimator._refuse_array_params()
-        differs["schema"] = lambda given: (
-            given is None or not (isinstance(given, str) or format.schema.resolves(given))
-        )
-    else:
-        encoders = (format.encoder, format.components)
-        differs |= {
-            "schema": lambda given: given is not None,
-            "bounds": lambda given: not _are_equal(given, format.bounds),
-            "y_bounds": lambda given: not _are_equal(given, format.y_bounds),
-            "classes": lambda given: not _are_equal(given, format.classes),
-            "clip_norm": lambda given: format.clip_norm not in (given, min(given, 1.0)),
-            "encoder": lambda given: show_value(split_encoder(given)) != show_value(encoders),
-        }
+    if published.plan.max_rows is not None:
+        parameters["max_rows_per_person"] = published.plan.max_rows
     for name, _ in list_parameters(estimator):
-        if name in differs and differs[name](getattr(estimator, name)):
+        agrees = _AGREES.get(name, _are_equal)
+        if name in parameters and not agrees(getattr(estimator, name), parameters[name]):
             raise ValueError(
                 f"{name} of {type(estimator).__name__} is not that of the release, which "
                 "determines it: leave it at its default."
@@ -241,11 +229,18 @@ def _are_resolved(schemas, released):
     return all(
         name in released.get(table, ())
         and (own := released[table][name]).resolves(
-            replace(kind, missing=own.missing) if hasattr(own, "missing") else kind
+            replace(column, missing=own.missing) if hasattr(own, "missing") else column
         )
         for table, schema in schemas.items()
-        for name, kind in schema.columns
+        for name, column in schema.columns
     )
+
+
+def _is_resolved(schema, released):
+    """Return whether a table has all declared columns, or an array no schema."""
+    if schema is None or released is None:
+        return schema is released
+    return isinstance(schema, str) or released.resolves(schema)
 
 
 def _are_equal(given, released):
@@ -254,6 +249,16 @@ def _are_equal(given, released):
         return False
     pairs = [(np.asarray(g), np.asarray(r)) for g, r in zip(given, released, strict=False)]
     return len(given) == len(released) and all((g == r).all() for g, r in pairs)
+
+
+# By the name of a parameter: whether a given value agrees with that of a release.
+_AGREES: dict[str, Callable] = {
+    "schema": _is_resolved,
+    "schemas": _are_resolved,
+    "clip_norm": lambda given, released: released in (given, min(given, 1.0)),
+    "encoder": lambda given, released: show_value(split_encoder(given)) == show_value(released),
+    "max_rows_per_person": operator.eq,
+}
 
 
 def open_release(source) -> PublishedRelease:

@@ -39,6 +39,8 @@ class Release(Specification):
         come in chunks.
     needs_columns : bool
         Whether its cost depends on the number of columns.
+    is_transferable : bool
+        Whether other estimators than that which made it can be fitted to its values.
     n_components : int
         Number of components that a `PrivatePCA` before the release keeps by default.
     scaling : dict
@@ -51,7 +53,7 @@ class Release(Specification):
     learner: str
     assumptions: tuple[str, ...] = ()
     is_sum = False
-    needs_columns = False
+    needs_columns = is_transferable = False
     n_components = 30
     scaling: ClassVar[dict[str, Any]] = {}
     published: Any = None

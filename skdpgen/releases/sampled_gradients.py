@@ -82,7 +82,7 @@ class SampledGradients(Release):
         "perturb": one_of("images", "parameters"),
     }
 
-    name = ClippedGradientMechanism.name
+    name, learner = ClippedGradientMechanism.name, "gradients"
     n_components, scaling = 40, {"whiten": 0.0}
 
     def _check_params(self):

@@ -92,7 +92,7 @@ class SliceSketch(Release):
 
     def of(self, format) -> Release:
         """Return two-way tables for data of a table; see `Release.of`."""
-        if not format.has_blocks:
+        if format.parameters.get("schema") is None:
             return self
         # Imported here: arrays need nothing of tables.
         from .two_way_tables import TwoWayTables

@@ -68,13 +68,13 @@ class TwoWayTables(Release):
 
     _checks = {"max_order": whole(most=5)}
 
-    is_sum = True
+    is_sum = is_transferable = True
     name, learner = TablesMechanism.name, "tables"
     interactions, multi_way = "interactions", "multi-way tables"
 
     def of(self, format) -> Release:
         """Return the release for data of a table; see `Release.of`."""
-        if not format.has_blocks:
+        if format.parameters.get("schema") is None:
             raise ValueError("TwoWayTables are for tables: give a DataFrame, or a schema.")
         return self
 

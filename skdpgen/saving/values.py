@@ -69,9 +69,9 @@ class Writer:
             return value
         if type(value) is list:
             return [self.write(part, f"{where}[{i}]") for i, part in enumerate(value)]
-        for kind, (cls, write, _) in _KINDS.items():
+        for name, (cls, write, _) in _TYPES.items():
             if isinstance(value, cls):
-                return {"is": kind, "of": write(self, value, where)}
+                return {"is": name, "of": write(self, value, where)}
         if not is_savable(type(value)):
             parts = re.split(r"[.\[]", where)
             cures = [f"{_CURES[name]}, or pickle" for name in parts if name in _CURES]
@@ -127,10 +127,10 @@ class Reader:
         if not isinstance(node, dict):
             return node
         check_members_of(node, "is", "of")
-        kind, content = node["is"], node["of"]
-        if kind in _KINDS:
-            return _KINDS[kind][2](self, content)
-        return self._make(find_class(kind), content)
+        name, content = node["is"], node["of"]
+        if name in _TYPES:
+            return _TYPES[name][2](self, content)
+        return self._make(find_class(name), content)
 
     def _make(self, cls, content):
         attributes = {name: self.read(node) for name, node in content["attributes"].items()}
@@ -291,7 +291,7 @@ def _read_schema(reader, content):
 # Members of a module in a file.
 _OF_MODULES = ("attributes", "parameters", "buffers", "passing", "modules", "training")
 # Types of other libraries: their class, how values are written, and how they are read.
-_KINDS = {
+_TYPES = {
     "tuple": (
         tuple,
         lambda writer, value, where: writer.write(list(value), where),

@@ -2,16 +2,21 @@
 """Encoding and decoding of columns: weights of levels, or of knots and point masses."""
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from ..exceptions import TableError
 from .columns.values import CodeScale, Values
 
+# Least part of either end in the weight of an interval of a calibrated column, so that numbers of a
+# row at a knot lie in about this share of the interval. Set by hand.
+LEAST_PART = 1 / 33
 
-def make_mismatch_error(name, kind, dtype):
+
+def make_mismatch_error(name, column_type, dtype):
     """Return the error about cells that are not as declared."""
-    what, advice = kind.describe_mismatch(dtype)
+    what, advice = column_type.describe_mismatch(dtype)
     return TableError(f"Column {name!r} holds values that {what}; {advice}.")
 
 
@@ -21,7 +26,7 @@ class Block:
     Parameters
     ----------
     name : str
-    kind : ColumnType
+    column_type : ColumnType
         The column type, from the schema.
     start : int
         First column of the block in encoded rows.
@@ -34,11 +39,11 @@ class Block:
         The columns of the block in encoded rows.
     """
 
-    def __init__(self, name, kind, start, n_levels):
+    def __init__(self, name, column_type, start, n_levels):
         self.name = name
-        self.kind = kind
+        self.column_type = column_type
         self.n_levels = n_levels
-        self.where = slice(start, start + n_levels + kind.missing)
+        self.where = slice(start, start + n_levels + column_type.missing)
 
     def encode_cells(self, column, *, strict):
         """Return the code of each cell: an integer at a level, a fraction between two knots.
@@ -62,8 +67,8 @@ class Block:
         """
         present, codes = self._encode(column)
         if strict and (present & np.isnan(codes)).any():
-            raise make_mismatch_error(self.name, self.kind, column.dtype)
-        if self.kind.missing:
+            raise make_mismatch_error(self.name, self.column_type, column.dtype)
+        if self.column_type.missing:
             codes[np.isnan(codes)] = self.n_levels
         elif strict and not present.all():
             raise TableError(
@@ -76,12 +81,12 @@ class Block:
 class LevelBlock(Block):
     """One weight per level."""
 
-    def __init__(self, name, kind, start):
-        super().__init__(name, kind, start, kind.n_levels)
+    def __init__(self, name, column_type, start):
+        super().__init__(name, column_type, start, column_type.n_levels)
 
     def _encode(self, column):
         """Return which cells are present, and their codes, NaN for undeclared levels."""
-        present, found = self.kind.encode(column)
+        present, found = self.column_type.encode(column)
         codes = np.full(len(present), np.nan)
         codes[present] = found
         return present, codes
@@ -92,7 +97,7 @@ class LevelBlock(Block):
 
     def make_cells(self, codes):
         """Return the cells of codes of levels."""
-        return self.kind.decode(codes, codes == self.n_levels)
+        return self.column_type.decode(codes, codes == self.n_levels)
 
 
 class KnotBlock(Block):
@@ -100,30 +105,31 @@ class KnotBlock(Block):
 
     Parameters
     ----------
-    name, kind, start
+    name, column_type, start
         As in `Block`.
-    codes : ndarray of shape (n_knots + n_cuts,), default=None
-        Calibrated codes of knots and breakpoints, by which numbers are drawn; see `CodeScale`.
-        None: the codes used for encoding.
+    calibrated : CodeScale, default=None
+        The scale by which numbers are drawn; see `calibrate_marginals`. None: that used for
+        encoding, by which the expected weights of a draw are those of its row.
 
     Attributes
     ----------
     scale, draw_scale : CodeScale
         For encoding, and for drawing.
+    is_calibrated : bool
     ends : ndarray of shape (n_knots,)
         Numbers at integer codes of `draw_scale`: the ends of the intervals that are drawn from.
     """
 
-    def __init__(self, name, kind, start, codes=None):
-        self.number = kind.to_number()
+    def __init__(self, name, column_type, start, calibrated=None):
+        self.number = column_type.to_number()
         self.knots = self.number.positions
         self.decimals, self.atoms = self.number.decimals, self.number.atoms or ()
         cuts = self.number.cuts or ()
         self.values = Values(self.decimals, self.atoms)
-        self.scale = CodeScale(self.knots, cuts)
-        self.draw_scale = CodeScale(self.knots, cuts, codes)
+        self.scale = CodeScale.of_knots(self.knots, cuts)
+        self.is_calibrated, self.draw_scale = calibrated is not None, calibrated or self.scale
         self.ends = self.draw_scale.decode(np.arange(len(self.knots)))
-        super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
+        super().__init__(name, column_type, start, len(self.knots) + len(self.atoms))
 
     @property
     def is_discrete(self):
@@ -132,7 +138,7 @@ class KnotBlock(Block):
         return len(self.knots) + len(inside) == self.number.n_values
 
     def _encode(self, column):
-        present, numbers = self.kind.encode(column)
+        present, numbers = self.column_type.encode(column)
         codes = np.full(len(present), np.nan)
         codes[present] = self.scale.encode(numbers)
         if self.atoms:
@@ -152,21 +158,22 @@ class KnotBlock(Block):
         left = np.where(drawn < n_intervals, drawn, 0)
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
-        numbers = self.values.round_at_random(left + share, self.draw_scale, random_state)
-        if self.kind.heaps:
+        to_nearest = self.is_calibrated & self.has_inner[left]
+        numbers = self.values.round(left + share, self.draw_scale, to_nearest, random_state)
+        if self.column_type.heaps:
             numbers = self._heap(numbers, random_state)
         return self.make_cells(numbers, drawn - n_intervals)
 
     def _heap(self, numbers, random_state):
         """Round shares of numbers to the steps of heaps, unless they leave the range."""
-        heaps = self.kind.heaps
+        heaps = self.column_type.heaps
         shares = np.cumsum([share for *_, share in heaps])
         chosen = np.searchsorted(shares, random_state.uniform(size=len(numbers)))
         for position, (*step, _) in enumerate(heaps):
-            length, is_left = self.kind.measure(*step), chosen == position
+            length, is_left = self.column_type.measure(*step), chosen == position
             # Multiples that are point masses have all their values: one further is taken.
             for shift in (0, length, -length):
-                found = self.kind.snap(numbers + shift, *step)
+                found = self.column_type.snap(numbers + shift, *step)
                 is_value = (self.knots[0] <= found) & (found <= self.knots[-1])
                 is_value &= ~np.isin(found, self.atoms) & is_left
                 numbers, is_left = np.where(is_value, found, numbers), is_left & ~is_value
@@ -183,7 +190,22 @@ class KnotBlock(Block):
             Weights of point masses and missing values.
         """
         weights, others = np.split(to_probabilities(weights), [len(self.knots)], axis=1)
-        return *share_between_knots(weights), others
+        from_left, from_right = share_between_knots(weights)
+        if self.is_calibrated:
+            # Numbers of rows at a knot would be tied, and no monotone map could spread them.
+            masses = from_left + from_right
+            least = masses * np.where(self.has_inner, LEAST_PART, 0)
+            from_right = from_right.clip(least, masses - least)
+            from_left = masses - from_right
+        return from_left, from_right, others
+
+    @cached_property
+    def has_inner(self):
+        """Whether there are values between neighbouring knots, of shape (n_knots - 1,)."""
+        if self.decimals is None:
+            return np.ones(len(self.knots) - 1, dtype=bool)
+        n_between = np.round(np.diff(self.knots) * self.values.unit) - 1
+        return n_between > np.histogram(self.atoms, self.knots)[0]
 
     def refine(self, n_parts):
         """Return the column type with further knots, at equally spaced codes between the knots.
@@ -204,7 +226,7 @@ class KnotBlock(Block):
         # A bound that is a point mass is no position, but still the first or last knot.
         knots = np.union1d(knots, [self.number.lower, self.number.upper]).tolist()
         number = replace(self.number, knots=knots, cuts=cuts)
-        return self.kind.from_number(number) if len(number.positions) == n_knots else None
+        return self.column_type.from_number(number) if len(number.positions) == n_knots else None
 
     def _to_values(self, numbers):
         """Round numbers, and clip all but point masses, which may lie beyond the bounds."""
@@ -227,7 +249,7 @@ class KnotBlock(Block):
         numbers = np.clip(numbers, self.knots[0], self.knots[-1])
         for position, atom in enumerate(self.atoms):
             numbers[others == position] = atom
-        return self.kind.decode(numbers, others == len(self.atoms))
+        return self.column_type.decode(numbers, others == len(self.atoms))
 
 
 def to_probabilities(weights):

@@ -39,9 +39,8 @@ class TableEncoder:
     ----------
     schema : Schema
         The columns.
-    codes : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
-        Calibrated codes of knots and breakpoints, by column name. Default: the codes used for
-        encoding.
+    scales : dict of str to CodeScale, default=None
+        Calibrated scales, by column name. Default: those used for encoding.
 
     Attributes
     ----------
@@ -62,9 +61,9 @@ class TableEncoder:
            [0. , 1. , 0. , 1. , 0. ]])
     """
 
-    def __init__(self, schema, codes=None):
+    def __init__(self, schema, scales=None):
         self.schema = schema
-        self.codes = codes or {}
+        self.scales = scales or {}
 
     def encode(self, table):
         """Encode a table with the columns of the schema, in any order.
@@ -150,7 +149,7 @@ class TableEncoder:
         """Decode rows by sampling: the weights of each block are probabilities.
 
         Weights are clipped at 0 and normalized; a block without positive weights is uniform. For
-        valid weights and without calibrated codes, the expected encoding of a draw is the row.
+        valid weights and without calibrated scales, the expected encoding of a draw is the row.
         Numbers and dates are drawn between knots, too: equal weights give a flat density, and
         weights of two neighbouring knots give values between them.
 
@@ -179,8 +178,8 @@ class TableEncoder:
         """Return drawn columns as a table in the order of the schema, with new identifiers."""
         return pd.DataFrame(
             {
-                name: columns[name] if name in columns else kind.make(n_rows, random_state)
-                for name, kind in self.schema.items()
+                name: columns[name] if name in columns else column.make(n_rows, random_state)
+                for name, column in self.schema.items()
             }
         )
 
@@ -202,11 +201,11 @@ class TableEncoder:
     def _blocks(self):
         check_resolved(self.schema)
         blocks, start = [], 0
-        for name, kind in self.schema.learned.items():
-            if kind.has_knots:
-                blocks.append(KnotBlock(name, kind, start, self.codes.get(name)))
+        for name, column in self.schema.learned.items():
+            if column.has_knots:
+                blocks.append(KnotBlock(name, column, start, self.scales.get(name)))
             else:
-                blocks.append(LevelBlock(name, kind, start))
+                blocks.append(LevelBlock(name, column, start))
             start = blocks[-1].where.stop
         if not blocks:
             raise ValueError(
@@ -248,8 +247,8 @@ def check_names(table):
 
 def check_held(table, schema):
     """Refuse columns whose dtype says that no column type holds their cells; see `check_dtype`."""
-    for name, kind in schema.items():
-        if not kind.is_generated:
+    for name, column in schema.items():
+        if not column.is_generated:
             check_dtype(table[name].dtype, f"Column {name!r}", f"X[{name!r}]")
 
 
@@ -264,8 +263,8 @@ def check_dtypes(table, schema, *, are_stated=False):
         Whether the source states dtypes. Otherwise readers infer them from private cells: a single
         cell turns a column of numbers into texts, and an error would reveal it.
     """
-    for name, kind in schema.items():
+    for name, column in schema.items():
         dtype = table[name].dtype
-        is_inferred = not are_stated and kind.is_dtype_inferred
-        if not (kind.accepts(dtype) or (is_inferred and isinstance(dtype, pd.StringDtype))):
-            raise make_mismatch_error(name, kind, dtype)
+        is_inferred = not are_stated and column.is_dtype_inferred
+        if not (column.accepts(dtype) or (is_inferred and isinstance(dtype, pd.StringDtype))):
+            raise make_mismatch_error(name, column, dtype)

@@ -22,10 +22,10 @@ from .columns import Unknown
 from .columns.number import N_KNOTS
 from .columns.texts import parse_inferred
 from .discovery.densities import find_far, is_beyond
-from .discovery.stages import Histograms, SchemaInference
+from .discovery.stages import Histograms, Inferred, SchemaInference
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held, check_names
-from .kind import TableKind
-from .marginal_calibration import calibrate_codes
+from .layout import TableLayout
+from .marginal_calibration import calibrate_scales
 from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
@@ -54,7 +54,7 @@ class TableFormat(Format):
     ----------
     schema : Schema
         The columns. `resolve` infers undeclared bounds and categories.
-    kind : TableKind, default=None
+    layout : TableLayout, default=None
         Containers and dtypes of samples.
     inferred : dict of str to Inferred, default=None
         Results of inference for the columns, apart from their types.
@@ -62,22 +62,23 @@ class TableFormat(Format):
         The counts in which knots were found.
     absent : tuple, default=()
         Levels of the target that are not generated, as `without_absent` finds them.
+    share_std : dict of str to float, default=None
+        Standard deviation of the noise on the share of a level of each column, if it is released.
     """
 
     schema: Schema
-    kind: TableKind | None = None
+    layout: TableLayout | None = None
     inferred: dict | None = None
     histograms: Histograms | None = None
     absent: tuple = ()
-
-    has_blocks = True
+    share_std: dict | None = None
 
     def __post_init__(self):
         # A record without a target counts as absent, so the target has no missing values.
-        label = self.kind and self.kind.label
-        kind = self.schema.get(label)
-        if kind is not None and kind.missing and not kind.is_unknown:
-            known = replace(kind, missing=False)
+        label = self.layout and self.layout.label
+        target = self.schema.get(label)
+        if target is not None and target.missing and not target.is_unknown:
+            known = replace(target, missing=False)
             object.__setattr__(self, "schema", self.schema.replace({label: known}))
 
     @property
@@ -86,9 +87,9 @@ class TableFormat(Format):
         return self._list_inferred("style")
 
     @property
-    def codes(self):
-        """The calibrated codes of knots and breakpoints, a dict by column name."""
-        return self._list_inferred("codes")
+    def scales(self):
+        """The calibrated scales of numbers and dates, a dict by column name."""
+        return self._list_inferred("scale")
 
     @property
     def inferred_parameters(self):
@@ -116,7 +117,11 @@ class TableFormat(Format):
         return replace(self, inferred=inferred)
 
     @property
-    def found(self):
+    def parameters(self):
+        return {"schema": self.schema}
+
+    @property
+    def fitted_attributes(self):
         return {"schema_": self.schema}
 
     def describe(self):
@@ -130,6 +135,7 @@ class TableFormat(Format):
 
     @property
     def is_open(self):
+        """Whether `resolve` releases anything."""
         return bool(SchemaInference(self.schema).releases)
 
     def split_budget(self, noise):
@@ -143,13 +149,18 @@ class TableFormat(Format):
 
     @property
     def classes(self):
-        levels = None if self.kind is None else self._levels(self.kind.label)
+        levels = None if self.layout is None else self._levels(self.layout.label)
         return None if levels is None else np.array([x for x in levels if x not in self.absent])
 
     @property
     def n_columns(self):
         """Number of columns of a row."""
         return TableEncoder(self.schema).n_columns
+
+    @property
+    def n_planned(self):
+        # Neither levels nor knots are known where any are inferred.
+        return None if self.is_open else self.n_columns
 
     @property
     def blocks(self):
@@ -170,27 +181,27 @@ class TableFormat(Format):
         """
         is_optional, is_knot, is_far = np.zeros((3, self.n_columns), dtype=bool)
         for block in TableEncoder(self.schema).make_blocks():
-            kind, start = block.kind, block.where.start
-            if kind.has_knots:
+            column, start = block.column_type, block.where.start
+            if column.has_knots:
                 end = start + len(block.knots)
                 is_far[start:end] = is_optional[start:end] = find_far(block.knots)
                 is_knot[start:end] = ~is_far[start:end]
                 is_far[end : end + len(block.atoms)] = is_beyond(np.array(block.atoms), block.knots)
-            is_optional[block.where.stop - 1] |= kind.missing
-            if kind.other is not None:
-                is_optional[start + kind.levels.index(kind.other)] = True
+            is_optional[block.where.stop - 1] |= column.missing
+            if column.other is not None:
+                is_optional[start + column.levels.index(column.other)] = True
         return is_optional, is_knot, is_far
 
     @property
     def is_ordered(self):
         """Whether the levels of each block have an order."""
-        kinds = (self.schema[name] for name, _ in self.blocks)
-        return [kind.has_knots or kind.is_ordered for kind in kinds]
+        columns = (self.schema[name] for name, _ in self.blocks)
+        return [column.has_knots or column.is_ordered for column in columns]
 
     @property
     def target(self):
         """The column type of the target, or None."""
-        return None if self.kind is None else self.schema.get(self.kind.label)
+        return None if self.layout is None else self.schema.get(self.layout.label)
 
     @property
     def levels_of_target(self):
@@ -203,7 +214,7 @@ class TableFormat(Format):
         blocks = TableEncoder(self.schema).make_blocks()
         if len(blocks) < 2 or self.target is None or not self.target.has_halves:
             return None
-        column = [block.name for block in blocks].index(self.kind.label)
+        column = [block.name for block in blocks].index(self.layout.label)
         return Halves.of(column, blocks[column])
 
     @property
@@ -216,7 +227,7 @@ class TableFormat(Format):
             return len(self.blocks)
         if len(self.blocks) < 2 or self.target is None or not self.target.has_few_levels:
             return None
-        return [name for name, _ in self.blocks].index(self.kind.label)
+        return [name for name, _ in self.blocks].index(self.layout.label)
 
     @property
     def code_sizes(self):
@@ -227,7 +238,7 @@ class TableFormat(Format):
         """Return the format without the classes that `Marginals.is_empty` tells of all levels."""
         if not self.levels_of_target:
             return self
-        its_own = is_empty[dict(self.blocks)[self.kind.label]]
+        its_own = is_empty[dict(self.blocks)[self.layout.label]]
         return replace(self, absent=tuple(compress(self.levels_of_target, its_own)))
 
     def refine(self, columns):
@@ -246,23 +257,23 @@ class TableFormat(Format):
         Refinement
             Its bins lie between the knots of that format.
         """
-        blocks, kinds, counted = TableEncoder(self.schema).make_blocks(), {}, self._histograms
+        blocks, refined, counted = TableEncoder(self.schema).make_blocks(), {}, self._histograms
         sizes = tuple(self.code_sizes)
         n_knots, n_parts = [0] * len(sizes), [0] * len(sizes)
         for i, block in enumerate(blocks):
-            if i not in columns or not block.kind.has_knots:
+            if i not in columns or not block.column_type.has_knots:
                 continue
             # Bins would merge values, each of which has a knot.
             n_knots[i], n_parts[i] = len(block.knots), int(not block.is_discrete)
             # An even number of bins has an edge at the median of inferred knots.
             n = 2 * max(1, round(N_KNOTS / (2 * (n_knots[i] - 1))))
-            kind = block.refine(n) if block.name in counted else None
-            if kind is not None:
-                n_parts[i], kinds[block.name] = n, kind
+            column = block.refine(n) if block.name in counted else None
+            if column is not None:
+                n_parts[i], refined[block.name] = n, column
         # Bins match their counts themselves. Calibration would move the edges between them.
         refinement = Refinement(sizes, tuple(n_knots), tuple(n_parts))
-        schema = self.schema.replace(kinds)
-        return replace(self.without_histograms(kinds), schema=schema), refinement
+        schema = self.schema.replace(refined)
+        return replace(self.without_histograms(refined), schema=schema), refinement
 
     def find_impossible(self):
         """Return the pairs of weights that the rules exclude, a symmetric matrix of bool.
@@ -305,26 +316,24 @@ class TableFormat(Format):
         """
         styles = (None,) * len(self.schema)
         if stated is not None:
-            styles = tuple(_style_of(n, k, n in stated) for n, k in self.schema.items())
-        kinds = self.schema.items()
-        return CellReader(
-            styles, tuple(() if k.is_open else self._levels(n) or () for n, k in kinds)
-        )
+            styles = tuple(_style_of(n, c, n in stated) for n, c in self.schema.items())
+        levels = (() if c.is_open else self._levels(n) or () for n, c in self.schema.items())
+        return CellReader(styles, tuple(levels))
 
     def resolve(self, curator):
         """Infer undeclared properties; return the resolved format, which the curator applies."""
         if not self.is_open:
             return self
         has_classes = may_be_class(self.target)
-        inference = SchemaInference(self.schema, label=self.kind.label, has_classes=has_classes)
-        schema, kind = self.kind.put_in_order(inference.run(curator))
-        kind = kind.without_dtypes(
+        inference = SchemaInference(self.schema, label=self.layout.label, has_classes=has_classes)
+        schema, layout = self.layout.put_in_order(inference.run(curator))
+        layout = layout.without_dtypes(
             name for name in inference.unknown if schema[name].cell_types is not None
         )
         # Their texts are read as readers of files would read them; those of other dtypes stay.
-        of_objects = [n for n in inference.unknown if self.kind.dtypes.get(n) == np.dtype(object)]
+        of_objects = [n for n in inference.unknown if self.layout.dtypes.get(n) == np.dtype(object)]
         warn_of_columns("codes", [n for n in of_objects if _is_whole(schema[n])])
-        resolved = TableFormat(schema, kind, inference.describe(), inference.histograms)
+        resolved = TableFormat(schema, layout, inference.describe(), inference.histograms)
         curator.prepare(RecordFunction(resolved.encode), 1.0)
         return resolved
 
@@ -368,7 +377,7 @@ class TableFormat(Format):
     # Public tables.
 
     def without_target(self):
-        return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.inferred)
+        return TableFormat(self.schema.select(list(self.layout.names)), self.layout, self.inferred)
 
     def read_public(self, estimator, X):
         dataset = Dataset(X)
@@ -378,57 +387,51 @@ class TableFormat(Format):
 
     def calibrate_marginals(self, generate):
         generator = torch.Generator().manual_seed(0)
-        codes = calibrate_codes(
+        scales = calibrate_scales(
             TableEncoder(self.schema).make_blocks(),
             self._histograms,
+            self.share_std or {},
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
-        inferred = {
-            n: replace(x, codes=codes.get(n), histograms=())
-            for n, x in (self.inferred or {}).items()
-        }
+        inferred = {n: replace(x, histograms=()) for n, x in (self.inferred or {}).items()}
+        for name, scale in scales.items():
+            inferred[name] = replace(inferred.get(name, Inferred()), scale=scale)
         return replace(self, inferred=inferred, histograms=None)
 
-    def sample(self, generate, shares, n_samples, *, y, where, noise):
-        sampler = self._make_sampler(generate, noise)
-        if isinstance(where, pd.DataFrame):
-            if y is not None:
-                raise ValueError("Pass the classes as a column of where, and not as y.")
-            rows = sampler.complete(where, n_samples)
-        elif y is None:
-            rows = sampler.draw(n_samples, where)
-        else:
-            positions = find_positions(y, self.classes)
-            rows = sampler.draw_classes(positions, self.classes, self.kind.label, where)
-        return self.kind.restore(rows, self.schema)
-
-    def sample_batches(self, generate, shares, sizes, *, where, noise):
-        sampler = self._make_sampler(generate, noise)
+    def decode(self, rows, sizes, *, y=None, where=None):
+        encoder = TableEncoder(self.schema, self.scales)
+        sampler = TableSampler(encoder, rows.generate, rows.noise)
         for size in sizes:
-            yield self.kind.restore(sampler.draw(size, where), self.schema)
+            if isinstance(where, pd.DataFrame):
+                if y is not None:
+                    raise ValueError("Pass the classes as a column of where, and not as y.")
+                table = sampler.complete(where, size)
+            elif y is None:
+                table = sampler.draw(size, where)
+            else:
+                positions = find_positions(y, self.classes)
+                table = sampler.draw_classes(positions, self.classes, self.layout.label, where)
+            yield self.layout.restore(table, self.schema)
 
-    def _make_sampler(self, generate, noise):
-        return TableSampler(TableEncoder(self.schema, self.codes), generate, noise)
+
+def _is_whole(column):
+    return column.is_number and column.decimals == 0
 
 
-def _is_whole(kind):
-    return kind.is_number and kind.decimals == 0
-
-
-def _style_of(name, kind, is_stated):
+def _style_of(name, column, is_stated):
     """Return the style by which the texts of a column are parsed; None to keep them."""
-    if kind.expected_text is not None:
-        return TextStyle(expected=kind.expected_text)
+    if column.expected_text is not None:
+        return TextStyle(expected=column.expected_text)
     if is_stated:
         return None
-    pair = find_ambiguous(getattr(kind, "levels", None) or ())
+    pair = find_ambiguous(getattr(column, "levels", None) or ())
     if pair is not None:
         raise ValueError(
             f"Column {name!r} has categories {pair[0]!r} and {pair[1]!r}, which readers of files "
             "may turn into the same value. Pass the table in memory with a string dtype, or "
             "declare one of them."
         )
-    return kind if kind.is_unknown else PLAIN
+    return column if column.is_unknown else PLAIN
 
 
 def declare(schema, dataset):

@@ -90,7 +90,7 @@ def complete_rows(partial, n_samples, schema, blocks, pool, draw):
         row = {name: partial[name].iloc[positions[0]] for name in partial}
         # Cells that are no scalars are given, and refused with their row's label.
         given = {
-            name: _plain(known[name].kind, cell)
+            name: _plain(known[name].column_type, cell)
             for name, cell in row.items()
             if not is_missing(cell)
         }
@@ -132,7 +132,7 @@ def _make(block, value):
     is_continuous = isinstance(block, KnotBlock) and block.values.unit is None
     if not is_continuous or value in block.atoms:
         return make_condition(block, value)
-    number, (first, last) = block.kind.check_value(block.name, value), block.knots[[0, -1]]
+    number, (first, last) = block.column_type.check_value(block.name, value), block.knots[[0, -1]]
     if not first <= number <= last:
         # Raises an error that states the bounds.
         return make_condition(block, value)

@@ -127,21 +127,21 @@ def _is_constant(counts, std):
     )
 
 
-def _find_bound(counts, kind, inferred):
+def _find_bound(counts, column_type, inferred):
     """Return the declared bound at which a constant number or date is; None for others."""
-    if not kind.has_knots:
+    if not column_type.has_knots:
         return None
-    number = kind.to_number()
-    values = [*kind.positions, *(number.atoms or ())]
+    number = column_type.to_number()
+    values = [*column_type.positions, *(number.atoms or ())]
     at = int(np.argmax(counts))
     for end in ("lower", "upper"):
         # The last count may be of missing values.
         if end not in inferred and at < len(values) and values[at] == getattr(number, end):
-            return getattr(kind, end)
+            return getattr(column_type, end)
     return None
 
 
-def _is_cut(row, end, kind, counts, std):
+def _is_cut(row, end, column_type, counts, std):
     """Return whether an outermost knot has far more than the next one, and than noise.
 
     A bound of 0 never counts, since many columns end there; nor does one at which there is a point
@@ -150,7 +150,7 @@ def _is_cut(row, end, kind, counts, std):
     """
     if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
         return False
-    number, n_knots = kind.to_number(), len(kind.positions)
+    number, n_knots = column_type.to_number(), len(column_type.positions)
     is_lower = end == "lower"
     atoms = number.atoms or ()
     has_atom = any(a <= number.lower if is_lower else a >= number.upper for a in atoms)

@@ -16,7 +16,7 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
         That leaves nothing open.
     counts, std : ndarray of shape (n_levels,), default=None
         Released numbers of records with each level or near each knot, in the order of encoded
-        rows, and standard deviations of their noise. None: nothing of the kind was released.
+        rows, and standard deviations of their noise. None: none were released.
     n_records : float
         Number of records that they are of.
     pair_std : dict of str to float, default=None
@@ -26,7 +26,7 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
     Returns
     -------
     DataFrame
-        Indexed by the names of the columns: ``kind``; ``lower`` and ``upper``, the bounds;
+        Indexed by the names of the columns: ``column``; ``lower`` and ``upper``, the bounds;
         ``n_levels``, the number of levels, or of knots and atoms; ``share_other`` and
         ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
         ``share_atoms``, what is at all atoms; ``noise`` and ``noise_pair``, the standard deviations
@@ -36,31 +36,31 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
     """
     where = dict(TableEncoder(schema).blocks)
     rows = {}
-    for name, kind in {**schema, **schema.learned}.items():
+    for name, column in {**schema, **schema.learned}.items():
         row = rows[name] = {
-            "kind": type(kind).__name__.lower(),
-            "lower": getattr(kind, "lower", None),
-            "upper": getattr(kind, "upper", None),
+            "kind": type(column).__name__.lower(),
+            "lower": getattr(column, "lower", None),
+            "upper": getattr(column, "upper", None),
         }
         if name not in where:
             continue
-        block, has_knots = where[name], kind.has_knots
-        row["n_levels"] = block.stop - block.start - kind.missing
-        if not kind.missing:
+        block, has_knots = where[name], column.has_knots
+        row["n_levels"] = block.stop - block.start - column.missing
+        if not column.missing:
             row["share_missing"] = 0.0
         if counts is None:
             continue
         shares = np.clip(counts[block] / n_records, 0, 1)
         row["noise"] = std[block.start]
         row["noise_pair"] = (pair_std or {}).get(name)
-        if kind.missing:
+        if column.missing:
             row["share_missing"] = shares[-1]
         if has_knots:
-            knots, atoms = np.split(shares[: row["n_levels"]], [len(kind.positions)])
+            knots, atoms = np.split(shares[: row["n_levels"]], [len(column.positions)])
             row["share_lower"], row["share_upper"] = knots[[0, -1]]
             row["share_atoms"] = atoms.sum()
-        elif kind.other is not None:
-            row["share_other"] = shares[kind.levels.index(kind.other)]
+        elif column.other is not None:
+            row["share_other"] = shares[column.levels.index(column.other)]
     report = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(DTYPES))
     return report.astype(DTYPES)
 

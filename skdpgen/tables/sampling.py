@@ -9,8 +9,6 @@ from ..format import SAMPLE_BLOCK, check_count
 from ..mechanisms.noise import NoiseSource
 from .columns.identifier import go_on
 from .encoder import TableEncoder
-from .partial_rows import Pool, complete_rows
-from .rules.draws import RuleDraws
 from .schema import Schema
 
 # Least number of generated rows from which one is drawn under conditions; set by hand.
@@ -58,6 +56,8 @@ class TableSampler:
 
     def complete(self, partial: pd.DataFrame, n_samples: int) -> pd.DataFrame:
         """Return one row for each partial row; see `complete_rows`."""
+        from .partial_rows import Pool, complete_rows  # rarely needed
+
         pool = self._generate = Pool(self._generate)
         blocks = self._encoder.make_blocks()
         return complete_rows(partial, n_samples, self._schema, blocks, pool, self._draw)
@@ -83,6 +83,8 @@ class TableSampler:
         # Without rules, columns are independent given the weights, and are drawn at once.
         if not self._schema.rules:
             return self._encoder.draw(make_rows(n_rows), self._public, conditions)
+        from .rules.draws import RuleDraws
+
         draws = RuleDraws(self._schema, self._encoder.make_blocks(), conditions, self._used)
         columns = draws.draw(lambda left: make_rows(len(left)), n_rows, self._public)
         return self._encoder.assemble(columns, n_rows, self._public)

@@ -2,5 +2,6 @@
 """Checks for authors of estimators that sample."""
 
 from .estimator_checks import check_generator, yield_checks
+from .parts import validate_network
 
-__all__ = ["check_generator", "yield_checks"]
+__all__ = ["check_generator", "validate_network", "yield_checks"]

@@ -200,6 +200,19 @@ def check_labels(estimator):
     assert_raises(ValueError, partial(fitted.sample, y=[0]))
 
 
+def check_class_probabilities(estimator):
+    """`fit` learns how frequent classes are, and `sample` draws them accordingly."""
+    X, _ = make_data(n_samples=200)
+    y = np.arange(200) % 10 // 9
+    fitted = make_quick(estimator, y, epsilon=math.inf, n_steps=30, random_state=0).fit(X, y)
+    shares = np.asarray(fitted.class_probabilities_)
+    assert shares.shape == (2,), f"class_probabilities_ has shape {shares.shape}."
+    assert math.isclose(shares.sum(), 1, abs_tol=1e-6), f"class_probabilities_ are {shares}."
+    drawn = fitted.sample(1000)[1].mean()
+    assert shares[1] < 0.3, f"A tenth of the labels is 1; class_probabilities_ are {shares}."
+    assert abs(drawn - shares[1]) < 0.1, f"sample draws {drawn:.0%} of labels 1, not {shares[1]}."
+
+
 def check_unknown_labels(estimator):
     """Only strict estimators refuse undeclared labels, and no error quotes one."""
     X, y = make_data()

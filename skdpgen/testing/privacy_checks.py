@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from ..accounting.accountants import ACCOUNTANTS, RELATIONS
 from ..accounting.budget import PrivacyBudget
 from ..accounting.events import split_repetition, split_sampling, step_std
+from ..accounting.previews import preview
 from ..accounting.verification import verify
 from ..exceptions import BudgetExceededError, FitQualityWarning
 from .common import (
@@ -32,6 +33,7 @@ from .common import (
     make_data,
     make_plain,
     make_quick,
+    takes_classes,
 )
 from .spies import release_exactly, release_only, spying
 
@@ -86,6 +88,16 @@ def check_ledger(estimator):
     assert listed == names, f"Released {names}, but the certificate lists {listed}."
     for spy, (_, event) in zip(spies, certified, strict=True):
         assert event == spy.event, f"{spy.name}: {spy.event} is certified as {event}."
+
+
+def check_plan(estimator):
+    """All planned releases are made, and the plan follows from public numbers alone."""
+    X, y = make_data()
+    planned = preview(make_quick(estimator, y), X, y)
+    for rows in (X, 100 * X):
+        made = make_quick(estimator, y).fit(rows, y).privacy_
+        same = (made.releases, made.events) == (planned.releases, planned.events)
+        assert same, f"preview plans {planned.events}; fit makes {made.events}."
 
 
 def check_noise(estimator):
@@ -149,7 +161,8 @@ def check_neighbours(estimator):
     data set would move. Some pair of neighbours must reach half the sensitivity (or a mechanism's
     `least_reach`, where the bound is seldom attained), so that it is not grossly overstated.
     """
-    _check_neighbours(make_plain(estimator), 0.5, has_classes=(False, True))
+    has_classes = (False, True) if takes_classes.get() else (False,)
+    _check_neighbours(make_plain(estimator), 0.5, has_classes)
     if repr(make_plain(estimator)) != repr(estimator):
         _check_neighbours(estimator, 0.3, has_classes=(False,))
 
@@ -250,7 +263,7 @@ def check_bad_records(estimator):
     bad = np.arange(len(X)) == 5
     cases = [(np.where(bad[:, None], value, X), y) for value in (np.nan, np.inf, -np.inf)]
     cases += [(np.where(bad[:, None] & [True, False, False], np.nan, X), y)]
-    if "classes" in estimator.get_params(deep=False):
+    if "classes" in estimator.get_params(deep=False) and takes_classes.get():
         cases += [(X, np.where(bad, 7, y)), (X, np.where(bad, None, y))]
     else:
         y = None

@@ -184,6 +184,11 @@ def sinkhorn_divergence(
 
     It is 0 between equal samples, at least 0, and exact in its gradients, by the envelope theorem.
 
+    The convention is that of [1]_, as in GeomLoss: W is ``min ⟨π, C⟩ + reg · KL(π | a ⊗ b)``, with
+    GeomLoss's costs and ``reg`` (``blur^p``) doubled for ``p=2``, and L1 for ``p=1``. POT's
+    ``empirical_sinkhorn_divergence`` has ⟨π, C⟩ in place of W, at the same plans: the same
+    differences of `entropic_wasserstein`.
+
     Parameters
     ----------
     X, Y, reg, p, l1_weight, a, b, n_iter, tol

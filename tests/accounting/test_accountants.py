@@ -159,14 +159,21 @@ def integrated_moment(alpha, q, sigma):
     return integrate.quad(integrand, -12 * sigma, end, points=[0, alpha], limit=400)[0]
 
 
+@pytest.mark.catches(
+    "accounting.moments:_integrated_log_moment",
+    "0.5 if is_replaced else 1.0",
+    "0.5",
+    param="2.5-0.2-0.7",
+)
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.2, 0.7), (0.5, 3.0)])
-@pytest.mark.parametrize("alpha", [1.1, 2, 2.5, 3, 6.75, 8])
+@pytest.mark.parametrize("alpha", [1.1, 2, 2.5, 3, 6.7, 7.75, 8])
 def test_poisson_moments_match_quadrature(alpha, q, sigma):
-    """Between whole orders they are upper bounds."""
+    """Between the orders of which they are computed they are upper bounds."""
     event = PoissonSampledDpEvent(q, GaussianDpEvent(sigma))
     exact = math.log(integrated_moment(alpha, q, sigma)) / (alpha - 1)
     found = rdp_of(event, "zero_out", np.array([float(alpha)]))[0]
-    assert found == pytest.approx(exact, rel=1e-6) if alpha in (2, 3, 8) else found > exact
+    assert exact * (1 - 1e-9) < found
+    assert found == pytest.approx(exact, rel=5e-3 if alpha in (1.1, 7.75) else 1e-6)
 
 
 def integrated_replace_moment(alpha, q, r):
@@ -196,7 +203,7 @@ def test_poisson_moments_under_replace_one_bound_quadrature(alpha, q, r):
     bound = rdp_of(event, "replace_one", np.array([float(alpha)]))[0]
     assert 0 < exact <= bound
     # It is exact where it was computed, and else up to interpolation.
-    if alpha in (2, 3, 8):
+    if alpha in (2, 3, 4.5, 8):
         assert bound == pytest.approx(exact, rel=1e-6, abs=1e-9)
     elif alpha == 20:
         assert bound <= 1.01 * exact

@@ -10,11 +10,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
+from dp_accounting import (
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    PoissonSampledDpEvent,
+)
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV
 
 from skdpgen import DPSWFlowSampler
+from skdpgen.accounting.budget import Reservation
 from skdpgen.accounting.rounding import show
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -29,6 +35,7 @@ from skdpgen.privacy import (
     calibrate_gaussian,
     gaussian_plan,
     ledger_epsilon,
+    repeated_plan,
 )
 
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
@@ -79,8 +86,8 @@ def test_ctrl_c_while_rows_are_read_is_charged_and_says_so():
 
 @pytest.mark.catches(
     "accounting.budget:PrivacyBudget._cost",
-    "ledger_epsilon(gaussians, left, relation=self.relation)",
-    "ledger_epsilon(gaussians, left)",
+    "ledger_epsilon(together, left, relation=self.relation)",
+    "ledger_epsilon(together, left)",
     param="replace_one",
 )
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
@@ -225,11 +232,84 @@ def test_another_relation_is_refused():
         fit(1.0, relation="replace_one")
 
 
-@pytest.mark.parametrize("event", [SlicedGaussianDpEvent(50.0, 9, 2), NonPrivateDpEvent()])
-def test_events_that_do_not_compose_adaptively_are_refused(event):
-    plan = Plan((("a", event),), np.inf, 1e-5)
-    with PrivacyBudget(3.0, 1e-5), pytest.raises(BudgetExceededError, match="unsampled Gaussian"):
-        Curator(ROWS, plan=plan, noise=NoiseSource())
+def plan_of(event, n_steps, relation="replace_one"):
+    """Plan a class count and a repeated release, at ε = 1."""
+    shares = {"counts": 0.1} if n_steps > 1 else {}
+    return repeated_plan("step", event, n_steps, 1.0, 1e-5, shares=shares, relation=relation)
+
+
+OTHERS = {
+    "samples": plan_of(lambda m: PoissonSampledDpEvent(0.1, GaussianDpEvent(m)), 50),
+    "rows": plan_of(lambda m: SlicedGaussianDpEvent(m, 9, 2), 3),
+    "local": plan_of(LaplaceDpEvent, 1),
+}
+LAST = gaussian_plan({"a": 1.0}, 0.5, 1e-5, relation="replace_one")
+
+
+def reserve(plan, n_released=None):
+    Reservation(plan, False).settle(plan.events[:n_released])
+
+
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._check",
+    "self.adaptive and is_late and self._is_apart(charge.events)",
+    "False",
+    param="samples",
+)
+@pytest.mark.catches("accounting.budget:PrivacyBudget._cost", "left -= delta", "", param="rows")
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._settle",
+    "self.adaptive and _is_gaussian(planned)",
+    "True",
+    param="samples",
+)
+@pytest.mark.parametrize("name", OTHERS)
+def test_fits_of_other_releases_come_first_and_add_up(name):
+    other = OTHERS[name]
+    with PrivacyBudget(1.0, 1e-5, relation="replace_one") as budget:
+        reserve(other)
+    assert 0.99 < budget.spent <= 1.0
+    with PrivacyBudget(2.6, 3e-5, relation="replace_one") as budget:
+        reserve(other)
+        # The whole plan, whenever it ends: to go on with the rest would be an adaptive choice.
+        reserve(other, 1)
+        reserve(LAST)
+        with pytest.raises(BudgetExceededError, match=r"Gaussian releases last.* Make such fits f"):
+            reserve(other)
+    one = ledger_epsilon(other.events, 0 if name == "local" else 1e-5, relation="replace_one")
+    left = 3e-5 if name == "local" else 1e-5
+    last = ledger_epsilon(LAST.events, left, relation="replace_one")
+    assert budget.spent == pytest.approx(2 * one + last, rel=1e-9)
+
+
+@pytest.mark.catches(
+    "accounting.budget:PrivacyBudget._settle",
+    "self.adaptive and _is_gaussian(planned)",
+    "_is_gaussian(planned)",
+)
+def test_fits_that_are_fixed_beforehand_compose_by_their_losses(tmp_path):
+    threshold = Plan((("a", ThresholdDpEvent(9.0, 1e-6)), ("b", GaussianDpEvent(9.0))), 2.0, 1e-5)
+    plans = [LAST, *OTHERS.values(), replace(threshold, relation="replace_one"), LAST]
+    options = {"relation": "replace_one", "adaptive": False, "path": tmp_path / "budget"}
+    with PrivacyBudget(3.6, 1e-5, **options) as budget:
+        for plan in plans:
+            reserve(plan, 1)
+        events = [event for plan in plans for event in plan.events]
+        assert budget.spent == ledger_epsilon(events, 1e-5, relation="replace_one") < 3.1
+        with pytest.raises(BudgetExceededError, match=r"over the budget of 3.6; 3\."):
+            reserve(OTHERS["local"])
+    assert "(replace_one, fits fixed beforehand)" in repr(PrivacyBudget.from_file(budget.path))
+
+
+def test_costs_that_no_budget_can_pay_say_why():
+    with PrivacyBudget(9.0, 2.5e-5, relation="replace_one") as budget:
+        reserve(OTHERS["rows"])
+        reserve(OTHERS["rows"])
+        with pytest.raises(BudgetExceededError, match=r"δ = 3e-05 would be .* a smaller delta, or"):
+            reserve(OTHERS["samples"])
+        with pytest.raises(BudgetExceededError, match="ε = inf"):
+            reserve(Plan((("a", NonPrivateDpEvent()),), np.inf, 1e-6, "replace_one"))
+    assert 1.9 < budget.spent <= 2.0
 
 
 @pytest.mark.parametrize("refusing", ["outer", "inner"])
@@ -306,6 +386,7 @@ def test_copies_and_pickles_are_refused(spread):
         ((1.0, 1e-5, {"relation": "neighbours"}), "relation must be one of"),
         ((1.0, 1e-5, {"threshold_delta": -1e-6}), "threshold_delta must be in"),
         ((1.0, 1e-5, {"threshold_delta": 1e-5}), "threshold_delta must be in"),
+        ((1.0, 1e-5, {"threshold_delta": 1e-6, "adaptive": False}), "set threshold_delta=0"),
     ],
 )
 def test_bad_budgets(arguments, message):

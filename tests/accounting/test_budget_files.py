@@ -25,6 +25,7 @@ from skdpgen.privacy import (
     gaussian_plan,
 )
 
+from .killing import kill_at
 from .test_budget import fit, together
 
 FORK = multiprocessing.get_context("fork")
@@ -392,20 +393,8 @@ def test_shares_that_cannot_be_given_back_stay_charged(path):
 MODULES = {module.__file__ for module in (_budget, _stores, _curator)}
 
 
-def kill_at(path, mark, number):
+def fit_killed_at(path, mark, number):
     """A fit that kills itself at a line of what keeps the budget, and marks what gets out."""
-    left = number
-
-    def trace(frame, event, arg):
-        nonlocal left
-        if frame.f_code.co_filename not in MODULES:
-            return None
-        if event == "line":
-            left -= 1
-            if left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
     budget, release = PrivacyBudget.from_file(path), Curator.release
 
     def released(curator, mechanism):
@@ -414,7 +403,7 @@ def kill_at(path, mark, number):
         return found
 
     Curator.release = released
-    sys.settrace(trace)
+    sys.settrace(kill_at(number, MODULES))
     with budget:
         fit(1.0)
     sys.settrace(None)
@@ -435,13 +424,13 @@ def kill_at(path, mark, number):
     """,
     param="1",
 )
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
 def test_whatever_got_out_is_charged_wherever_it_is_killed(tmp_path, step):
     costs, number = set(), 0
     while True:
         path, mark = tmp_path / f"{number}.sqlite", tmp_path / f"{number}.mark"
         PrivacyBudget(2.0, 1e-5, path=path)
-        code = run(kill_at, path, mark, number)
+        code = run(fit_killed_at, path, mark, number)
         spent = open_silently(path).spent
         costs.add(round(spent, 6))
         if mark.exists():

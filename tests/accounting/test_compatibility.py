@@ -53,7 +53,7 @@ EVENTS = {
     "sampled gradient": (PoissonSampledDpEvent(0.1, DiameterGaussianDpEvent(2.0)), "Z"),
     "steps": (SelfComposedDpEvent(PoissonSampledDpEvent(0.1, SLICED), 2), "Z"),
     "fixed": (SampledWithoutReplacementDpEvent(100, 5, SLICED), ""),
-    "Laplace": (LaplaceDpEvent(9.0), "L"),
+    "Laplace": (LaplaceDpEvent(9.0), "ZPEL"),
     "response": (RandomizedResponseDpEvent(0.5, 3), "L"),
     "search": (RepeatAndSelectDpEvent(GaussianDpEvent(9.0), 5, 1.0), "Z"),
 }

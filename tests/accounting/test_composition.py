@@ -78,6 +78,7 @@ RHO = (
     | {"none": math.inf}
 )
 SEEDS = "the seeds of the fits are different: fits that share a seed share noise"
+FIXED = "the number of fits and the terms of each were fixed before the first result was known"
 
 
 def same(certificate):
@@ -136,7 +137,11 @@ def test_each_member_of_a_composition(first, second):
         "relation": "replace_one",
         "accountant": "pld",
         "delta": max(one.delta, other.delta),
-        "assumptions": (*assumptions, *[SEEDS] * (one.reproducible and other.reproducible)),
+        "assumptions": (
+            *assumptions,
+            *[SEEDS] * (one.reproducible and other.reproducible),
+            *[FIXED] * (both.mu is None),
+        ),
         "reproducible": one.reproducible or other.reproducible,
         # There is no one level of noise, nor is each record noised once.
         "sigma": None,

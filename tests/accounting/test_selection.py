@@ -332,8 +332,8 @@ def test_a_budget_is_charged_once():
 
 @pytest.mark.catches(
     "accounting.budget:PrivacyBudget._cost",
-    'ledger_epsilon(searches, delta, accountant="rdp", relation=self.relation)',
-    'ledger_epsilon(searches, delta, accountant="rdp")',
+    "ledger_epsilon(charge.events, delta, accountant=accountant, relation=self.relation)",
+    "ledger_epsilon(charge.events, delta, accountant=accountant)",
 )
 def test_a_budget_prices_a_search_under_its_relation():
     terms = {"relation": "replace_one"}
@@ -364,13 +364,13 @@ def test_rest_of_a_search_is_for_gaussian_releases():
         runs = Runs()
         runs.search()
         release(1.0)
-        with pytest.raises(BudgetExceededError, match="before all else"):
+        with pytest.raises(BudgetExceededError, match="takes unsampled Gaussian releases last"):
             Runs(epsilon=0.1).search()
         with pytest.raises(BudgetExceededError):
             release(2.0)
     with PrivacyBudget(9.0, 3e-5):
         release(1.0)
-        with pytest.raises(BudgetExceededError, match="before all else"):
+        with pytest.raises(BudgetExceededError, match="takes unsampled Gaussian releases last"):
             Runs().search()
     searched = ledger_epsilon(runs.plan.events, 1e-5, accountant="rdp")
     plan = gaussian_plan({"a": 1.0}, 1.0, 1e-5, accountant="rdp")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -36,7 +37,7 @@ def few_steps_of_particles(monkeypatch):
     monkeypatch.setattr(particles, "fit_particles_to_sketch", fit)
 
 
-without_target = pytest.mark.filterwarnings("ignore:There is no X_target")
+without_target = pytest.mark.filterwarnings("ignore:X_target is None")
 
 
 def make_domains(n=300, seed=0):
@@ -241,8 +242,18 @@ def test_earlier_steps_do_not_see_the_target_unless_asked_to():
     Pipeline(steps).fit(*X, adapt__X_target=X_target)
     assert 300 not in seen
     with sklearn.config_context(enable_metadata_routing=True):
-        Pipeline(steps, transform_input=["X_target"]).fit(*X, X_target=X_target)
-    assert 300 in seen
+        pipe = Pipeline(steps, transform_input=["X_target"])
+        pipe.fit(*X, X_target=X_target)
+        assert 300 in seen
+        # As many rows as the source, and whole and scaled all the same.
+        search = GridSearchCV(pipe, {"adapt__n_steps": [1]}, cv=2, scoring=lambda *args: 0.0)
+        whole = pickle.loads(pickle.dumps(Whole(X_target[:200] * 1e3)))
+        best = search.fit(*X, X_target=whole).best_estimator_
+    synthetic = best[-1].target_sampler_.sample(50)
+    assert best[-1].n_target_ == 200
+    # Rows far away are at the bounds, which are in the units of the scaler.
+    assert np.abs(synthetic).max() > 3.9
+    np.testing.assert_allclose(best[0].mean_, X[0].mean(axis=0))
 
 
 def test_searches_slice_a_target_of_equal_length_unless_it_is_whole():
@@ -262,6 +273,43 @@ def test_searches_slice_a_target_of_equal_length_unless_it_is_whole():
     cross_val_score(Counting(**QUICK), X, y, cv=2, params={"X_target": Whole(X_target)})
     assert seen == [150, 150, 300, 300]
     assert "300" not in repr(Whole(X_target))
+
+
+def test_rows_of_both_domains_are_told_by_their_sign():
+    X, y, X_target, _ = make_domains()
+    both, labels = np.vstack([X_target, X]), np.r_[np.full(300, -1), y]
+    domains = np.repeat([-2, 1], 300)
+    given = DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target)
+    for rows, classes in ((both, labels), (pd.DataFrame(both), list(labels))):
+        told = clone(given).fit(rows, classes, sample_domain=domains)
+        np.testing.assert_array_equal(told.predict(X_target), given.predict(X_target))
+    refused = {
+        "not both": {"X_target": X_target},
+        "some of both": {"sample_domain": np.ones(600, dtype=int)},
+        "whole number": {"sample_domain": np.sign(domains) * 1.0},
+        "each row": {"sample_domain": domains[1:]},
+    }
+    for match, options in refused.items():
+        with pytest.raises(ValueError, match=match), PrivacyBudget(1.0, 1e-5) as budget:
+            clone(given).fit(both, labels, **{"sample_domain": domains} | options)
+        assert budget.spent == 0
+
+
+@pytest.mark.catches(
+    "adaptation._domains:split_domains",
+    'name.startswith("sklearn.") and not name.startswith(inner)',
+    "False",
+)
+def test_other_steps_and_scores_get_no_target_rows():
+    X, y, X_target, _ = make_domains(n=20)
+    both, labels = np.vstack([X, X_target]), np.r_[y, np.full(20, -1)]
+    domains, classifier = np.repeat([1, -1], 20), DPSWDDomainClassifier(**QUICK)
+    pipe = Pipeline([("scale", StandardScaler()), ("adapt", classifier)])
+    with pytest.raises(ValueError, match="not taken from a pipeline or search"):
+        pipe.fit(both, labels, adapt__sample_domain=domains)
+    search = GridSearchCV(classifier, {"n_steps": [1]}, cv=2, error_score="raise")
+    with pytest.raises(ValueError, match="not taken from a pipeline or search"):
+        search.fit(both, labels, sample_domain=domains)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from dp_accounting import NeighboringRelation
@@ -12,8 +13,11 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy.stats import loguniform, uniform
 from sklearn.base import clone, is_classifier
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 from torch import nn
 
 from skdpgen import (
@@ -30,6 +34,7 @@ from skdpgen.adaptation import (
     PrivateSearch,
     reverse_validation_score,
 )
+from skdpgen.adaptation._steps import map_target
 from skdpgen.encoders import PrivatePCA
 from skdpgen.learners import particles
 from skdpgen.learners.particles import fit_particles_to_sketch
@@ -258,7 +263,7 @@ def _fail(model, X, y):
 
 
 @pytest.mark.catches(
-    "adaptation._private_search:PrivateSearch._fit", "self._try_scoring(X, y)", "None"
+    "adaptation._private_search:PrivateSearch._fit", "self._try_scoring(model, X, y)", "None"
 )
 @pytest.mark.parametrize(
     ("scoring", "match"),
@@ -289,7 +294,7 @@ def test_scoring_is_tried_with_any_sampler_and_costs_nothing(data):
             estimator = DPSWDDomainClassifier(**QUICK, sampler=sampler)
             searching = PrivateSearch(estimator, WEIGHT, scoring=Scoring())
             try:
-                searching._try_scoring(*data[:2])
+                searching._try_scoring(estimator, *data[:2])
             except BudgetExceededError as error:
                 raise AssertionError(str(error)) from None
         assert budget.spent == 0
@@ -410,7 +415,7 @@ def test_reverse_validation_is_silent_where_its_classifier_is_slow():
     rng = np.random.default_rng(0)
     rows, classes = rng.normal(size=(300, 50)), rng.integers(10, size=300)
 
-    class Slow:
+    class Slow(DPSWDDomainClassifier):
         def predict(self, X):
             return classes
 
@@ -425,10 +430,114 @@ def test_reverse_validation_is_silent_where_its_classifier_is_slow():
 
 
 def test_adapters_need_a_score(data):
-    with pytest.raises(ValueError, match="Reverse validation"):
+    with pytest.raises(ValueError, match="needs an estimator with predict"):
         search(data, WEIGHT, kind=DPSWDDomainAdapter)
     best = search(data, WEIGHT, Scoring(), kind=DPSWDDomainAdapter)
     assert best.transform(data[0]).shape == (100, 50)
+
+
+@pytest.mark.parametrize("name", ["reverse_validation", "source_accuracy", "target_entropy"])
+def test_scores_have_names_and_cost_nothing(data, name):
+    X, y, _ = data
+    with PrivacyBudget(5.0, 1e-4) as budget:
+        best = search(data, WEIGHT, name, n_candidates=2)
+    assert budget.spent == best.epsilon_
+    shares = best.predict_proba(best.best_estimator_.target_sampler_.sample(1000, random_state=0))
+    expected = {
+        "reverse_validation": reverse_validation_score(best.best_estimator_, X, y),
+        "source_accuracy": best.score(X, y),
+        "target_entropy": (shares * np.log(shares)).sum(axis=1).mean(),
+    }
+    assert best.best_score_ == pytest.approx(expected[name])
+
+
+# Pipelines.
+
+
+def search_pipeline(data, steps, params, scoring=None, **options):
+    X, y, X_target = data
+    adapter = DPSWDDomainAdapter(**QUICK, sampler=DPSWFlowSampler(), **options)
+    pipe = Pipeline([*steps, ("adapt", adapter), ("classify", LogisticRegression())])
+    searching = PrivateSearch(pipe, params, n_candidates=3, scoring=scoring)
+    return searching.fit(X, y, X_target=X_target)
+
+
+def test_a_pipeline_costs_what_its_adapter_costs(data):
+    X, y, X_target = data
+    steps = [("scale", StandardScaler()), ("skip", "passthrough")]
+    params = {"adapt__align_weight": [0.1, 1.0], "classify__C": [0.1, 1.0]}
+    with PrivacyBudget(5.0, 1e-4) as budget:
+        found = search_pipeline(data, steps, params)
+        assert budget.spent == found.epsilon_ <= 5.0
+    assert found.privacy_.releases == ("slice sketch",)
+    scaler, _, adapter, classifier = found.best_estimator_.named_steps.values()
+    # The scaler learns of the source alone, and the adapter's rows are in its units.
+    np.testing.assert_allclose(scaler.mean_, X.mean(axis=0))
+    bounds = scaler.transform(X).min(axis=0), scaler.transform(X).max(axis=0)
+    np.testing.assert_allclose(adapter.target_sampler_.bounds_, bounds)
+    mapped = adapter.transform(scaler.transform(X_target))
+    np.testing.assert_array_equal(found.predict(X_target), classifier.predict(mapped))
+    assert found.best_params_ == {
+        "adapt__align_weight": adapter.align_weight,
+        "classify__C": classifier.C,
+    }
+    assert found.best_score_ == reverse_validation_score(found.best_estimator_, X, y)
+    both = np.vstack([X, X_target]), np.r_[y, np.full(60, -1)]
+    again = clone(found).fit(*both, sample_domain=np.repeat([1, -1], [100, 60]))
+    np.testing.assert_allclose(again.best_estimator_[0].mean_, X.mean(axis=0))
+
+
+@pytest.mark.catches(
+    "adaptation._private_search:PrivateSearch._fit",
+    "{own.split('__')[0] for own in names.values()} <= free",
+    "True",
+)
+def test_a_pipeline_pays_for_what_its_sampler_reads(data):
+    steps, params = [("scale", StandardScaler())], {"adapt__sampler__clip_norm": [0.5, 0.9]}
+    found = search_pipeline(data, steps, params)
+    assert found.privacy_.releases == ("best of several fits",)
+    assert found.privacy_ == found.best_estimator_["adapt"].privacy_
+    assert found.best_params_.keys() == params.keys()
+
+
+@pytest.mark.catches("adaptation._steps:map_target", "1e-8", "9.0")
+@pytest.mark.parametrize("step", [scale, lambda X: X + np.random.default_rng().random(X.shape)])
+def test_steps_that_mix_rows_are_refused(data, step):
+    steps = [("mix", FunctionTransformer(step))]
+    with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match="each row on its own"):
+        search_pipeline(data, steps, {"classify__C": [1.0]})
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.ndarray.tolist, pd.DataFrame])
+def test_rows_for_which_a_step_fails_are_absent(data, make):
+    """An error would be a statement about them, and so would a change of other rows."""
+    X, _, X_target = data
+    before = make_pipeline(PCA(1)).fit(X)
+    expected = before.transform(X_target)
+    X_target[[3, 40], 1] = np.nan, np.inf
+    mapped = map_target(before, make(X), make(X_target))
+    assert np.isnan(mapped[[3, 40]]).all()
+    np.testing.assert_allclose(np.delete(mapped, [3, 40], 0), np.delete(expected, [3, 40], 0))
+    assert search_pipeline(data, [("pca", PCA(1))], {"classify__C": [1.0]}).epsilon_ <= 5.0
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"classify__C": [-1.0]}, "'C' parameter"),
+        ({"adapt__learning_rate": [0.0]}, "learning_rate"),
+        ({"adapt": [DPSWDDomainAdapter()]}, "whole search"),
+        ({"adapt__epsilon": [9.0]}, "whole search"),
+        ({"adapt__sampler__epsilon": [9.0]}, "whole search"),
+        ({"memory": ["cache"]}, "whole search"),
+        ({"scale__with_std": [True]}, "whole search"),
+    ],
+)
+def test_bad_pipelines_cost_nothing(data, params, match):
+    with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=match):
+        search_pipeline(data, [("scale", StandardScaler())], params)
+    assert budget.spent == 0
 
 
 # As an estimator.
@@ -474,7 +583,7 @@ def test_a_search_before_it_is_fitted():
         ({"sampler__n_particles": [10]}, {"sampler": None}, "no parameters"),
         ({"network__width": [10]}, {}, "no parameters"),
         ({"sampler__release__width": [10]}, {}, "no parameters"),
-        (WEIGHT, {"kind": DPSWDDomainAdapter}, "Reverse validation"),
+        (WEIGHT, {"kind": DPSWDDomainAdapter}, "needs an estimator with predict"),
         (WEIGHT, {"scoring": "accuracy"}, "scoring must be"),
         (WEIGHT, {"n_candidates": 0.5}, "n_candidates"),
         (WEIGHT, {"epsilon": -1.0}, "epsilon must be"),
@@ -489,5 +598,8 @@ def test_other_things_are_refused(data):
     X, y, X_target = data
     with pytest.raises(TypeError, match="domain adapter"):
         PrivateSearch(LogisticRegression(), {"C": [1.0]}).fit(X, y, X_target=X_target)
+    two = make_pipeline(DPSWDDomainAdapter(), DPSWDDomainClassifier())
+    with pytest.raises(TypeError, match="Pipeline with 2"):
+        PrivateSearch(two, WEIGHT).fit(X, y, X_target=X_target)
     with pytest.raises(ValueError, match="needs X_target"):
         search((X, y, None), RADIUS)

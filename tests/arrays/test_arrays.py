@@ -26,7 +26,7 @@ def y():
 def test_rows_as_they_are(X):
     format = BoxFormat(4)
     assert_array_equal(format.encode(X), X)
-    decoded, number = format.decode(X)
+    decoded, number = format.decode_rows(X)
     assert_array_equal(decoded, X)
     assert number is None
     assert format.n_columns == 4
@@ -39,7 +39,7 @@ def test_bounds_map_to_the_unit_ball_and_back(X, bounds):
     rows = format.encode(X)
     assert rows.min() >= 0
     assert np.linalg.norm(rows, axis=1).max() <= 1
-    assert_allclose(format.decode(rows)[0], X)
+    assert_allclose(format.decode_rows(rows)[0], X)
     assert format.feature_scale == format.unit
 
 
@@ -48,8 +48,8 @@ def test_bounds_clip_both_ways(X):
     rows = format.encode(X * 100)
     # Only a row at the upper bound everywhere has norm 1.
     assert_allclose(np.linalg.norm(format.encode(np.full((1, 4), 1e9))), 1)
-    assert_allclose(format.decode(rows)[0], np.clip(X * 100, -1, 1))
-    outside = format.decode(np.array([[-5.0, 5.0, 0.25, 0.0]]))[0]
+    assert_allclose(format.decode_rows(rows)[0], np.clip(X * 100, -1, 1))
+    outside = format.decode_rows(np.array([[-5.0, 5.0, 0.25, 0.0]]))[0]
     assert outside.min() == -1
     assert outside.max() == 1
 
@@ -59,18 +59,18 @@ def test_a_number_rides_along(X, y):
     rows = format.encode(X, y)
     assert rows.shape == (50, format.n_columns) == (50, 5)
     assert np.linalg.norm(rows, axis=1).max() <= 1
-    decoded, numbers = format.decode(rows)
+    decoded, numbers = format.decode_rows(rows)
     assert_allclose(decoded, X)
     assert_allclose(numbers, y)
     assert format.feature_scale is None
     # beyond its bounds
-    assert format.decode(format.encode(X, y * 100))[1].max() == 20
+    assert format.decode_rows(format.encode(X, y * 100))[1].max() == 20
 
 
 @pytest.mark.parametrize("bounds", [{}, {"bounds": (-2, 3), "y_bounds": (10, 20)}])
 def test_rows_are_decoded_from_the_unit_ball(X, y, bounds):
     format = BoxFormat(4, **bounds, has_number=True, clip_norm=0.4)
-    decoded, numbers = format.decode(format.encode(X, y) / 0.4)
+    decoded, numbers = format.decode_rows(format.encode(X, y) / 0.4)
     assert_allclose(decoded, X)
     assert_allclose(numbers, y)
 
@@ -79,7 +79,7 @@ def test_rows_are_decoded_from_the_unit_ball(X, y, bounds):
 @pytest.mark.parametrize("p", [1, 2])
 def test_local_rows_are_decoded_from_the_unit_ball(X, y, p, bounds):
     format = BallFormat(4, p=p, radius=200.0, **bounds, has_number=True)
-    decoded, numbers = format.decode(format.encode(X, y))
+    decoded, numbers = format.decode_rows(format.encode(X, y))
     assert_allclose(decoded, X)
     assert_allclose(numbers, y)
 
@@ -95,7 +95,7 @@ def test_encoder_sees_clipped_features(X, y):
     rows = format.encode(X, y)
     assert format.n_columns == rows.shape[1] == 3
     assert_allclose(rows[:, :2], encoder.transform(np.clip(X, -1, 1)))
-    decoded, _ = format.decode(rows * 10)
+    decoded, _ = format.decode_rows(rows * 10)
     assert decoded.shape == X.shape
     assert np.abs(decoded).max() <= 1
     assert format.feature_scale is None

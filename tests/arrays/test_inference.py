@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.arrays.discovery import make_box
-from skdpgen.arrays.kind import cast_numbers
+from skdpgen.arrays.layout import cast_numbers
 from skdpgen.curator.curator import intercept_releases
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.base import NoisySum

@@ -35,7 +35,7 @@ from skdpgen.data.names import encode_levels, find_ambiguous, name_cell
 from skdpgen.data.texts import MISSING_TEXTS, PLAIN, TextStyle
 from skdpgen.engines.partitioned import PartitionedTable
 from skdpgen.tables.format import TableFormat, declare
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 
 N, CHANGED = 24, 10
 # Cells that one record may hold in place of one that looks like the others.
@@ -575,7 +575,7 @@ def test_first_chunks_say_names_only():
         columns["age"][0] = cell
         dataset = Dataset.of(read_chunks(write(columns), 12))
         assert dict(declare("private", dataset)) == dict(UNKNOWN)
-        assert TableKind.of(UNKNOWN, dataset).dtypes == {}
+        assert TableLayout.of(UNKNOWN, dataset).dtypes == {}
 
 
 @pytest.mark.parametrize(

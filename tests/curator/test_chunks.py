@@ -107,7 +107,7 @@ def test_a_person_of_many_rows_moves_sums_within_the_claim(order, max_rows):
         return None
     """,
     """
-    if is_stated or type(kind).__name__ == "Identifier":
+    if is_stated or type(column).__name__ == "Identifier":
         return None
     """,
 )

@@ -33,7 +33,7 @@ from skdpgen.data.texts import PLAIN
 from skdpgen.engines import files
 from skdpgen.privacy import PrivacyBudget, TableFile
 from skdpgen.tables.format import TableFormat, declare
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 from skdpgen.testing.spies import release_only
 
 pa = pytest.importorskip("pyarrow")
@@ -393,7 +393,7 @@ def read(X, schema):
     """Return what is public of a table, the cells of each record, and what they add to releases."""
     dataset = Dataset.of(X)
     schema = declare(schema, dataset)
-    kind = TableKind.of(schema, dataset)
+    kind = TableLayout.of(schema, dataset)
     format = TableFormat(schema, kind)
     dataset.validate_table(SimpleNamespace(), format)
     public = dict(schema), kind, dataset.list_assumptions(False), dataset.reader
@@ -443,13 +443,13 @@ def in_both_modes(is_in_default_run):
     "data.cells:_convert", "return OBJECT", "return cell", param="objects-inferred-quick"
 )
 @pytest.mark.catches(
-    "tables.kind:TableKind.of",
+    "tables.layout:TableLayout.of",
     "dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])",
     "dtype",
     param="pandas-inferred-quick",
 )
 @pytest.mark.catches(
-    "tables.kind:TableKind.of",
+    "tables.layout:TableLayout.of",
     "not dataset.is_in_parts and _takes_order(schema.get(n), dtype)",
     "_takes_order(schema.get(n), dtype)",
     param="Parquet-inferred-quick",
@@ -526,8 +526,8 @@ def test_labels_of_others_do_not_follow_from_one_record(container, is_quick):
 
 @pytest.mark.catches(
     "data.record_functions:drops_errors.__exit__",
-    "not issubclass(kind, INTERRUPTS)",
-    "issubclass(kind, Exception)",
+    "not issubclass(cls, INTERRUPTS)",
+    "issubclass(cls, Exception)",
 )
 @pytest.mark.catches(
     "curator.persons:_write_each",

@@ -160,8 +160,8 @@ def test_whole_numbers_become_nan_where_the_function_fails():
 
 @pytest.mark.catches(
     "data.record_functions:drops_errors.__exit__",
-    "kind is not None and not issubclass(kind, INTERRUPTS)",
-    "kind is not None",
+    "cls is not None and not issubclass(cls, INTERRUPTS)",
+    "cls is not None",
 )
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_interrupts_are_not_dropped(kind):

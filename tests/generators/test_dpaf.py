@@ -228,7 +228,7 @@ def test_rows_are_images_if_they_can_be_unless_they_are_said_to_be_none():
     for shape, are_images in (("auto", True), ((1, 8, 8), True), (None, False)):
         params = dict(discriminator=DPAFDiscriminator(image_shape=shape))
         generator = make(bounds=(0, 1), release=ONE_STEP, **params).fit(X)
-        layers = {type(layer) for layer in generator._network.network.modules()}
+        layers = {type(layer) for layer in generator._rows.network.modules()}
         assert (nn.Unflatten in layers) == are_images, shape
 
 
@@ -399,7 +399,7 @@ def test_fitted_attributes_are_those_that_are_documented():
     fitted = make(classes=[0, 1], release=ForwardAggregates(n_steps=3)).fit(X, y)
     public = {"n_samples_", "n_features_in_", "classes_", "privacy_"}
     declared = {"bounds_", "clip_norm_", "encoder_", "release_"}
-    released = {"class_probabilities_", "n_iter_", "loss_curve_", "_network"}
+    released = {"class_probabilities_", "n_iter_", "loss_curve_", "_rows"}
     known = public | declared | released | {"_format"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
     assert ForwardAggregateMechanism.name != fitted.privacy_.releases[0]

@@ -305,7 +305,7 @@ def test_few_persons_have_any_number_of_rows():
         "visits": pd.DataFrame({"id": np.repeat(np.arange(403), counts)}).assign(ward="A"),
     }
     schemas = {"visits": Schema({"ward": Category(["A", "B"])})}
-    particles = fit(tables, None, schemas=schemas)._particles
+    particles = fit(tables, None, schemas=schemas)._rows
     # 0 to 4 rows, and more.
     assert particles.is_empty[:6].tolist() == [True, False, False, False, True, True]
 

@@ -230,7 +230,7 @@ def test_images_are_compared_in_the_basis_of_the_noise():
     # No projection here: features of a network are not noised.
     wide = BallFormat(784, p=2, **params)
     assert_allclose(made, wide.encode(features), atol=1e-5)
-    assert_allclose(format.decode(made)[0], features, atol=1e-4)
+    assert_allclose(format.decode_rows(made)[0], features, atol=1e-4)
 
 
 def test_no_noise_means_no_regularisation(X):

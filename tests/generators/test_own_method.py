@@ -1,30 +1,35 @@
 """A method of a third party: one release and one generator, which nothing in the library names."""
 
-from dataclasses import dataclass
-
 import numpy as np
+import pytest
 import torch
+from dp_accounting import LaplaceDpEvent
 from numpy.testing import assert_array_equal
 
-from skdpgen import load
+from skdpgen import PrivacyBudget, load
 from skdpgen.base import CentralGenerator
 from skdpgen.checks import positive
-from skdpgen.data.record_functions import RecordFunction
-from skdpgen.mechanisms.sums import GaussianSumMechanism
-from skdpgen.params import documented
-from skdpgen.privacy import preview
-from skdpgen.releases.release import Release
+from skdpgen.params import parameters
+from skdpgen.privacy import (
+    GaussianSumMechanism,
+    LaplaceSumMechanism,
+    PlanError,
+    RecordFunction,
+    gaussian_plan,
+    preview,
+)
+from skdpgen.releases import Release
+from skdpgen.testing import check_generator, validate_network, yield_checks
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class NoisyMean(Release):
-    """The noisy mean of the rows."""
+    """The noisy sum of the rows of each class."""
 
     radius: float = 1.0
 
     _checks = {"radius": positive()}
-    name = "mean"
-    is_sum = True
+    name, is_sum, mechanism = "mean", True, GaussianSumMechanism
 
     def plan(self, terms, format):
         return terms.plan_once(
@@ -35,66 +40,48 @@ class NoisyMean(Release):
         return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
 
 
-@documented
+class LaplaceMean(NoisyMean):
+    """With Laplace noise, on rows in a ball of the L1 norm."""
+
+    mechanism = LaplaceSumMechanism
+
+    def plan(self, terms, format):
+        bound = self.sensitivity(terms.relation, terms.n_classes)
+        return terms.plan_steps(self.name, LaplaceDpEvent, 1, sensitivity=bound)
+
+
+class Costly(NoisyMean):
+    """With a plan of its own budget."""
+
+    def plan(self, terms, format):
+        return gaussian_plan({"mean": 1.0}, epsilon=3.0, delta=1e-5)
+
+
+@parameters
 class MeanGenerator(CentralGenerator):
-    """Normal rows around the noisy mean.
+    """Normal rows around the noisy mean of all classes."""
 
-    Parameters
-    ----------
-    %(privacy)s
-    """
+    release: object = "mean"
 
-    _shorthands = {**CentralGenerator._shorthands, "release": {"mean": NoisyMean}}
-    _takes_components = False
-
-    def __init__(
-        self,
-        epsilon=1.0,
-        delta=1e-5,
-        *,
-        relation="zero_out",
-        accountant="pld",
-        random_state=None,
-        device="auto",
-        verbose=0,
-        strict=False,
-        bounds=None,
-        y_bounds=None,
-        classes=None,
-        clip_norm="auto",
-        schema="auto",
-        encoder="auto",
-        release="mean",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.relation = relation
-        self.accountant = accountant
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
-        self.strict = strict
-        self.bounds = bounds
-        self.y_bounds = y_bounds
-        self.classes = classes
-        self.clip_norm = clip_norm
-        self.schema = schema
-        self.encoder = encoder
-        self.release = release
-
-    def _plan(self, terms, format):
-        return self._find_release(format).plan(terms, format)
+    _shorthands = {
+        **CentralGenerator._shorthands,
+        "release": {"mean": NoisyMean, "laplace": LaplaceMean()},
+    }
 
     def _learn(self, curator, format, noise):
         release = self._find_release(format)
         rows = RecordFunction(lambda rows: rows)
-        released = curator.release(GaussianSumMechanism(rows, release.radius, release.name))
+        released = curator.release(release.mechanism(rows, release.radius, "mean", by_class=True))
         curator.close()
-        self._mean = released.value / curator.n_rows
+        self._mean = released.value.sum(0) / curator.n_rows
 
     def _generate(self, classes, generator):
         noise = torch.randn(len(classes), len(self._mean), generator=generator)
         return self._mean + 0.1 * noise.double().numpy()
+
+
+class WithoutClasses(MeanGenerator):
+    _takes_classes = False
 
 
 def test_a_method_is_one_release_and_one_generator(tmp_path):
@@ -109,3 +96,46 @@ def test_a_method_is_one_release_and_one_generator(tmp_path):
     path = tmp_path / "fitted.skdpgen"
     fitted.save(path)
     assert_array_equal(load(path).sample(5, random_state=1), fitted.sample(5, random_state=1))
+
+
+@pytest.mark.catches("mechanisms.laplace:LaplaceSumMechanism.query", "True", "False")
+@pytest.mark.catches(
+    "mechanisms.laplace:LaplaceSumMechanism._clip", "vectors.abs()", "vectors.square()"
+)
+def test_sums_have_the_noise_and_the_bound_that_they_state():
+    generator = WithoutClasses(release="laplace", bounds=(0, 1), clip_norm=1.0)
+    checks = dict(yield_checks(generator))
+    for name in ("check_noise", "check_neighbours", "check_plan", "check_epsilon"):
+        checks[name](generator)
+    fitted = generator.set_params(epsilon=2.0).fit(np.full((50, 3), 0.5))
+    assert fitted.privacy_.delta_at(2.0) == 0
+
+
+def test_checks_want_shares_of_classes_where_there_are_some():
+    checks = dict(yield_checks(MeanGenerator()))
+    with pytest.raises(AssertionError, match="A tenth of the labels"):
+        checks["check_class_probabilities"](MeanGenerator())
+    checks["check_neighbours"](MeanGenerator())
+    assert not {"check_labels", "check_class_probabilities"} & {
+        *dict(yield_checks(WithoutClasses()))
+    }
+    with pytest.raises(ValueError, match="takes no classes"):
+        WithoutClasses(classes=[0, 1]).fit(np.zeros((9, 2)), np.arange(9) % 2)
+
+
+@pytest.mark.catches("planning.fits:Planning._make_plan", "terms.check(plan)", "None")
+def test_a_plan_above_its_terms_is_refused_before_rows_are_read():
+    with PrivacyBudget(9.0, 1e-4) as budget, pytest.raises(PlanError, match="is for ε = 3"):
+        MeanGenerator(bounds=(0, 1), clip_norm=1.0, release=Costly()).fit(np.zeros((9, 2)))
+    assert budget.spent == 0
+    with pytest.raises(AssertionError, match=r"check_sample_shapes.*The plan is for"):
+        check_generator(MeanGenerator(release=Costly()))
+
+
+def test_networks_are_validated_for_nothing():
+    assert validate_network("mlp", 20, 4) == []
+    assert (
+        "no weights"
+        in validate_network(lambda *n: torch.nn.Linear(*n).requires_grad_(False), 2, 3)[0]
+    )
+    assert "factory" in validate_network(torch.nn.Linear(2, 3), 2, 3)[0]

@@ -9,11 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Identifier, Number, Ordinal, Schema
 from skdpgen.data.containers import PANDAS
+from skdpgen.format import RowSource
 from skdpgen.privacy import NoiseSource
 from skdpgen.tables import Derived, Implies, Ordered, Unique
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 
 SCHEMA = Schema(
     {
@@ -33,7 +34,7 @@ class Model:
     """A format of tables, and generated rows of two sorts, whose columns go together."""
 
     def __init__(self, schema=SCHEMA, label=None, names=None):
-        kind = TableKind(tuple(names or schema), {}, label, y=None if names is None else PANDAS)
+        kind = TableLayout(tuple(names or schema), {}, label, y=None if names is None else PANDAS)
         self.format, self.n_blocks = TableFormat(schema, kind), 0
         encoder = TableEncoder(schema)
         rng = np.random.RandomState(0)
@@ -46,10 +47,8 @@ class Model:
     def sample(self, n_samples=None, *, where=None, y=None, seed=0):
         if n_samples is None:
             n_samples = len(where)
-        noise = NoiseSource(seed, stream=1)
-        return self.format.sample(
-            self.generate, np.ones(1), n_samples, y=y, where=where, noise=noise
-        )
+        rows = RowSource(self.generate, np.ones(1), NoiseSource(seed, stream=1))
+        return next(self.format.decode(rows, [n_samples], y=y, where=where))
 
 
 def test_given_cells_and_the_index_are_kept():

@@ -114,7 +114,7 @@ def test_all_that_is_seen_follows_from_persons_alone(name, max_rows, capsys):
             steps = re.findall(rf"{release}: [^\r\n]*?(\d+)/(\d+)", progress)
             assert set(steps) == {("0", "1"), ("1", "1")}
         assert (certificate.max_rows, certificate.n_records) == (max_rows, fitted.n_samples_)
-        rows = getattr(getattr(fitted, "_particles", None), "rows", ())
+        rows = getattr(getattr(fitted, "_rows", None), "rows", ())
         shown.append(
             {
                 "certificate": (str(certificate), certificate.to_json()),

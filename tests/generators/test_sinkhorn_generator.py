@@ -161,7 +161,7 @@ def test_averaging_is_the_memory_of_the_weights(monkeypatch):
         # Shorter at the start.
         memory = min(averaging, (1 + n) / (10 + n))
         expected = memory * expected + (1 - memory) * current
-    found = torch.nn.utils.parameters_to_vector(generator._network.parameters()).detach()
+    found = torch.nn.utils.parameters_to_vector(generator._rows.parameters()).detach()
     assert_allclose(found, expected.cpu(), atol=1e-5)
     assert not torch.equal(found, weights[-1].cpu())
 
@@ -197,7 +197,7 @@ def test_the_generated_batch_is_of_a_fixed_size(n_records, perturb, seen):
     X = np.random.RandomState(0).normal(size=(n_records, 3))
     release = SampledGradients(n_steps=12, batch_size=5, n_generated=8, perturb=perturb)
     generator = make(release=release, loss=SemiDebiasedSinkhorn(n_debias=3)).fit(X)
-    size = sum(p.numel() for p in generator._network.network.parameters())
+    size = sum(p.numel() for p in generator._rows.network.parameters())
     shape = (8, 3) if perturb == "images" else (size,)
     assert {released.value.shape for _, released in seen} == {shape}
     assert {mechanism.shape for mechanism, _ in seen} == {shape}

@@ -161,10 +161,10 @@ def test_public_encoders_are_not_fitted(five_gaussians, release, encoder):
 
 
 def test_number_of_particles(five_gaussians):
-    assert make(n_steps=2, n_particles=77).fit(five_gaussians)._particles.rows.shape == (1, 77, 2)
+    assert make(n_steps=2, n_particles=77).fit(five_gaussians)._rows.rows.shape == (1, 77, 2)
     X, y = five_gaussians[:90], np.arange(90) % 3
     fitted = make(n_steps=2, n_particles=50, classes=[0, 1, 2]).fit(X, y)
-    assert fitted._particles.rows.shape == (3, 16, 2)
+    assert fitted._rows.rows.shape == (3, 16, 2)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -173,7 +173,7 @@ def test_public_rows_to_start_from(five_gaussians, release):
     init, classes = np.array([[0.9, 0.0], [0.0, 0.9], [-0.9, 0.0]]), np.arange(2000) % 2
     sampler = make(**steps_of(release, 1, n_projections=4), init=init, learning_rate=1e-3)
     with pytest.warns(PrivacyLeakWarning, match="classes"):
-        particles = sampler.fit(five_gaussians, classes)._particles.rows
+        particles = sampler.fit(five_gaussians, classes)._rows.rows
     assert particles.shape == (2, 500, 2)
     away = cdist(particles.flatten(0, 1), init)
     assert away.min(axis=1).max() < 0.4
@@ -212,7 +212,7 @@ def test_windows_are_of_pixels(encoder, monkeypatch):
 @pytest.mark.parametrize("n", [10, 5000])
 def test_the_smoothed_bootstrap_keeps_means_and_variances(five_gaussians, n):
     sampler = make(n_steps=200, n_particles=200).fit(five_gaussians)
-    particles = sampler._particles.rows[0].numpy()
+    particles = sampler._rows.rows[0].numpy()
     made = sampler.sample(n)
     assert made.shape == (n, 2)
     if n > 200:

@@ -21,11 +21,10 @@ from skdpgen.accounting.calibration import calibrate
 from skdpgen.accounting.plan import Terms
 from skdpgen.encoders import PrivatePCA
 from skdpgen.learners.rows import RowNetwork
-from skdpgen.learners.slices import fit_to_rows
+from skdpgen.learners.slices import RowsLearner
 from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.networks.generators import build, find_factory
 from skdpgen.privacy import (
-    BudgetExceededError,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     ledger_epsilon,
@@ -88,10 +87,10 @@ def test_generated_rows_are_noised_as_records_are():
     releases = SimpleNamespace(
         mechanism=mechanism, batch_size=300, n_steps=20, make=release, means=mock.Mock()
     )
-    _, shares, losses = fit_to_rows(network, releases, learning_rate=1e-9, generator=generator)
+    sampler = RowsLearner(network, learning_rate=1e-9).fit(releases, None, generator)
     # Two samples of 400 from one law: W₂² between them is far below the noise's variance, 0.25.
-    assert np.mean(losses[5:]) < 2 * 0.02
-    assert_allclose(shares, 0.5, atol=0.1)
+    assert np.mean(sampler.losses[5:]) < 2 * 0.02
+    assert_allclose(sampler.shares, 0.5, atol=0.1)
 
 
 # Plans.
@@ -158,8 +157,7 @@ def test_parameters_of_the_release_are_refused(release, name, iris):
         preview(make(release=release, **{name: 7}), 150, 4)
 
 
-def test_budgets_hold_no_sampled_releases(iris):
-    budget = PrivacyBudget(10.0, 1e-5)
-    with budget, pytest.raises(BudgetExceededError, match="unsampled"):
-        make(random_state=None).fit(iris[0])
-    assert budget.spent == 0
+def test_a_budget_is_charged_for_all_steps(iris):
+    with PrivacyBudget(10.0, 1e-5) as budget:
+        fitted = make(random_state=None, delta=1e-5).fit(iris[0])
+    assert budget.spent == fitted.epsilon_

@@ -372,8 +372,8 @@ def test_a_missing_device_costs_nothing():
 
 
 @pytest.mark.catches(
-    "learners.rows:try_network",
-    "try_generator(network, latent_dim, n_classes, n_outputs, batch_size, device)",
+    "generators._network:NetworkGenerator._try_network",
+    "try_generator(self.network, *sizes, batch_size, device, optimizer)",
     "None",
 )
 def test_a_network_of_a_wrong_size_costs_nothing():

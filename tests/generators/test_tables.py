@@ -33,7 +33,7 @@ from skdpgen.privacy import TablesMechanism, preview, verify
 from skdpgen.releases import SlicedRows
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 
 SCHEMA = Schema(
     {
@@ -160,7 +160,7 @@ def test_levels_of_the_target_can_be_asked_for(fitted):
 
 
 @pytest.mark.catches(
-    "tables.format:TableFormat.__post_init__", "replace(kind, missing=False)", "kind"
+    "tables.format:TableFormat.__post_init__", "replace(target, missing=False)", "target"
 )
 @pytest.mark.parametrize("kind", [Category(["a", "b"], missing=True), Boolean(missing=True)])
 def test_a_record_without_a_target_counts_as_absent(kind):
@@ -169,7 +169,7 @@ def test_a_record_without_a_target_counts_as_absent(kind):
     known, other = kind.levels
     table = pd.DataFrame({"x": ["u", None, "v"], "t": [known, other, None]}, dtype=object)
     cells = table.to_numpy(dtype=object)
-    format = TableFormat(schema, TableKind.of(schema, Dataset(table, target="t")))
+    format = TableFormat(schema, TableLayout.of(schema, Dataset(table, target="t")))
     assert np.isnan(format.encode(cells)).any(axis=1).tolist() == [False, False, True]
     assert format.levels_of_target == kind.levels
     assert not np.isnan(TableFormat(schema).encode(cells)).any()
@@ -770,8 +770,8 @@ def test_the_width_of_private_labels_does_not_get_out(label):
     jobs = jobs.astype(object)
     jobs[7] = label  # one of `other`
     fitted = make(n_steps=2).fit(table, jobs.astype(str))
-    dtypes = fitted._format.kind.dtypes
-    assert dtypes == short._format.kind.dtypes
+    dtypes = fitted._format.layout.dtypes
+    assert dtypes == short._format.layout.dtypes
     assert "U" not in {getattr(dtype, "kind", "O") for dtype in dtypes.values()}
     first, second = (g.sample(5, random_state=0)[1] for g in (short, fitted))
     assert first.dtype == second.dtype == object

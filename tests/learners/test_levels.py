@@ -276,10 +276,10 @@ def test_targets_of_few_levels_tell_records_apart(kind, n_parts):
     table = pd.DataFrame({"target": (values * 200)[:200], "a": [True, False] * 100})
     schema = Schema({"target": kind, "a": Boolean()})
     generator = DPSWFlowSampler(epsilon=20.0, schema=schema, random_state=0, n_steps=2)
-    rows = generator.fit(table, target="target")._particles
+    rows = generator.fit(table, target="target")._rows
     assert (len(rows.shares) if isinstance(rows, StratifiedRows) else None) == n_parts
     assert generator.privacy_.releases == (TablesMechanism.name,)
-    assert not isinstance(generator.fit(table)._particles, StratifiedRows)
+    assert not isinstance(generator.fit(table)._rows, StratifiedRows)
 
 
 def test_strata_of_noise_have_no_part_in_training(monkeypatch):

@@ -25,7 +25,7 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.adaptation import _domain_adapter
-from skdpgen.learners import rows as learners_rows
+from skdpgen.generators import _network
 from skdpgen.networks.generators import build, rehearsing
 from skdpgen.privacy import Curator, preview
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
@@ -213,7 +213,7 @@ def test_frozen_weights_stay_as_they_are(name):
         return nn.Sequential(firsts[-1], decoders[-1])
 
     fitted = _fit(lambda: FITS[name](factory))
-    module = getattr(fitted, "_network", None) or fitted._encoder
+    module = getattr(fitted, "_rows", None) or getattr(fitted, "_network", None) or fitted._encoder
     weights = dict(module.named_parameters())
     is_frozen = {n: not weight.requires_grad for n, weight in weights.items()}
     assert sorted(is_frozen.values()) == [False, False, True, True]
@@ -250,7 +250,7 @@ def test_a_rehearsal_leaves_no_trace(monkeypatch):
     made = DPSlicedWassersteinGenerator(**BOX, n_steps=3, network=lambda n, m: nn.Linear(n, m)).fit(
         X
     )
-    monkeypatch.setattr(learners_rows, "try_generator", lambda *args: None)
+    monkeypatch.setattr(_network, "try_generator", lambda *args: None)
     expected = DPSlicedWassersteinGenerator(
         **BOX, n_steps=3, network=lambda n, m: nn.Linear(n, m)
     ).fit(X)

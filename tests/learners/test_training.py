@@ -1,14 +1,15 @@
 """The training loop: Adam, schedules, and what a fit imports."""
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
 
 from skdpgen.learners.training import (
-    SGD,
     Adam,
     Descent,
+    OwnOptimizer,
     Training,
     descend_to_noise,
     linear_decay,
@@ -20,7 +21,10 @@ SHAPES = [(20, 7), (7,), (3, 2, 2), (1,)]
 
 @pytest.mark.parametrize(
     ("optimizer", "reference", "options"),
-    [(Adam, torch.optim.Adam, {"fused": True}), (SGD, torch.optim.SGD, {})],
+    [
+        (Adam, torch.optim.Adam, {"fused": True}),
+        (partial(OwnOptimizer, torch.optim.SGD, learning_rate=1.0), torch.optim.SGD, {}),
+    ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_optimizers_equal_those_of_torch_in_every_bit(optimizer, reference, options, dtype):

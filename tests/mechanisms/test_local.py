@@ -26,7 +26,6 @@ from skdpgen.privacy import (
     NoiseSource,
     Plan,
     PlanError,
-    PrivacyBudget,
     compose,
     ledger_delta,
     ledger_epsilon,
@@ -231,14 +230,6 @@ def test_plans_keep_to_their_budget(p, n_classes, epsilon):
     spent = ledger_epsilon(plan.events, DELTA, relation="replace_one")
     assert 0.999 * epsilon < spent <= epsilon
     assert plan.local
-
-
-def test_a_budget_refuses_pure_releases():
-    """Adaptive sums of them with Gaussian releases are not proved here."""
-    with PrivacyBudget(100.0, DELTA, relation="replace_one") as budget:
-        with pytest.raises(RuntimeError, match="Gaussian releases only"):
-            Curator(np.zeros((2, 2)), plan=local_plan(1, None, 1.0, DELTA), noise=NoiseSource())
-    assert budget.spent == 0
 
 
 # Certificates.

@@ -199,8 +199,10 @@ def test_bounds_span_the_ball_and_nothing_is_projected():
         assert format.radius == pytest.approx(radius)
         rows = format.encode(corners)
         assert_allclose(np.linalg.norm(rows, ord=p, axis=1), [1, 1, 0], atol=1e-12)
-        assert_allclose(format.decode(rows)[0], corners)
-        assert_allclose(format.decode(3 * rows)[0], corners, atol=1e-12)  # clipped to the bounds
+        assert_allclose(format.decode_rows(rows)[0], corners)
+        assert_allclose(
+            format.decode_rows(3 * rows)[0], corners, atol=1e-12
+        )  # clipped to the bounds
 
 
 @pytest.mark.parametrize("image_shape", [None, (2, 3), (1, 3, 2)])
@@ -209,7 +211,7 @@ def test_cosine_transform(X, image_shape):
     images = X.reshape(len(X), *format.grid)
     expected = dctn(images, axes=(2, 3), norm="ortho").reshape(X.shape)
     assert_allclose(format.encode(X) * 100, expected, atol=1e-12)
-    assert_allclose(format.decode(format.encode(X))[0], X, atol=1e-12)
+    assert_allclose(format.decode_rows(format.encode(X))[0], X, atol=1e-12)
     kept = BallFormat(6, p=2, radius=100.0, basis="dct", keep=0.3, image_shape=image_shape).encode(
         X
     )

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.tables.columns.values import CodeScale
 from skdpgen.tables.encoder import TableEncoder
 
 N = 10_000
@@ -28,10 +29,14 @@ KINDS = {
     "moved parts": Number(0, 1000, n_knots=3, cuts=[1, 10, 100, 501], atoms=[0]),
     "level": Category(["a", "b", "c"], other="d", missing=True),
 }
-# Places of numbers that are not drawn where they are encoded.
-PLACES = {
-    "moved": np.array([0, 0.1, 0.6, 1, 1.3, 1.35, 2]),
-    "moved parts": np.array([0, 0.2, 0.3, 0.4, 0.7, 1.5, 2]),
+# Numbers that are not drawn where they are encoded.
+SCALES = {
+    "moved": CodeScale(
+        np.array([0, 2, 3.5, 10, 50, 90, 100]), np.array([0, 0.1, 0.6, 1, 1.3, 1.35, 2])
+    ),
+    "moved parts": CodeScale(
+        np.array([0.0, 1, 10, 100, 500, 501, 1000]), np.array([0, 0.2, 0.3, 0.4, 0.7, 1.5, 2])
+    ),
 }
 ASKED = {
     "whole": [(3, 12.5), (11, 14), 30, None],
@@ -82,7 +87,7 @@ def _weights(encoder, name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_probabilities_and_draws_are_those_of_rows_that_are_drawn(name):
-    encoder = TableEncoder(Schema({name: KINDS[name]}), PLACES)
+    encoder = TableEncoder(Schema({name: KINDS[name]}), SCALES)
     conditions = encoder.find_conditions({name: ASKED[name]})
     for weights in _weights(encoder, name):
         rows = np.tile(weights, (N, 1))
@@ -222,8 +227,9 @@ def test_rare_ranges_have_their_law(rare):
 
 def test_ends_of_intervals_within_a_step_of_whole_numbers():
     kind = Number(0, 1e6, decimals=0, knots=[0, 5e5, 1e6], cuts=[1e5, 9e5])
-    places = {"x": np.array([0, 0.9, 1 + 1e-7, 1 + 2e-7, 2])}
-    encoder = TableEncoder(Schema({"x": kind}), places)
+    numbers = np.array([0, 1e5, 5e5, 9e5, 1e6])
+    scale = CodeScale(numbers, np.array([0, 0.9, 1 + 1e-7, 1 + 2e-7, 2]))
+    encoder = TableEncoder(Schema({"x": kind}), {"x": scale})
     rows = np.tile([0.0, 1, 0], (20_000, 1))
     (condition,) = encoder.find_conditions({"x": (0, 499_999)}).values()
     drawn = encoder.draw(rows, np.random.RandomState(0))["x"]

@@ -30,7 +30,7 @@ from skdpgen.evaluation import report
 from skdpgen.privacy import TableFile, preview
 from skdpgen.tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema
 from skdpgen.tables.format import TableFormat, declare
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -234,7 +234,7 @@ def test_samples_come_back_in_the_dtypes(container, mode):
 
 
 @pytest.mark.catches(
-    "tables.kind:TableKind.put_in_order",
+    "tables.layout:TableLayout.put_in_order",
     "replace(self, listed={})",
     "self",
     param="pandas-inferred",
@@ -459,7 +459,7 @@ def in_chunks(records):
 
 def validate(given, schema):
     dataset = Dataset.of(given)
-    format = TableFormat(schema, TableKind.of(declare(schema, dataset), dataset))
+    format = TableFormat(schema, TableLayout.of(declare(schema, dataset), dataset))
     return dataset.validate_table(BaseEstimator(), format)
 
 
@@ -836,7 +836,7 @@ def test_labels_beside_a_table_come_back_as_they_were(schema):
 
 
 @pytest.mark.catches(
-    "arrays.kind:ArrayKind.of",
+    "arrays.layout:ArrayLayout.of",
     "categories.categories[is_class]",
     "categories.categories",
     param="True",

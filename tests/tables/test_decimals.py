@@ -23,8 +23,8 @@ from skdpgen.privacy import (
 from skdpgen.tables import Category, Date, Number, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.columns.date import DATE_CODES
-from skdpgen.tables.columns.decimals import encode_decimals, find_decimals, read_levels
 from skdpgen.tables.columns.texts import parse_cells
+from skdpgen.tables.discovery.decimals import encode_decimals, find_decimals, read_levels
 from skdpgen.tables.discovery.stages import SchemaInference
 from skdpgen.tables.encoder import TableEncoder
 
@@ -92,6 +92,14 @@ def test_decimals_that_noise_hides_are_left_as_they_are():
     floats = np.random.default_rng(0).random(900).tolist()
     coarse = [found_of(floats, Number(), 100.0, seed).decimals is not None for seed in range(200)]
     assert np.mean(coarse) < 0.05
+
+
+@pytest.mark.parametrize("price", [9.99, 4.5])
+def test_a_clear_count_keeps_its_decimals_whatever_the_noise_of_others(price):
+    """The noise of the sum of all counts is five times that of one."""
+    cells = [*range(1, 2500), *[price] * 500]
+    kept = [found_of(cells, Number(), 80.0, seed).decimals for seed in range(100)]
+    assert np.mean([decimals == 0 for decimals in kept]) < 0.05
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])

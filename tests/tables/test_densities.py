@@ -54,7 +54,7 @@ def test_a_second_histogram_makes_quantiles_more_precise():
     """Errors of quartiles over 60 draws of noise; those of both are the smallest."""
     rng, other = np.random.RandomState(0), np.linspace(-6, 6, 9)
     coarse, cuts = np.array([-6.0, -1, 1, 6]), [0, 2]
-    codes = count(CodeScale(coarse, cuts).encode(NORMAL), np.arange(4.0))
+    codes = count(CodeScale.of_knots(coarse, cuts).encode(NORMAL), np.arange(4.0))
     errors = []
     for _ in range(60):
         parts = [

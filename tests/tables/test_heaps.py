@@ -10,7 +10,6 @@ from numpy.testing import assert_array_equal
 from skdpgen import DPSWFlowSampler
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.tables import Date, Number, Schema
-from skdpgen.tables.columns.decimals import LevelCounts
 from skdpgen.tables.columns.heaps import (
     DATE_STEPS,
     DECIMALS_OF,
@@ -20,6 +19,7 @@ from skdpgen.tables.columns.heaps import (
     snap_dates,
     snap_numbers,
 )
+from skdpgen.tables.discovery.decimals import LevelCounts
 from skdpgen.tables.encoder import TableEncoder
 
 N = 4000
@@ -215,6 +215,13 @@ def test_no_heap_is_a_point_mass():
     x = encoder.draw(rows, np.random.RandomState(0))["x"]
     assert (x % 10 == 0).all()
     assert (x == 50).mean() == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize(("step", "gap"), [(0.1, 0), (1, 0.01), (0.125, 0), (0.01, 0), (500, 0)])
+def test_multiples_are_the_floats_that_are_written_so(step, gap):
+    numbers = np.random.default_rng(0).uniform(-1000, 1000, 5000)
+    found = snap_numbers(numbers, step, gap)
+    assert found.tolist() == [float(f"{x:.6f}") for x in found]
 
 
 @pytest.mark.parametrize("kind", [Number(0, 9, heaps=[(0.5, 0, 1)]), Date(heaps=[("week", 0.3)])])

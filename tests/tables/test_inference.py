@@ -460,7 +460,7 @@ def test_all_is_released_whatever_is_found():
 
 
 @pytest.mark.catches(
-    "tables.columns.decimals:encode_levels",
+    "tables.discovery.decimals:encode_levels",
     "TableEncoder(Schema(dict.fromkeys(table, Category(levels)))).encode(table)",
     """
     TableEncoder(Schema(dict.fromkeys(table, Category(levels)))).encode(
@@ -472,7 +472,7 @@ def test_all_is_released_whatever_is_found():
 def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
     """Σ over the columns of one count each: √m in counts, or √(2m)."""
     from skdpgen.mechanisms.sums import WeightSumMechanism
-    from skdpgen.tables.columns.type_inference import KINDS
+    from skdpgen.tables.discovery.type_inference import KINDS
 
     rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
         np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from skdpgen import Category, Date, DPSWFlowSampler, Number, Unknown
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.tables import Schema
-from skdpgen.tables.columns.type_inference import COUNTED, find_types
 from skdpgen.tables.discovery.stages import CONSTANTS
+from skdpgen.tables.discovery.type_inference import COUNTED, find_types
 from skdpgen.tables.format import TableFormat
 
 CATEGORIES = "category counts"

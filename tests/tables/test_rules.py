@@ -30,7 +30,7 @@ from skdpgen.tables import (
 )
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat, declare
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 from skdpgen.tables.rules.draws import RuleDraws, check_enough
 from skdpgen.tables.rules.feasibility import _check_group, connect, find_impossible
 from skdpgen.tables.rules.formulas import Formula
@@ -867,5 +867,5 @@ def test_a_rule_is_about_values_as_they_are_handed_back():
     table = pd.DataFrame({"a": [1, 2], "b": [1.5, 2.5]})
     schema = Schema({"a": Number(0, 9), "b": Number(0, 9)}, [Ordered("a", "b", strict=True)])
     with pytest.raises(ValueError, match="'a' holds integers: declare it with decimals=0"):
-        TableKind.of(schema, Dataset(table))
-    assert TableKind.of(schema, Dataset(table.astype(float))).names == ("a", "b")
+        TableLayout.of(schema, Dataset(table))
+    assert TableLayout.of(schema, Dataset(table.astype(float))).names == ("a", "b")

@@ -17,7 +17,7 @@ from skdpgen.mechanisms.two_way import Tables
 from skdpgen.releases import from_release
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.kind import TableKind
+from skdpgen.tables.layout import TableLayout
 from skdpgen.tables.strata import Halves, may_be_class, may_stratify
 
 KNOTS = [0.0, 1.0, 3.0, 7.0, 10.0]
@@ -87,7 +87,7 @@ def test_targets_with_halves():
 def test_columns_of_codes():
     schema = Schema({"t": KINDS["odd"], "a": Number(0, 1, n_knots=2)})
     for label, sizes, by in (("t", [5, 2, 2], 2), ("a", [5, 2], None)):
-        format = TableFormat(schema, TableKind(("t", "a"), {}, label))
+        format = TableFormat(schema, TableLayout(("t", "a"), {}, label))
         assert (format.code_sizes, format.by) == (sizes, by)
         codes = format.encode_codes(np.array([[1.0, 0.5], [5.0, 0.0]], dtype=object))
         np.testing.assert_array_equal(

@@ -1,3 +1,4 @@
+import functools
 import math
 import warnings
 
@@ -234,6 +235,21 @@ def test_gradient_of_the_transport_cost_is_that_at_the_fixed_plan():
     for flag in (False, True):
         (grad,) = torch.autograd.grad(entropic_wasserstein(X, Y, reg=0.5, entropy=flag), X)
         torch.testing.assert_close(grad, expected)
+
+
+def test_conventions_of_divergences():
+    X, Y = normal(12, 2, seed=1).numpy(), normal(9, 2, seed=2).numpy() + 0.5
+    theirs = ot.bregman.empirical_sinkhorn_divergence(X, Y, 3.0, stopThr=1e-10)
+
+    def differences(function):
+        options = {"reg": 3.0, "tol": 1e-9}
+        return function(X, Y, **options) - sum(function(Z, Z, **options) for Z in (X, Y)) / 2
+
+    assert differences(entropic_wasserstein) == pytest.approx(theirs, rel=1e-5)
+    ours = sinkhorn_divergence(X, Y, reg=3.0, tol=1e-9)
+    objective = functools.partial(entropic_wasserstein, entropy=True)
+    assert ours == pytest.approx(differences(objective), rel=1e-6)
+    assert not 0.9 < ours / theirs < 1.1
 
 
 def test_divergence_is_a_divergence():

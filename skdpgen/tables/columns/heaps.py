@@ -127,7 +127,9 @@ def snap_dates(dates, step):
 def snap_numbers(numbers, step, gap):
     """Return the multiple of a step, less a gap, that is next to each number."""
     gaps = np.where(numbers < 0, -gap, gap)
-    return np.round((numbers + gaps) / step) * step - gaps
+    found = np.round((numbers + gaps) / step) * step - gaps
+    # 78 times 0.1 is no float that is written 7.8.
+    return np.round(found, MOST_DECIMALS) if step % 1 or gap % 1 else found
 
 
 def find_heaps(column, counts, std, clear):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Values of a number of decimals, codes between knots, and the spacing of knots."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ...histograms.grids import locate_between
+from ...registry import savable
 
 # Width of the linear part of symlog knots around 0, as a share of the larger bound; at most 1.
 # Set by hand.
@@ -75,15 +78,17 @@ class Values:
         knots = np.union1d(self.down(steps), self.up(steps)) / self.unit
         return knots + 0.0  # no negative zero
 
-    def round_at_random(self, codes, scale, random_state):
-        """Decode codes and round the numbers up or down, so that expected codes are unchanged.
-
-        If the knots, at integer codes, are values, the expected weights are unchanged, too.
+    def round(self, codes, scale, to_nearest, random_state):
+        """Decode codes and round the numbers.
 
         Parameters
         ----------
         codes : ndarray of shape (n,)
         scale : CodeScale
+        to_nearest : bool or ndarray of bool of shape (n,)
+            Whether a number is rounded to the nearest value. Otherwise it is rounded up or down at
+            random, so that expected codes are unchanged and, if the knots, at integer codes, are
+            values, the expected weights, too.
         random_state : RandomState or Generator of NumPy
 
         Returns
@@ -97,46 +102,51 @@ class Values:
         below, above = self.down(whole) / self.unit, self.up(whole + 1) / self.unit
         first, last = scale.encode(below), scale.encode(above)
         is_up = random_state.uniform(size=len(numbers)) * (last - first) < codes - first
-        return np.where(is_up, above, below)
+        return np.where(np.where(to_nearest, numbers > (below + above) / 2, is_up), above, below)
 
 
+@savable
+@dataclass(frozen=True)
 class CodeScale:
-    """The monotone map between numbers and codes; the knots have the codes 0, 1, 2, ...
-
-    It is linear between neighbouring knots and breakpoints.
-
-    Parameters
-    ----------
-    knots : ndarray of shape (n_knots,)
-        Increasing.
-    cuts : sequence of float, default=()
-        Increasing breakpoints between knots. Those between two neighbouring knots have evenly
-        spaced codes.
-    codes : ndarray of shape (n_knots + n_cuts,), default=None
-        Increasing calibrated codes of knots and breakpoints, from 0 to that of the last knot.
-        None: as above.
+    """The monotone map between numbers and codes, linear between its points.
 
     Attributes
     ----------
-    numbers : ndarray of shape (n_knots + n_cuts,)
-        Knots and breakpoints.
-    codes : ndarray of shape (n_knots + n_cuts,)
+    numbers, codes : ndarray of shape (n_points,)
+        Increasing.
 
     Examples
     --------
-    >>> scale = CodeScale(np.array([0.0, 100.0]), [10])
+    >>> scale = CodeScale.of_knots(np.array([0.0, 100.0]), [10])
     >>> scale.encode([5, 10, 55])
     array([0.25, 0.5 , 0.75])
     >>> scale.decode([0.25, 0.5, 0.75])
     array([ 5., 10., 55.])
     """
 
-    def __init__(self, knots, cuts=(), codes=None):
-        self.numbers = np.union1d(knots, cuts)
-        if codes is None:
-            at = np.searchsorted(self.numbers, knots)
-            codes = np.interp(np.arange(len(self.numbers)), at, np.arange(len(at)))
-        self.codes = codes
+    numbers: np.ndarray
+    codes: np.ndarray
+
+    @classmethod
+    def of_knots(cls, knots, cuts=()):
+        """Return the scale on which knots have the codes 0, 1, 2, ...
+
+        Parameters
+        ----------
+        knots : ndarray of shape (n_knots,)
+            Increasing.
+        cuts : sequence of float, default=()
+            Increasing breakpoints between knots. Those between two neighbouring knots have evenly
+            spaced codes.
+        """
+        numbers = np.union1d(knots, cuts)
+        at = np.searchsorted(numbers, knots)
+        return cls(numbers, np.interp(np.arange(len(numbers)), at, np.arange(len(at))))
+
+    def between(self, first, last):
+        """Return the part between two codes, of which the first becomes 0."""
+        inside = (first <= self.codes) & (self.codes <= last)
+        return CodeScale(self.numbers[inside], self.codes[inside] - first)
 
     def encode(self, numbers):
         """Return the codes of numbers; numbers beyond the knots are clipped."""

@@ -93,7 +93,7 @@ class Histogram:
     @property
     def scale(self):
         """The map between numbers and codes."""
-        return CodeScale(self.knots, self.cuts)
+        return CodeScale.of_knots(self.knots, self.cuts)
 
     def weigh(self, numbers):
         """Return the weights of numbers at the knots, which are the last axis."""
@@ -104,7 +104,7 @@ class Histogram:
         return spread_counts(np.arange(len(self.counts), dtype=float), self.counts, self.std)
 
 
-def estimate_density(histograms, lower, upper, unit=None):
+def estimate_density(histograms, lower, upper, unit=None, *, to_nearest=False):
     """Estimate the masses of bins by penalized weighted least squares.
 
     The histograms are independent, and weighted by their precision. The penalty is that of third
@@ -121,6 +121,8 @@ def estimate_density(histograms, lower, upper, unit=None):
         Values outside are at these bounds.
     unit : float, default=None
         Values are whole multiples of it. If there are few, each has a mass of its own.
+    to_nearest : bool, default=False
+        Whether numbers are rounded to the nearest value, and not at random between two.
 
     Returns
     -------
@@ -155,6 +157,8 @@ def estimate_density(histograms, lower, upper, unit=None):
     penalty = penalties[_evidence(weights, counts, roughness, penalties).argmax()]
     weights = np.vstack([weights, math.sqrt(penalty) * roughness])
     masses = _solve(weights, np.r_[counts, np.zeros(len(roughness))])
+    if is_few and to_nearest:
+        return np.r_[values[0], (values[1:] + values[:-1]) / 2, values[-1]], masses
     if is_few:
         # Values are drawn between each other, and then rounded.
         return spread_counts(values, masses, 0.0)

@@ -21,7 +21,16 @@ from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ...registry import savable
 from ..columns.cells import find_present
-from ..columns.decimals import (
+from ..columns.number import N_KNOTS
+from ..columns.texts import parse_private, read_cell
+from ..columns.values import CodeScale
+from ..encoder import TableEncoder
+from ..rules.ordered import reconcile_orders
+from ..schema import Schema
+from ..strata import may_stratify
+from .column import ColumnInference
+from .counts import ValueCounts
+from .decimals import (
     DECIMALS,
     encode_decimals,
     find_decimals,
@@ -29,16 +38,8 @@ from ..columns.decimals import (
     list_rough,
     read_levels,
 )
-from ..columns.number import N_KNOTS
-from ..columns.texts import parse_private, read_cell
-from ..columns.type_inference import KINDS, encode_types, find_types
-from ..encoder import TableEncoder
-from ..rules.ordered import reconcile_orders
-from ..schema import Schema
-from ..strata import may_stratify
-from .column import ColumnInference
-from .counts import ValueCounts
 from .locations import N_LEVELS, SIZE, encode_locations, place_counters
+from .type_inference import KINDS, encode_types, find_types
 
 # Names of releases.
 FREQUENT, CATEGORIES = FrequentValuesMechanism.name, CategoryCountsMechanism.name
@@ -111,15 +112,15 @@ class Inferred:
     style : TextStyle, default=None
         How its texts are written, if its type was inferred.
     histograms : sequence of Histogram
-        Noisy counts of its values, if breakpoints were inferred, until codes are calibrated.
-    codes : ndarray of shape (n_knots + n_cuts,), default=None
-        Calibrated codes of knots and breakpoints, from `calibrate_marginals`.
+        Noisy counts of its values, if breakpoints were inferred, until its scale is calibrated.
+    scale : CodeScale, default=None
+        The calibrated scale of a number or date, from `calibrate_marginals`.
     """
 
     parameters: tuple = ()
     style: TextStyle | None = None
     histograms: Sequence = ()
-    codes: np.ndarray | None = None
+    scale: CodeScale | None = None
 
 
 class Stage(ABC):
@@ -221,8 +222,8 @@ class NumericStage(Stage):
         if not columns:
             return self._count_nothing()
         self.std = inference.noise_on(self.name, len(columns))
-        kinds = {name: c.declared.from_number(c.grid) for name, c in columns.items()}
-        self.encoder = TableEncoder(Schema(kinds))
+        types = {name: c.declared.from_number(c.grid) for name, c in columns.items()}
+        self.encoder = TableEncoder(Schema(types))
         sizes = [where.stop - where.start for _, where in self.encoder.blocks]
         return LevelCountsMechanism(self.name, sizes), partial(self._encode, inference), None
 
@@ -402,7 +403,9 @@ class SchemaInference:
 
     def __init__(self, schema, label=None, has_classes=True):
         self.label, self.has_classes = label, has_classes
-        self.unknown = {n: kind for n, kind in schema.learned.items() if kind.is_unknown}
+        self.unknown = {
+            n: declared for n, declared in schema.learned.items() if declared.is_unknown
+        }
         self.texts, self.resolved = {}, {}
         self.histograms: Histograms | None = None
         self._declared = schema
@@ -413,18 +416,20 @@ class SchemaInference:
     def set_schema(self, schema, levels=None):
         """Take a schema of which more is known, and the counts of decimals."""
         self.schema, levels = schema, levels or {}
-        known = {n: kind for n, kind in schema.learned.items() if not kind.is_unknown}
-        self.categories = [n for n, kind in known.items() if kind.is_open and not kind.has_knots]
+        known = {n: declared for n, declared in schema.learned.items() if not declared.is_unknown}
+        self.categories = [
+            n for n, declared in known.items() if declared.is_open and not declared.has_knots
+        ]
         self.columns = {
             name: ColumnInference(
-                kind,
+                declared,
                 levels.get(name),
                 name in self.texts,
                 name == self.label,
                 name == self.label and self.has_classes,
             )
-            for name, kind in known.items()
-            if (kind.is_open and kind.has_knots) or kind.takes_knots
+            for name, declared in known.items()
+            if (declared.is_open and declared.has_knots) or declared.takes_knots
         }
         self.opened = {n: column for n, column in self.columns.items() if column.declared.is_open}
 
@@ -436,10 +441,12 @@ class SchemaInference:
     @cached_property
     def _encoder(self):
         """The encoder of all columns of known types, open ones by the grids of their first look."""
-        kinds = {n: kind for n, kind in self.schema.learned.items() if n not in self.unknown}
-        kinds |= {n: with_categories(kinds[n], {}) for n in self.categories}
-        kinds |= {n: c.declared.from_number(c.grid) for n, c in self.opened.items()}
-        return TableEncoder(Schema(kinds))
+        types = {
+            n: declared for n, declared in self.schema.learned.items() if n not in self.unknown
+        }
+        types |= {n: with_categories(types[n], {}) for n in self.categories}
+        types |= {n: c.declared.from_number(c.grid) for n, c in self.opened.items()}
+        return TableEncoder(Schema(types))
 
     def encode(self, cells, y=None):
         """Encode cells as the first release reads them."""
@@ -471,8 +478,8 @@ class SchemaInference:
                 known = partial(parse_private, schema=self.schema, styles=self.texts)
                 curator.parse_cells(known)
         self._warn()
-        kinds = {**self.schema, **self.resolved}
-        return self.schema.replace(reconcile_orders(self.schema, kinds))
+        types = {**self.schema, **self.resolved}
+        return self.schema.replace(reconcile_orders(self.schema, types))
 
     def describe(self):
         """Return what is `Inferred` of the columns, after `run`: a dict."""
@@ -482,7 +489,7 @@ class SchemaInference:
             for name, column in self.columns.items()
             if column.histograms and self.resolved[name].cuts
         }
-        names = {name: kind.open_parameters for name, kind in self._declared.items()}
+        names = {name: declared.open_parameters for name, declared in self._declared.items()}
         return {
             name: Inferred(names.get(name, ()), self.texts.get(name), histograms.get(name, ()))
             for name in (*names, *self.columns.keys() - names.keys())

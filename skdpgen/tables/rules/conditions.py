@@ -52,10 +52,10 @@ class _Condition:
         present = [value for value in listed if not is_missing(value)]
         if not listed:
             raise ValueError(f"The condition on {block.name!r} is an empty list.")
-        if len(present) < len(listed) and not block.kind.missing:
+        if len(present) < len(listed) and not block.column_type.missing:
             raise ValueError(
                 f"A condition asks for missing values of {block.name!r}, which has none: it is "
-                f"{block.kind}."
+                f"{block.column_type}."
             )
         self._block = block
         self._may_be_missing = len(present) < len(listed)
@@ -81,7 +81,7 @@ class _LevelCondition(_Condition):
     """The condition that a column has one of some levels."""
 
     def _set_alternatives(self, levels):
-        known = self._block.kind.levels
+        known = self._block.column_type.levels
         for level in levels:
             if not pd.api.types.is_scalar(level) or level not in known:
                 raise ValueError(
@@ -106,9 +106,10 @@ class _RangeCondition(_Condition):
     """The condition that a number or date is in one of some closed ranges.
 
     The distribution of the draws of a `KnotBlock` has a closed form. In an interval between knots,
-    a power of the position is uniform. `Values.round_at_random` rounds a code down to a value v
-    with a probability that falls linearly from 1 at the code of v to 0 at that of the next value.
-    So P(at most v) is the mean of the distribution function of codes between these two codes.
+    a power of the position is uniform. A code that `Values.round` rounds at random becomes a value
+    v or less with a probability that falls linearly from 1 at the code of v to 0 at that of the
+    next value. So P(at most v) is the mean of the distribution function of codes between these two
+    codes; or, where numbers are rounded to the nearest value, the one at the code half-way.
     """
 
     def _set_alternatives(self, values):
@@ -128,7 +129,9 @@ class _RangeCondition(_Condition):
         if len(bounds) != 2:
             raise ValueError(f"A range of {name!r} must be (lower, upper); got {bounds!r}.")
         lower, upper = (
-            end if is_missing(bound) else self._block.kind.check_value(name, bound, is_last=end > 0)
+            end
+            if is_missing(bound)
+            else self._block.column_type.check_value(name, bound, is_last=end > 0)
             for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
         )
         if lower > upper:
@@ -138,7 +141,8 @@ class _RangeCondition(_Condition):
         is_outside = upper < knots[0] or lower > knots[-1]
         if is_outside and not atoms:
             raise ValueError(
-                f"The range {bounds!r} of {name!r} is outside its bounds: {self._block.kind}."
+                f"The range {bounds!r} of {name!r} is outside its bounds: "
+                f"{self._block.column_type}."
             )
         lower, upper = np.clip([lower, upper], knots[0], knots[-1])
         lower, upper = float(values.at_least(lower)), float(values.at_most(upper))
@@ -226,7 +230,7 @@ class _NumberDistribution:
 
     def __init__(self, block, weights):
         from_left, from_right, self.others = block.split_weights(weights)
-        self._values, self._scale = block.values, block.draw_scale
+        self._block, self._values, self._scale = block, block.values, block.draw_scale
         self._ends = block.ends
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
@@ -243,6 +247,11 @@ class _NumberDistribution:
         values = np.broadcast_to(values, len(self._masses))
         after = self._values.after(values)
         first, last = self._scale.encode(values), self._scale.encode(after)
+        if self._block.is_calibrated:
+            at = np.searchsorted(self._block.knots, values, side="right") - 1
+            to_nearest = self._block.has_inner[at.clip(0, len(self._block.has_inner) - 1)]
+            middle = self._scale.encode((values + after) / 2)
+            first, last = np.where(to_nearest, middle, first), np.where(to_nearest, middle, last)
         # A probe between two values finds the interval in spite of rounding errors.
         probes = values + (after - values) / 4
         left = (np.searchsorted(self._ends, probes, side="right") - 1).clip(0, len(self._ends) - 2)

@@ -174,7 +174,7 @@ class GivenBlock:
     """
 
     def __init__(self, name, declared, cells, position):
-        self.name, self.kind, self._cells = name, declared, make_settable(cells)
+        self.name, self.column_type, self._cells = name, declared, make_settable(cells)
         self.where = slice(position, position + 1)
 
     def draw(self, weights, random_state):
@@ -326,10 +326,10 @@ class _Group:
         draws, declared, other = self._draws, self._types[name], self._types[rule.other(name)]
         column = draws.draw_column(name, weights, random_state)
         block = draws.blocks[key]
-        is_present = make_condition(block, (None, None)) if block.kind.missing else None
+        is_present = make_condition(block, (None, None)) if block.column_type.missing else None
         difference = draws.draw_column(key, weights, random_state, is_present)
         own, given = declared.to_values(column), other.to_values(given)
-        found = rule.add(name, given, block.kind.to_values(difference), own, self._types)
+        found = rule.add(name, given, block.column_type.to_values(difference), own, self._types)
         # Missing values, and sentinels beyond the bounds, have no difference.
         is_apart = _is_beyond(own, declared) | _is_beyond(given, other)
         are_within = is_apart | ~_is_beyond(found, declared)

@@ -272,13 +272,13 @@ def find_impossible(rules, blocks):
 
 def _find_cells(rule, first, second):
     """Return which pairs of weights of two blocks a rule excludes."""
-    types = {block.name: block.kind for block in (first, second)}
+    types = {block.name: block.column_type for block in (first, second)}
     cells = np.zeros((first.where.stop - first.where.start, second.where.stop - second.where.start))
     cells = cells.astype(bool)
     if isinstance(rule, Ordered):
         # A knot has weight for values between its neighbours; outer knots, for all beyond.
-        least = _list_neighbours(first)[0] / first.kind.units_per_day
-        most = _list_neighbours(second)[1] / second.kind.units_per_day
+        least = _list_neighbours(first)[0] / first.column_type.units_per_day
+        most = _list_neighbours(second)[1] / second.column_type.units_per_day
         cells[: len(least), : len(most)] = least[:, None] >= most
     elif isinstance(rule, Combinations):
         pair = rule.restrict(types).find_codes(types)
@@ -315,6 +315,8 @@ def _find_certain(condition, block):
         is_apart = (above <= lower) & (block.knots < lower)
         is_apart |= (below >= upper) & (block.knots > upper)
         outside[:n_knots] &= is_apart
-    inside[n_knots:] = condition.holds(np.array([*block.atoms, *[np.nan] * block.kind.missing]))
+    inside[n_knots:] = condition.holds(
+        np.array([*block.atoms, *[np.nan] * block.column_type.missing])
+    )
     outside[n_knots:] = ~inside[n_knots:]
     return inside, outside

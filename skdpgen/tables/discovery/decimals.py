@@ -9,11 +9,11 @@ import pandas as pd
 
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns
+from ..columns import Category
+from ..columns.heaps import DECIMALS_OF, MOST_DECIMALS, STEP_OF, find_heaps
+from ..columns.number import FITTING_SHARE
 from ..encoder import TableEncoder
 from ..schema import Schema
-from . import Category
-from .heaps import DECIMALS_OF, MOST_DECIMALS, STEP_OF, find_heaps
-from .number import FITTING_SHARE
 
 # The release.
 DECIMALS = "decimals"
@@ -61,7 +61,8 @@ def find_decimals(schema, levels):
     """Return a schema with the decimals and units that released counts show.
 
     The fewest decimals are taken that nearly all cells fit, if these are clearly more than the
-    others. Where noise hides it, numbers are left as they are, and dates have times.
+    others, and none of the others' counts is clear of noise by itself. Where noise hides it,
+    numbers are left as they are, and dates have times.
 
     Parameters
     ----------
@@ -142,10 +143,13 @@ class LevelCounts:
 def _choose_decimals(counts, decimals_of, std):
     """Return how many decimals suffice, or None."""
     total, noise = counts.sum(), 2 * std
+    # The noise of a sum would hide one clear count, as that of prices in .99.
+    most = max((1 - FITTING_SHARE) * total, find_clear(std, len(counts)))
     for decimals in range(MOST_DECIMALS + 1):
         fits = decimals_of <= decimals
         fitting, rest = counts[fits].sum(), counts[~fits].sum()
         is_small = rest <= (1 - FITTING_SHARE) * total + noise * math.sqrt((~fits).sum())
+        is_small &= counts[~fits].max(initial=0) <= most
         if is_small and fitting - rest > noise * math.sqrt(len(counts)):
             return decimals
     return None

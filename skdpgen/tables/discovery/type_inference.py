@@ -13,10 +13,10 @@ from ...data.names import map_cells
 from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
-from . import TYPES, Category
+from ..columns import TYPES, Category
+from ..columns.number import FITTING_SHARE
+from ..columns.texts import find_types_of_dtype, read_cell
 from .decimals import encode_levels
-from .number import FITTING_SHARE
-from .texts import find_types_of_dtype, read_cell
 
 # Name of the release.
 KINDS = "column kinds"

@@ -18,7 +18,7 @@ from .columns.values import Values
 
 @savable
 @dataclass(frozen=True)
-class TableKind:
+class TableLayout:
     """Columns, dtypes and label of the table passed to `fit`, which samples get again.
 
     Attributes
@@ -102,7 +102,7 @@ class TableKind:
         Returns
         -------
         Schema
-        TableKind
+        TableLayout
             Without the categories that are listed, as these are private.
         """
         columns = {name: _put_in_order(schema[name], dtype) for name, dtype in self.listed.items()}
@@ -120,20 +120,21 @@ class TableKind:
 def _check_dtypes(schema, dtypes):
     """Raise an error for bounds, and rules on numbers, that the cast to a dtype would break."""
     for name, dtype in dtypes.items():
-        kind = schema.get(name)
+        column_type = schema.get(name)
         # Columns that no schema declares are named elsewhere.
-        if kind is None or not kind.is_number or kind.is_open:
+        if column_type is None or not column_type.is_number or column_type.is_open:
             continue
-        lower, upper = find_held_range(dtype, *_round_bounds(kind, _find_places(dtype)))
+        lower, upper = find_held_range(dtype, *_round_bounds(column_type, _find_places(dtype)))
         if lower > upper:
             raise ValueError(
                 f"Column {name!r} has dtype {dtype}, and no value of it lies between the bounds "
-                f"{kind.lower!r} and {kind.upper!r}: declare bounds in the units of the column."
+                f"{column_type.lower!r} and {column_type.upper!r}: declare bounds in the units of "
+                "the column."
             )
     for rule in schema.rules:
         for name in rule.names:
-            kind, dtype = schema[name], dtypes.get(name)
-            if getattr(kind, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
+            column_type, dtype = schema[name], dtypes.get(name)
+            if getattr(column_type, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
                 raise ValueError(
                     f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
                 )
@@ -148,33 +149,33 @@ def _find_places(dtype):
     return None
 
 
-def _round_bounds(kind, places):
+def _round_bounds(column_type, places):
     """Return the bounds of a number, rounded inwards to so many decimals."""
     values = Values(places)
-    return values.at_least(kind.lower), values.at_most(kind.upper)
+    return values.at_least(column_type.lower), values.at_most(column_type.upper)
 
 
 # Categorical columns without a declaration.
 _INFERRED = Category(), Category(missing=True)
 
 
-def _takes_order(kind, dtype):
+def _takes_order(column_type, dtype):
     """Whether categories of a column are inferred whose order or type a dtype states."""
-    if not isinstance(dtype, pd.CategoricalDtype) or kind not in _INFERRED:
+    if not isinstance(dtype, pd.CategoricalDtype) or column_type not in _INFERRED:
         return False
     return dtype.ordered or dtype.categories.dtype.kind in "iuf"
 
 
-def _put_in_order(kind, dtype):
+def _put_in_order(column_type, dtype):
     """Return a column of released categories in the order, and of the type, of a dtype.
 
     An ordered dtype lists all categories, released or not. The result depends on the released ones
     alone, given the order of each two of them; the certificate states that this is public. Other
     categories are sorted, by value if they are numbers.
     """
-    if kind.categories == (kind.other,):
-        return kind
-    found, number = kind.categories, dtype.categories.dtype.kind
+    if column_type.categories == (column_type.other,):
+        return column_type
+    found, number = column_type.categories, dtype.categories.dtype.kind
     if number in "iuf":
         found = sorted(map(float, found))
         found = found if number == "f" else list(map(int, found))
@@ -186,54 +187,58 @@ def _put_in_order(kind, dtype):
                 positions.setdefault(name, len(positions))
         found = sorted(found, key=lambda c: positions.get(name_cell(c), len(positions)))
     # Neither an order nor a type of numbers has a place for "other".
-    return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
+    return (Ordinal if dtype.ordered else Category)(found, missing=column_type.missing)
 
 
-def _cast(column, dtype, kind):
+def _cast(column, dtype, column_type):
     """Cast a column to its dtype in the private table, if that holds what the schema lists.
 
     Numbers within bounds that the dtype cannot hold are put at the end of its range.
     """
-    if getattr(kind, "missing", False) and isinstance(dtype, np.dtype) and dtype.kind in "iub":
+    if (
+        getattr(column_type, "missing", False)
+        and isinstance(dtype, np.dtype)
+        and dtype.kind in "iub"
+    ):
         # NumPy's dtype holds no missing cell, and a declared column may have some.
         dtype = pd.Series([], dtype=dtype).convert_dtypes().dtype
-    if not _can_hold(dtype, kind):
+    if not _can_hold(dtype, column_type):
         return column
     places = _find_places(dtype)
     if column.dtype.kind == "f" and (places is not None or dtype.kind == "f"):
-        column = _round_within(column, places, kind, dtype)
+        column = _round_within(column, places, column_type, dtype)
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "i":
         least, most = map(float, find_held_range(dtype))
         if not column.dropna().between(least, most).all():
-            if kind.is_generated:  # clipping would make identifiers equal
+            if column_type.is_generated:  # clipping would make identifiers equal
                 return column
             column = column.clip(least, most)
     return cast(column, dtype)
 
 
-def _can_hold(dtype, kind):
+def _can_hold(dtype, column_type):
     """Whether a dtype holds all that a schema lists: the dtype of a draw must not depend on it."""
-    if isinstance(dtype, pd.CategoricalDtype) or kind.is_open:
+    if isinstance(dtype, pd.CategoricalDtype) or column_type.is_open:
         return True
-    listed = pd.Series([*getattr(kind, "levels", ())]).infer_objects()
-    if kind.has_knots:
-        number = kind.to_number()
+    listed = pd.Series([*getattr(column_type, "levels", ())]).infer_objects()
+    if column_type.has_knots:
+        number = column_type.to_number()
         numbers = np.array([number.lower, number.upper, *(number.atoms or ())])
-        if kind.is_number:
+        if column_type.is_number:
             first, last = find_held_range(dtype)
             return bool(((first <= numbers) & (numbers <= last))[2:].all())
-        listed = pd.Series(kind.decode(numbers, np.zeros(len(numbers), dtype=bool)))
+        listed = pd.Series(column_type.decode(numbers, np.zeros(len(numbers), dtype=bool)))
     return cast(listed, dtype).dtype == dtype
 
 
-def _round_within(column, places, kind, dtype):
+def _round_within(column, places, column_type, dtype):
     """Round numbers to what a dtype holds; those within the bounds of their column stay there."""
     rounded = column if places is None else column.round(places)
     # Clipped, since a cast out of range wraps around, or gives infinities, without an error.
     rounded = rounded.clip(*map(float, find_held_range(dtype)))
-    if not kind.is_number or kind.is_open:
+    if not column_type.is_number or column_type.is_open:
         return rounded
     # Point masses may be beyond the bounds.
-    is_within = column.between(kind.lower, kind.upper)
-    ends = find_held_range(dtype, *_round_bounds(kind, places))
+    is_within = column.between(column_type.lower, column_type.upper)
+    ends = find_held_range(dtype, *_round_bounds(column_type, places))
     return rounded.mask(is_within, rounded.clip(*map(float, ends)))

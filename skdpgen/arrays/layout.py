@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Containers and dtypes of arrays, and samples in them."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 
 @savable
 @dataclass(frozen=True)
-class ArrayKind:
+class ArrayLayout:
     """Containers and dtypes of the arrays given to `fit`, in which samples are returned."""
 
     columns: pd.Index | None
@@ -169,7 +170,7 @@ class ArrayFormat(Format):
         Its public bounds.
     classes : ndarray, default=None
         The classes that y holds.
-    kind : ArrayKind, default=None
+    layout : ArrayLayout, default=None
         Containers and dtypes of samples.
     """
 
@@ -178,16 +179,21 @@ class ArrayFormat(Format):
     has_number: bool = False
     y_bounds: tuple | None = None
     classes: np.ndarray | None = None
-    kind: ArrayKind | None = None
+    layout: ArrayLayout | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
 
     @property
+    def parameters(self):
+        names = ("bounds", "y_bounds", "classes")
+        return {"schema": None, **{name: getattr(self, name) for name in names}}
+
+    @property
     def column_names(self):
         """Names of the columns, and of y beside them, for messages."""
-        columns = None if self.kind is None else self.kind.columns
+        columns = None if self.layout is None else self.layout.columns
         columns = range(self.n_features) if columns is None else columns
         return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
 
@@ -203,31 +209,27 @@ class ArrayFormat(Format):
     def without_target(self):
         return replace(self, has_number=False)
 
-    def sample(self, generate, shares, n_samples, *, y, where, noise):
-        if y is None:
-            (sample,) = self.sample_batches(generate, shares, [n_samples], where=where, noise=noise)
-            return sample
-        _refuse_conditions(where)
-        positions = torch.as_tensor(find_positions(y, self.classes))
-        return self._sample(generate, positions, noise.torch_generator())
+    @abstractmethod
+    def decode_rows(self, rows):
+        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
 
-    def sample_batches(self, generate, shares, sizes, *, where, noise):
-        _refuse_conditions(where)
-        generator, shares = noise.torch_generator(), torch.as_tensor(shares)
+    def decode(self, rows, sizes, *, y=None, where=None):
+        if where is not None:
+            raise ValueError("where=... needs a schema; ask for classes by y=[...].")
+        generator, shares = rows.noise.torch_generator(), torch.as_tensor(rows.shares)
         for size in sizes:
-            positions = torch.multinomial(shares, check_count(size), True, generator=generator)
-            yield self._sample(generate, positions, generator)
-
-    def _sample(self, generate, positions, generator):
-        parts = [self.decode(generate(part, generator)) for part in positions.split(SAMPLE_BLOCK)]
-        X, numbers = zip(*parts, strict=True)
-        y = np.concatenate(numbers) if self.has_number else positions.numpy()
-        return self.kind.give(np.concatenate(X), y, self.bounds, self.y_bounds, self.classes)
-
-
-def _refuse_conditions(where):
-    if where is not None:
-        raise ValueError("where=... needs a schema; ask for classes by y=[...].")
+            if y is None:
+                drawn = torch.multinomial(shares, check_count(size), True, generator=generator)
+            else:
+                drawn = torch.as_tensor(find_positions(y, self.classes))
+            parts = drawn.split(SAMPLE_BLOCK)
+            X, numbers = zip(
+                *(self.decode_rows(rows.generate(part, generator)) for part in parts), strict=True
+            )
+            label = np.concatenate(numbers) if self.has_number else drawn.numpy()
+            yield self.layout.give(
+                np.concatenate(X), label, self.bounds, self.y_bounds, self.classes
+            )
 
 
 def check_bounds(bounds, n_features, name):

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Interface of learners: from released values to rows that can be sampled."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """What a learner returns: fitted rows, and what their training has shown.
+
+    A generator keeps `rows`, and calls ``rows.sample(classes, generator)`` after `fit`, as often as
+    users sample. It returns a row in the unit ball for each of a tensor of classes, and must draw
+    from `generator` alone.
+
+    Attributes
+    ----------
+    rows : object
+        With the method `sample`; saved with the generator.
+    losses : list of float
+        The loss at each step.
+    shares : ndarray of shape (n_classes,), default=None
+        Estimated shares of the classes; None for a single class.
+    format : Format, default=None
+        The format of generated rows, if releases have refined it.
+    report : DataFrame, default=None
+        What the releases show of each column of a table.
+    n_steps : int, default=None
+        Number of steps; None: one for each loss.
+    """
+
+    rows: Any
+    losses: list[float]
+    shares: np.ndarray | None = None
+    format: Any = None
+    report: Any = None
+    n_steps: int | None = None
+
+
+class Learner(ABC):
+    """Fits rows to released values.
+
+    The release names its learner; a generator makes it, with all of its configuration, and calls
+    `fit` once. A learner sees released values only: it must not keep or be given a private row.
+    Where each step has a release of its own, `released` makes the next one when it is asked to, and
+    pays for it first.
+    """
+
+    @abstractmethod
+    def fit(self, released: Any, format: Any, generator: torch.Generator) -> Sampler:
+        """Return rows that match released values of data in a format.
+
+        Parameters
+        ----------
+        released : object
+            What the `run` of the release returns.
+        format : Format
+            A resolved format.
+        generator : torch.Generator
+            Generator of all random numbers, on the CPU: so every device gets the same.
+        """

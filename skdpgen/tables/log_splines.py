@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The smoothest density with given weights of knots: a logarithmic spline, by its evidence."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import BSpline, PchipInterpolator
+
+from ..histograms.grids import knot_weights
+
+
+@dataclass(frozen=True)
+class SplineConstants:
+    """Constants of logarithmic splines; all are set by hand."""
+
+    # Weights of the penalty among which the evidence decides, the smoothest first.
+    penalties: tuple = tuple(10.0**k for k in range(7, -5, -1))
+    # Order of the differences that are penalized: a normal density has none, nor has a log-normal
+    # one between knots that grow geometrically.
+    order: int = 3
+    # Splines in an interval between knots, at most, and in all; and points in an interval.
+    per_interval: int = 4
+    most: int = 128
+    n_points: int = 16
+    # Most values that have a mass each.
+    few_values: int = 512
+    # Least standard deviation of a share.
+    least_std: float = 1e-4
+    # Newton steps of a penalty, at most; the gain in log posterior density at which they end.
+    n_steps: int = 30
+    least_gain: float = 1e-2
+
+
+CONSTANTS = SplineConstants()
+
+
+def smooth_density(scale, shares, std, unit=None, atoms=()):
+    """Estimate the density of numbers from the noisy means of their weights in the hat basis.
+
+    The logarithm of the density is a cubic spline in a smooth coordinate that interpolates the
+    codes. Least squares, weighted by the noise, are penalized by third differences of its
+    coefficients. The weight of the penalty has the largest evidence, in the Laplace approximation.
+
+    Parameters
+    ----------
+    scale : CodeScale
+        Of the encoder, from the first of the knots, at code 0, to the last.
+    shares : ndarray of shape (n_knots,)
+        Mean weights of the knots, which sum to 1.
+    std : float
+        Standard deviation of the noise on a share.
+    unit : float, default=None
+        Values are whole multiples of it, to which numbers are rounded. If there are few, each has a
+        mass of its own.
+    atoms : sequence of float, default=()
+        Multiples of the unit that are no values.
+
+    Returns
+    -------
+    points : ndarray of shape (n_points,)
+        Increasing, from the first knot to the last.
+    masses : ndarray of shape (n_points - 1,)
+        Masses between the points; they sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpgen.tables.columns.values import CodeScale
+    >>> scale = CodeScale.of_knots(np.array([0.0, 1.0, 2.0]))
+    >>> points, masses = smooth_density(scale, np.array([0.25, 0.5, 0.25]), std=1e-3)
+    >>> bool(np.abs(masses - 1 / 32).max() < 1e-3)
+    True
+    """
+    last = len(shares) - 1
+    lower, upper = scale.numbers[[0, -1]]
+    n_values = np.inf if unit is None else 1 + round((upper - lower) / unit)
+    if n_values <= CONSTANTS.few_values:
+        middles = np.linspace(lower, upper, n_values)
+        if len(atoms):
+            middles = middles[abs(middles[:, None] - np.array(atoms)).min(axis=1) > unit / 2]
+        points = np.r_[lower, (middles[1:] + middles[:-1]) / 2, upper]
+        widths = np.ones(len(middles))
+    else:
+        points = scale.decode(np.arange(last * CONSTANTS.n_points + 1) / CONSTANTS.n_points)
+        middles, widths = (points[1:] + points[:-1]) / 2, np.diff(points)
+    is_line = len(scale.codes) == 2
+    codes = scale.encode if is_line else PchipInterpolator(scale.numbers, scale.codes)
+    per_interval = int(np.clip(CONSTANTS.most // last, 1, CONSTANTS.per_interval))
+    ends = np.arange(-3, last * per_interval + 4) / per_interval
+    places = codes(middles).clip(0, last * (1 - 1e-12))
+    std = max(std, CONSTANTS.least_std)
+    model = _LogSpline(
+        knot_weights(scale.encode(middles), np.arange(last + 1.0)).T / std,
+        BSpline.design_matrix(places, ends, 3).toarray(),
+        widths / widths.sum(),
+        shares / std,
+    )
+    return points, model.fit(min(CONSTANTS.order, last))
+
+
+class _LogSpline:
+    """Masses widths · exp(basis · coefficients), normalized, of which linear functions are known.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_shares, n_masses)
+    basis : ndarray of shape (n_masses, n_coefficients)
+    widths : ndarray of shape (n_masses,)
+    shares : ndarray of shape (n_shares,)
+        ``weights @ masses`` with noise of variance 1.
+    """
+
+    def __init__(self, weights, basis, widths, shares):
+        self._weights, self._basis, self._widths, self._shares = weights, basis, widths, shares
+
+    def fit(self, order):
+        """Return the masses by the penalty of the largest evidence."""
+        size = self._basis.shape[1]
+        roughness = np.diff(np.eye(size), order, axis=0)
+        self._roughness = roughness.T @ roughness
+        spline, most, best = np.zeros(size), -np.inf, None
+        # Each penalty starts where the one before ended.
+        for penalty in CONSTANTS.penalties:
+            spline = self._minimize(spline, penalty)
+            curvature = self._linearize(spline, penalty)[0]
+            # Masses do not depend on the mean of the coefficients.
+            curvature += 1e-9 * np.trace(curvature) / size * np.eye(size)
+            evidence = (size - order) * np.log(penalty) - np.linalg.slogdet(curvature)[1]
+            evidence = evidence / 2 - self._find_loss(spline, penalty)
+            if evidence > most:
+                most, best = evidence, self._find_masses(spline)
+        return best
+
+    def _find_masses(self, spline):
+        logs = self._basis @ spline
+        masses = self._widths * np.exp(logs - logs.max())
+        return masses / masses.sum()
+
+    def _find_loss(self, spline, penalty):
+        rest = self._shares - self._weights @ self._find_masses(spline)
+        return (rest @ rest + penalty * spline @ self._roughness @ spline) / 2
+
+    def _linearize(self, spline, penalty):
+        """Return the Gauss-Newton matrix of the loss, and its descent direction."""
+        masses = self._find_masses(spline)
+        slopes = self._weights @ (masses[:, None] * (self._basis - masses @ self._basis))
+        rest = self._shares - self._weights @ masses
+        matrix = slopes.T @ slopes + penalty * self._roughness
+        return matrix, slopes.T @ rest - penalty * self._roughness @ spline
+
+    def _minimize(self, spline, penalty):
+        """Minimize the loss by steps of Levenberg and Marquardt."""
+        loss, damping, even = self._find_loss(spline, penalty), 1e-6, np.eye(len(spline))
+        for _ in range(CONSTANTS.n_steps):
+            matrix, descent = self._linearize(spline, penalty)
+            scale = np.trace(matrix) / len(spline)
+            while True:
+                moved = spline + np.linalg.solve(matrix + damping * scale * even, descent)
+                after = self._find_loss(moved, penalty)
+                if after <= loss:
+                    break
+                damping *= 10
+                if damping > 1e6:
+                    return spline
+            gain, spline, loss, damping = loss - after, moved, after, max(damping / 10, 1e-9)
+            if gain < CONSTANTS.least_gain:
+                break
+        return spline
