@@ -34,8 +34,8 @@ from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, factory_of, in_range, one_of, positive, tried, whole
 from ..data.containers import as_array
-from ..data.inputs import check_order, check_rows, read_rows
-from ..data.lists import flatten_images
+from ..data.inputs import check_rows, flatten_images, read_rows
+from ..data.labels import check_order
 from ..data.record_functions import clears_frames
 from ..encoders import PrivatePCA, split_encoder
 from ..exceptions import warn_caller
@@ -537,7 +537,7 @@ class DPSWDDomainAdapter(
                 "source is labelled."
             )
         check_order(X, y, "y")
-        X, y = flatten_images(self, as_array(X), reset=True), as_array(y)
+        X, y = flatten_images(self, X, reset=True), as_array(y)
         if isinstance(getattr(y, "dtype", None), ExtensionDtype):
             # scikit-learn reads nullable integers and booleans as floats.
             y = np.array(y.tolist())

@@ -242,9 +242,7 @@ class ArrayFormat(Format):
     @property
     def _order(self):
         """Positions in X of the columns of rows."""
-        order = np.arange(self.n_features)
-        is_encoded = getattr(self, "encoder", None) is not None
-        return order if is_encoded else self.images.arrange(order[None])[0]
+        return self.images.arrange(np.arange(self.n_features)[None])[0]
 
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)

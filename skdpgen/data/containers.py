@@ -194,6 +194,11 @@ def adapt_images(images) -> Adapted:
     return Adapted(array, Container(library), [array.dtype])
 
 
+def find_record_shape(X) -> tuple | None:
+    """Return the shape of a record of an array of three or four dimensions; None for other data."""
+    return X.shape[1:] if isinstance(X, np.ndarray) and X.ndim in (3, 4) else None
+
+
 def is_image(entry) -> bool:
     """Whether an entry of a list is an array or a tensor of several dimensions, or of Pillow."""
     is_array = issubclass(type(entry), np.ndarray | torch.Tensor)

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Images as rows: lists of arrays, tensors or images of Pillow, and arrays of their shape."""
-
-import math
+"""Lists of images: arrays, tensors or images of Pillow."""
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 
 from .record_functions import call_quietly
 
@@ -46,33 +43,6 @@ def give(array, name: str) -> list:
     from PIL import Image
 
     return [Image.fromarray(image) for image in array]
-
-
-def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
-    """Return an array of three or four dimensions as rows, and other data unchanged.
-
-    The shape of its records is kept as ``record_shape_in_``; later records must have it, or be
-    rows.
-    """
-    shape = find_record_shape(X)
-    if reset:
-        vars(estimator).pop("record_shape_in_", None)
-    if shape is None:
-        return X
-    if reset:
-        estimator.record_shape_in_ = shape
-    else:
-        declared = getattr(estimator, "image_shape", None)
-        known = getattr(estimator, "record_shape_in_", declared)
-        if shape != tuple(known or ()):
-            fitted = "rows" if isinstance(known, str | None) else f"records of shape {known}"
-            raise ValueError(f"X holds records of shape {shape}, and fit was given {fitted}.")
-    return X.reshape(len(X), math.prod(shape))
-
-
-def find_record_shape(X) -> tuple | None:
-    """Return the shape of a record of an array of three or four dimensions; None for other data."""
-    return X.shape[1:] if isinstance(X, np.ndarray) and X.ndim in (3, 4) else None
 
 
 def _find_library(image):

@@ -19,7 +19,7 @@ from torch import nn
 from .._process.isolation import isolated
 from .._process.muting import muted
 from ..arrays.image_layout import flatten
-from ..data.inputs import check_order
+from ..data.labels import check_order
 from ..images import find_shape
 from ..learners.training import Descent
 

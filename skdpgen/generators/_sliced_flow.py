@@ -13,7 +13,6 @@ from .._lazy import late
 from .._process.isolation import isolated
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
-from ..data.inputs import read_rows
 from ..data.rows import clip_rows
 from ..params import documented
 from ..planning.fits import refuse_given
@@ -395,6 +394,8 @@ class DPSWFlowSampler(CentralGenerator):
         -------
         ndarray of shape (n_samples, n_features), or of images
         """
+        from ..data.inputs import read_rows
+
         check_is_fitted(self, "privacy_")
         if self._format.block_sizes or self._format.has_number:
             raise ValueError("project is for rows of X alone, not for tables, nor for a numeric y.")

@@ -63,11 +63,6 @@ def make_autoencoder(n_features, n_components, image_shape=None):
     return make(image_shape, n_components).to(memory_format=torch.channels_last)
 
 
-def infer_image_shape(n_features):
-    """Return the image shape of a common number of features, or None."""
-    return {784: (1, 28, 28), 1024: (1, 32, 32), 12288: (3, 64, 64)}.get(n_features)
-
-
 def _make_mlp(n_features, n_components):
     """Make a multilayer perceptron with one hidden layer of 256 units on each side."""
     return SphericalAutoencoder(
