@@ -11,7 +11,6 @@ from ..data.record_functions import call_quietly
 from ..images import draw_windows, find_shape
 from ..registry import savable
 from .layout import ArrayFormat
-from .numbers import match_names
 
 # Smaller squares are not guessed to be images: a table may well have as many columns.
 _GUESSED_SIDE = 16
@@ -153,6 +152,8 @@ class BoxFormat(ArrayFormat):
 
     def _encode_features(self, X):
         """Return the encoded features."""
+        from .numbers import match_names
+
         return np.asarray(self.encoder.transform(match_names(self.encoder, X)), dtype=np.float64)
 
     def decode_rows(self, rows):

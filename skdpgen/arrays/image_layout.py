@@ -39,6 +39,8 @@ class ImageLayout:
         Whether X holds the channels of a pixel next to each other. Releases see channels first.
     is_told : bool, default=False
         Whether X or the user states this. Otherwise it is guessed from the number of columns.
+    record_shape : tuple of int, default=None
+        Shape of a record of X that is no row.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class ImageLayout:
     image_shape: tuple | None = None
     channels_last: bool = False
     is_told: bool = False
+    record_shape: tuple | None = None
 
     @classmethod
     def of(
@@ -63,10 +66,10 @@ class ImageLayout:
         if record_shape is None and is_auto:
             return cls(guess(n_features))
         if image_shape is None:
-            return cls(is_told=True)
+            return cls(is_told=True, record_shape=record_shape)
         shape = record_shape if is_auto else image_shape
         shape = tuple(shape) if isinstance(shape, Iterable) else ()
-        are_whole = all(isinstance(side, Integral) and side > 0 for side in shape)
+        are_whole = all(isinstance(side, Integral) and int(side) > 0 for side in shape)
         if len(shape) not in (2, 3) or not are_whole:
             raise ValueError(
                 "image_shape must be (height, width), (channels, height, width), (height, width, "
@@ -86,7 +89,7 @@ class ImageLayout:
                 f"the last of up to {_MOST_CHANNELS} and longer others. If they are no images, set "
                 "image_shape=None."
             )
-        return cls((n_channels, *sides), channels_last, is_told=True)
+        return cls((n_channels, *sides), channels_last, True, record_shape)
 
     @property
     def are_images(self) -> bool:
@@ -101,6 +104,11 @@ class ImageLayout:
     def restore(self, rows):
         """Return the flat rows that `arrange` maps to these."""
         return self._swap(rows, (self.image_shape or (1,))[0], -1)
+
+    def reshape(self, rows):
+        """Return flat rows of X, or one, in the shape of its records."""
+        shape = self.record_shape
+        return rows if shape is None else rows.reshape(*rows.shape[:-1], *shape)
 
     def _swap(self, rows, *shape):
         if not self.channels_last:

@@ -15,15 +15,8 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from ..accounting.plan import Plan
 from ..data.cells import CellReader, FrameCells
-from ..data.containers import (
-    Container,
-    adapt,
-    adapt_column,
-    find_record_shape,
-    read_frame,
-    take_names,
-)
-from ..data.dtypes import list_text_columns
+from ..data.containers import Container, adapt, adapt_column, find_record_shape, take_names
+from ..data.dtypes import list_text_columns, read_frame
 from ..data.labels import Label, check_order, join_label
 from ..exceptions import TableError, warn_of_index
 from .chunks import TableInParts, adapt_table

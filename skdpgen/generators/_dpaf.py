@@ -272,14 +272,9 @@ def _input_map(format):
 
 def _check_layers(name, value):
     """Raise a ValueError unless a value is None or three large enough whole numbers."""
-    is_tuple = isinstance(value, tuple | list) and len(value) == 3
-    if value is not None and not (
-        is_tuple
-        and all(
-            isinstance(number, numbers.Integral) and number >= low
-            for number, low in zip(value, (1, 1, 0), strict=True)
-        )
-    ):
+    layers = value if isinstance(value, tuple | list) else ()
+    are_whole = len(layers) == 3 and all(isinstance(n, numbers.Integral) for n in layers)
+    if value is not None and not (are_whole and min(layers[:2]) >= 1 and layers[2] >= 0):
         raise ValueError(
             f"{name} must be three whole numbers, of at least (1, 1, 0), or None; got {value!r}."
         )

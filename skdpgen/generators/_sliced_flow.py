@@ -333,11 +333,12 @@ class DPSWFlowSampler(CentralGenerator):
 
     def _encode(self, curator, format, **scaling):
         """Return the components of rows, the scale of encoded rows, and encoded `init`."""
-        from ..arrays.numbers import read_numbers
         from ..learners.rows import even_scale
 
         init = None
         if self.init is not None:
+            from ..arrays.numbers import read_numbers
+
             # Public rows, mapped as private ones are.
             init = _to_unit_ball(read_numbers(self.init, "init").astype(np.float64), format)
         components = self._find_components(curator, format, **scaling)
@@ -403,7 +404,7 @@ class DPSWFlowSampler(CentralGenerator):
         rows, components = _to_unit_ball(X, self._format), self._rows.components
         if components is not None:
             rows = components.decode(components.encode(rows))
-        return self._format.reshape(self._format.decode_rows(rows.double().numpy())[0])
+        return self._format.images.reshape(self._format.decode_rows(rows.double().numpy())[0])
 
     def _count_particles(self, n_samples, n_classes, most=_MOST):
         """Return the number of particles of a class."""

@@ -35,7 +35,7 @@ def conv(image_shape):
     def make(n_inputs, n_components=None):
         if n_inputs != math.prod(image_shape):
             raise ValueError(
-                f"The network is for images of {math.prod(image_shape)} pixels; X has {n_inputs}."
+                f"network is for images of {math.prod(image_shape)} pixels; X has {n_inputs}."
             )
         layers = [
             nn.Unflatten(1, image_shape),
@@ -58,8 +58,7 @@ def conv(image_shape):
     return make
 
 
-for name in ("unit_input", "takes_shape"):
-    setattr(conv, name, True)
+conv.takes_shape = True  # type: ignore[attr-defined]
 ENCODERS: dict[str, Callable] = {"mlp": mlp, "conv": conv, "conv28": conv((1, 28, 28))}
 
 

@@ -20,7 +20,7 @@ from ..data.inputs import flatten_images
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks.autoencoders import make_autoencoder
-from ..networks.generators import build
+from ..networks.generators import seeded
 from ..params import Checked, DocumentedEstimator, choose_device, documented, fitting
 from ..saving.serialization import Saves
 
@@ -185,14 +185,8 @@ class Autoencoder(
         self._layout = ImageLayout.of(n_features, self.image_shape, record_shape, _SHAPES.get)
         shape = self._layout.image_shape
         seeds = NoiseSource(self.random_state)
-        # The lambda drops the width that `build` asks for: the decoder has it from the number of
-        # features.
-        network = build(
-            lambda n_inputs, _: make_autoencoder(n_inputs, self.n_components, shape),
-            n_features,
-            n_features,
-            seeds.seed(),
-        )
+        with seeded(seeds.seed()):
+            network = make_autoencoder(n_features, self.n_components, shape)
         is_large = shape is not None and max(shape) > 32
         self._bounds = bounds
         self.loss_curve_ = _train(
@@ -257,7 +251,7 @@ class Autoencoder(
         lower, upper = self._bounds
         unit = self._layout.restore(unit)
         rows = cast_numbers(lower + unit * (upper - lower), X.dtype, lower, upper)
-        return rows.reshape(len(rows), *getattr(self, "record_shape_in_", rows.shape[1:]))
+        return self._layout.reshape(rows)
 
     def _read_features(self, rows, dtype):
         """Map features to [0, 1]."""

@@ -297,7 +297,7 @@ class LocalPrivatizer(
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
         features = cast_numbers(self.format_.invert(X.astype(np.float64))[0], X.dtype)
-        return self.format_.reshape(features)
+        return self.format_.images.reshape(features)
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.

@@ -126,8 +126,7 @@ class LowFrequencies(
         # Rows of an orthonormal transform: the transpose is the inverse on the frequencies that are
         # kept.
         images = (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
-        record_shape = getattr(self, "record_shape_in_", (self.n_features_in_,))
-        return self._layout.restore(images).reshape(len(X), *record_shape)
+        return self._layout.reshape(self._layout.restore(images))
 
     def maps_windows(self, image_shape) -> bool:
         """Return whether windows of images of a shape can be mapped, too."""
