@@ -66,7 +66,7 @@ class PrivatePCA(Specification):
         if shape is not None:
             from .networks.components import find_spaces
 
-            spaces = find_spaces(n_columns, n_components, shape)
+            spaces = find_spaces(shape, n_components)
             n_columns = next((space.shape[1] for space in spaces), n_columns)
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
 

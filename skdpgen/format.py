@@ -63,6 +63,8 @@ class Format(ABC):
     block_sizes : sequence of int
         Columns of each block of an encoded row that holds weights of levels or knots; empty for
         other rows.
+    images : ImageLayout or None
+        Shape of the images that records are; None for tables.
     parameters : dict
         Values of the estimators' parameters that describe the data, by name.
     fitted_attributes : dict
@@ -75,6 +77,7 @@ class Format(ABC):
     clip_norm = 1.0
     feature_scale = None
     block_sizes: Sequence[int] = ()
+    images: Any = None
     parameters: Mapping[str, Any]
     fitted_attributes: Mapping[str, Any] = MappingProxyType({})
 

@@ -16,7 +16,7 @@ from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.rounding import plain, plain_numbers, show
-from .checks import flag, in_range, one_of, radius, shape_of_images
+from .checks import flag, in_range, one_of, radius
 from .data.record_functions import clears_frames
 from .exceptions import warn_caller
 from .quality import collects_findings
@@ -412,7 +412,6 @@ CENTRAL_CHECKS = {
     **PRIVACY_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
-    "image_shape": shape_of_images("auto", None),
     "device": lambda name, value: choose_device(value),  # type: ignore[arg-type]
     "verbose": in_range(),
 }

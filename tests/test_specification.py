@@ -19,7 +19,6 @@ from skdpgen import (
     LDPEntropicGAN,
 )
 from skdpgen.encoders import PrivatePCA, split_encoder
-from skdpgen.generators import DPAFDiscriminator
 from skdpgen.losses import (
     EntropicWasserstein,
     SemiDebiasedSinkhorn,
@@ -50,7 +49,6 @@ SPECIFICATIONS = [
     SinkhornDivergence(reg=0.3),
     Wasserstein(),
     PrivatePCA(n_components=2, share=0.3),
-    DPAFDiscriminator(layers=(1, 2, 0)),
 ]
 # Estimators, and for each of their strings what it stands for.
 STRINGS = [
@@ -63,7 +61,6 @@ STRINGS = [
     (DPSinkhornGenerator(), "release", "gradients", SampledGradients()),
     (DPSinkhornGenerator(), "loss", "semi_debiased", SemiDebiasedSinkhorn()),
     (DPAFGenerator(), "release", "aggregates", ForwardAggregates()),
-    (DPAFGenerator(), "discriminator", "auto", DPAFDiscriminator()),
     (LDPEntropicGAN(n_steps=3), "release", "laplace", LocalNoise()),
     (LDPEntropicGAN(n_steps=3), "release", "gaussian", LocalNoise("gaussian")),
     (LDPEntropicGAN(n_steps=3), "loss", "entropic", EntropicWasserstein()),
@@ -266,7 +263,6 @@ def test_grid_search(X, estimator, grid):
         (DPSinkhornGenerator(release=SliceSketch()), r"\['gradients'\] or a SampledGradients"),
         (DPSinkhornGenerator(loss="entropic"), r"loss must be one of \['semi_debiased'\]"),
         (DPAFGenerator(loss=SemiDebiasedSinkhorn()), "loss must be one of"),
-        (DPAFGenerator(discriminator=None), r"discriminator must be one of \['auto'\]"),
         (LDPEntropicGAN(loss=SemiDebiasedSinkhorn()), "loss must be one of"),
         # Their own parameters.
         (DPSlicedWassersteinGenerator(release=SliceSketch(0)), "n_projections must be a positive"),
@@ -274,7 +270,7 @@ def test_grid_search(X, estimator, grid):
         (DPSinkhornGenerator(release=SampledGradients(n_generated=1)), "n_generated must be at"),
         (DPSinkhornGenerator(loss=SemiDebiasedSinkhorn(n_debias=-1)), "n_debias must be a whole"),
         (DPAFGenerator(release=ForwardAggregates(budget_split=(1, 0, 0))), "budget_split must be"),
-        (DPAFGenerator(discriminator=DPAFDiscriminator((0, 1, 0))), "layers must be three"),
+        (DPAFGenerator(discriminator_layers=(0, 1, 0)), "discriminator_layers must be three"),
         (LDPEntropicGAN(release=LocalNoise("uniform")), "mechanism must be one of"),
         (LDPEntropicGAN(release=LocalNoise(keep=0.5)), "keep is a share"),
         (LDPEntropicGAN(loss=EntropicWasserstein(0)), "reg must be a positive number or None"),

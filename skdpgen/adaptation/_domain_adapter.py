@@ -34,8 +34,8 @@ from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, factory_of, in_range, one_of, positive, tried, whole
 from ..data.containers import as_array
-from ..data.inputs import check_order, check_rows, read_rows
-from ..data.lists import flatten_images
+from ..data.inputs import check_rows, flatten_images, read_rows
+from ..data.labels import check_order
 from ..data.record_functions import clears_frames
 from ..encoders import PrivatePCA, split_encoder
 from ..exceptions import warn_caller
@@ -43,7 +43,7 @@ from ..generators._sliced_flow import DPSWFlowSampler
 from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
 from ..networks.encoders import ENCODERS, build_encoder
-from ..networks.generators import find_factory, find_shaped, rehearsing
+from ..networks.generators import find_shaped, rehearsing
 from ..params import (
     PRIVACY_CHECKS,
     Checked,
@@ -153,15 +153,8 @@ class _Input:
         lower, upper = self.bounds
         # Clipped to bounds that the source or the user gives: a private row cannot leave their
         # range.
-        unit = (np.clip(X, lower, upper) - lower) / (upper - lower)
-        return self.of_unit(torch.as_tensor(self.layout.arrange(unit)))
-
-    def of_unit(self, rows):
-        """Map a tensor of features in [0, 1]."""
-        mean, scale = (
-            torch.as_tensor(part, device=rows.device) for part in (self.mean, self.scale)
-        )
-        return ((rows - mean) / scale).float()
+        unit = self.layout.arrange((np.clip(X, lower, upper) - lower) / (upper - lower))
+        return torch.as_tensor((unit - self.mean) / self.scale).float()
 
 
 def _check_sampler(name, value):
@@ -511,19 +504,16 @@ class DPSWDDomainAdapter(
         bounds, noise = self._find_bounds(X), NoiseSource(self.random_state, stream=2)
         device = choose_device(self.device)
         # Means and deviations are those of the source, which is public.
-        standardise = not getattr(find_factory(self.network, ENCODERS), "unit_input", False)
+        factory = find_shaped(self.network, self._layout, ENCODERS)
+        standardise = not getattr(factory, "unit_input", False)
         self._input = _Input(X, bounds, standardise, self._layout)
         rows = self._input(X)
         source = rows.to(device), torch.as_tensor(classes, device=device)
         batch = rows[torch.arange(self.batch_size) % len(X)].to(device)
         with tried("network"):
-            encoder, head, self._n_features_out = build_encoder(
-                find_shaped(self.network, self._layout, ENCODERS),
-                X.shape[1],
-                self.n_components,
-                len(self.classes_),
-                noise.seed(),
-            )
+            sizes = X.shape[1], self.n_components, len(self.classes_)
+            made = build_encoder(factory, *sizes, noise.seed())
+            encoder, head, self._n_features_out = made
         if callable(self.network) or device.type != "cpu":
             rehearse(encoder.to(device), batch, self._n_features_out)
         self._try_augment(batch)
@@ -537,7 +527,7 @@ class DPSWDDomainAdapter(
                 "source is labelled."
             )
         check_order(X, y, "y")
-        X, y = flatten_images(self, as_array(X), reset=True), as_array(y)
+        X, y = flatten_images(self, X, reset=True), as_array(y)
         if isinstance(getattr(y, "dtype", None), ExtensionDtype):
             # scikit-learn reads nullable integers and booleans as floats.
             y = np.array(y.tolist())
@@ -554,16 +544,13 @@ class DPSWDDomainAdapter(
             )
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least 2 classes; got {self.classes_.tolist()}.")
-        self._layout = ImageLayout.of(X.shape[1], record_shape=self._record_shape)
+        shape = getattr(self, "record_shape_in_", None)
+        self._layout = ImageLayout.of(X.shape[1], record_shape=shape)
         return X, classes
-
-    @property
-    def _record_shape(self):
-        return getattr(self, "record_shape_in_", None)
 
     def _find_bounds(self, X):
         if self.bounds is not None:
-            return check_bounds(self.bounds, X.shape[1], "bounds", self._record_shape)
+            return check_bounds(self.bounds, X.shape[1], "bounds", self._layout.record_shape)
         lower, upper = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         # A constant column gets a range as well, since features are divided by it.
         return lower, np.where(upper > lower, upper, lower + np.maximum(1, np.abs(lower)))
@@ -637,7 +624,7 @@ class DPSWDDomainAdapter(
         if "bounds" in defaults:
             sampler.set_params(bounds=bounds)
         if "image_shape" in defaults and self._layout.is_told:
-            sampler.set_params(image_shape=self._record_shape)
+            sampler.set_params(image_shape=self._layout.record_shape)
         is_central = isinstance(sampler, CentralGenerator)
         if is_central and "encoder" in defaults:
             sampler.set_params(encoder=self._choose_encoder(sampler, X, bounds, n_target))

@@ -11,7 +11,6 @@ from ..data.record_functions import call_quietly
 from ..images import draw_windows, find_shape
 from ..registry import savable
 from .layout import ArrayFormat
-from .numbers import match_names
 
 # Smaller squares are not guessed to be images: a table may well have as many columns.
 _GUESSED_SIDE = 16
@@ -85,26 +84,19 @@ class BoxFormat(ArrayFormat):
 
     @property
     def are_images(self):
-        """Whether rows are said to be images, or are squares of numbers from 0 to the same bound.
+        """Whether rows are said, or guessed, to be images; None if they could be.
 
-        Embeddings by a network may have as many columns, but seldom such bounds.
+        Guessed are squares of numbers from 0 to the same bound, and others with one lower and one
+        upper bound could be: embeddings by a network may have as many columns, but seldom such
+        bounds.
         """
-        if self.images.is_told:
-            return self.images.are_images and self.encoder is None and not self.has_number
-        return self._may_be_images and bool((self.bounds[0] == 0).all())
-
-    @property
-    def could_be_images(self):
-        """Whether they are not, but would be if that was declared."""
-        return not self.images.is_told and self._may_be_images and not self.are_images
-
-    @property
-    def _may_be_images(self):
-        """Whether rows are squares within one lower and one upper bound, without other parts."""
-        if self.encoder is not None or self.has_number or self.bounds is None:
+        is_plain = self.encoder is None and not self.has_number
+        if self.images.is_told or not is_plain or self.bounds is None:
+            return is_plain and self.images.are_images
+        is_even = all((ends == ends[0]).all() for ends in self.bounds)
+        if self.row_shape[1] < _GUESSED_SIDE or not is_even:
             return False
-        is_square = self.row_shape[1] >= _GUESSED_SIDE
-        return bool(is_square and all((ends == ends[0]).all() for ends in self.bounds))
+        return bool(self.bounds[0][0] == 0) or None
 
     @property
     def row_shape(self):
@@ -147,12 +139,10 @@ class BoxFormat(ArrayFormat):
         if self.encoder is not None:
             rows = self._encode_features(X)
         elif self.bounds is not None:
-            rows = _to_unit(X, self.bounds)
+            rows = self.images.arrange(_to_unit(X, self.bounds))
             rows *= self.unit
         else:
-            rows = X
-        if self.encoder is None:
-            rows = self.images.arrange(rows)
+            rows = self.images.arrange(X)
         if not self.has_number:
             return rows
         y = np.asarray(y, dtype=np.float64)[:, None]
@@ -162,6 +152,8 @@ class BoxFormat(ArrayFormat):
 
     def _encode_features(self, X):
         """Return the encoded features."""
+        from .numbers import match_names
+
         return np.asarray(self.encoder.transform(match_names(self.encoder, X)), dtype=np.float64)
 
     def decode_rows(self, rows):

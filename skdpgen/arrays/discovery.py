@@ -88,8 +88,8 @@ class OpenBoxFormat(BoxFormat):
 
     @property
     def are_images(self):
-        """Whether rows can well be images: not by bounds that are found later."""
-        return (self.images.is_told or not self.opens_X) and super().are_images
+        """As in `BoxFormat`; by bounds that are found later rows could be images."""
+        return super().are_images and (self.images.is_told or not self.opens_X or None)
 
     @property
     def _has_one_range(self):

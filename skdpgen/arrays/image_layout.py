@@ -2,11 +2,13 @@
 """Layout of images in rows: found from the shape of X, declared, or guessed from its width."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
-from ..data.containers import as_array
+from ..data.containers import as_array, find_record_shape
 from ..images import find_shape
 from ..registry import savable
 
@@ -14,6 +16,12 @@ from ..registry import savable
 _MOST_CHANNELS = 4
 # Images of a smaller side are used as other rows: they hardly have low frequencies.
 _LEAST_SIDE = 8
+
+
+def _guess_square(n_features):
+    """Return the shape of square images, grey or in three colours with channels first, or None."""
+    shape = find_shape(n_features, (1, 3))
+    return shape if shape[1] > 1 else None
 
 
 @savable
@@ -31,6 +39,8 @@ class ImageLayout:
         Whether X holds the channels of a pixel next to each other. Releases see channels first.
     is_told : bool, default=False
         Whether X or the user states this. Otherwise it is guessed from the number of columns.
+    record_shape : tuple of int, default=None
+        Shape of a record of X that is no row.
 
     Examples
     --------
@@ -41,22 +51,31 @@ class ImageLayout:
     image_shape: tuple | None = None
     channels_last: bool = False
     is_told: bool = False
+    record_shape: tuple | None = None
 
     @classmethod
-    def of(cls, n_features: int, image_shape="auto", record_shape=None) -> "ImageLayout":
+    def of(
+        cls, n_features: int, image_shape="auto", record_shape=None, guess=_guess_square
+    ) -> "ImageLayout":
         """Return the layout of records, from the parameter `image_shape` and their own shape.
 
-        Flat rows are guessed to be square images, grey or in three colours with channels first, or
-        none. Raises ValueError if the shape does not fit, or does not tell which axis is that of
-        channels.
+        ``guess(n_features)`` gives the shape of flat rows, or None. Raises ValueError if a shape is
+        none, does not fit, or does not tell which axis is that of channels.
         """
-        is_auto = isinstance(image_shape, str)
+        is_auto = isinstance(image_shape, str) and image_shape == "auto"
         if record_shape is None and is_auto:
-            guessed = find_shape(n_features, (1, 3))
-            return cls(guessed if guessed[1] > 1 else None)
+            return cls(guess(n_features))
         if image_shape is None:
-            return cls(is_told=True)
-        shape = record_shape if is_auto else tuple(map(int, image_shape))
+            return cls(is_told=True, record_shape=record_shape)
+        shape = record_shape if is_auto else image_shape
+        shape = tuple(shape) if isinstance(shape, Iterable) else ()
+        are_whole = all(isinstance(side, Integral) and int(side) > 0 for side in shape)
+        if len(shape) not in (2, 3) or not are_whole:
+            raise ValueError(
+                "image_shape must be (height, width), (channels, height, width), (height, width, "
+                f"channels), 'auto' or None; got {image_shape!r}."
+            )
+        shape = tuple(map(int, shape))
         if math.prod(shape) != n_features or record_shape not in (None, shape):
             found = f"{n_features} features" if record_shape is None else f"shape {record_shape}"
             raise ValueError(f"image_shape={shape} does not fit records of X, of {found}.")
@@ -70,7 +89,7 @@ class ImageLayout:
                 f"the last of up to {_MOST_CHANNELS} and longer others. If they are no images, set "
                 "image_shape=None."
             )
-        return cls((n_channels, *sides), channels_last, is_told=True)
+        return cls((n_channels, *sides), channels_last, True, record_shape)
 
     @property
     def are_images(self) -> bool:
@@ -86,6 +105,11 @@ class ImageLayout:
         """Return the flat rows that `arrange` maps to these."""
         return self._swap(rows, (self.image_shape or (1,))[0], -1)
 
+    def reshape(self, rows):
+        """Return flat rows of X, or one, in the shape of its records."""
+        shape = self.record_shape
+        return rows if shape is None else rows.reshape(*rows.shape[:-1], *shape)
+
     def _swap(self, rows, *shape):
         if not self.channels_last:
             return rows
@@ -94,8 +118,6 @@ class ImageLayout:
 
 def flatten(X, image_shape="auto") -> tuple:
     """Return public images as rows with channels first, or other data as an array, and a layout."""
-    from ..data.lists import find_record_shape
-
     X = as_array(X)
     shape = find_record_shape(X)
     rows = X if shape is None else X.reshape(len(X), math.prod(shape))

@@ -93,9 +93,8 @@ class ArrayLayout:
         lower, upper = (-np.inf, np.inf) if bounds is None else bounds
         if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
             X = cast_numbers(X, self.dtypes[0], lower, upper)
-            shaped = X.reshape(-1, *(self.record_shape or X.shape[1:]))
             named = self.columns is not None
-            X = pd.DataFrame(X, columns=self.columns) if named else self.X.give_array(shaped)
+            X = pd.DataFrame(X, columns=self.columns) if named else self.X.give_array(X)
         else:
             # Column by column, as their dtypes differ.
             ends = (np.broadcast_to(end, X.shape[1]) for end in (lower, upper))
@@ -192,19 +191,15 @@ class ArrayFormat(Format):
     image_shape: Any = "auto"
 
     def __post_init__(self):
-        self.images  # noqa: B018 - raises for shapes that do not fit
-        bounds = check_bounds(self.bounds, self.n_features, "bounds", self._record_shape)
+        bounds = check_bounds(self.bounds, self.n_features, "bounds", self.images.record_shape)
         object.__setattr__(self, "bounds", bounds)
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
 
     @cached_property
     def images(self):
         """The images that records are, if any."""
-        return ImageLayout.of(self.n_features, self.image_shape, self._record_shape)
-
-    @property
-    def _record_shape(self):
-        return None if self.layout is None else self.layout.record_shape
+        shape = None if self.layout is None else self.layout.record_shape
+        return ImageLayout.of(self.n_features, self.image_shape, shape)
 
     @property
     def parameters(self):
@@ -232,19 +227,12 @@ class ArrayFormat(Format):
     @property
     def shaped_bounds(self):
         """Bounds of X in the shape of its records, or None."""
-        return None if self.bounds is None else tuple(map(self.reshape, self.bounds))
-
-    def reshape(self, rows):
-        """Return flat rows, or one, in the shape of records of X."""
-        shape = self._record_shape
-        return rows if shape is None else rows.reshape(*rows.shape[:-1], *shape)
+        return None if self.bounds is None else tuple(map(self.images.reshape, self.bounds))
 
     @property
     def _order(self):
         """Positions in X of the columns of rows."""
-        order = np.arange(self.n_features)
-        is_encoded = getattr(self, "encoder", None) is not None
-        return order if is_encoded else self.images.arrange(order[None])[0]
+        return self.images.arrange(np.arange(self.n_features)[None])[0]
 
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)
@@ -270,9 +258,8 @@ class ArrayFormat(Format):
                 *(self.decode_rows(rows.generate(part, generator)) for part in parts), strict=True
             )
             label = np.concatenate(numbers) if self.has_number else drawn.numpy()
-            yield self.layout.give(
-                np.concatenate(X), label, self.bounds, self.y_bounds, self.classes
-            )
+            X = self.images.reshape(np.concatenate(X))
+            yield self.layout.give(X, label, self.shaped_bounds, self.y_bounds, self.classes)
 
 
 def check_bounds(bounds, n_features, name, record_shape=None):

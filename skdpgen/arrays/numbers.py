@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 from sklearn.utils.validation import _get_feature_names, check_array
 
-from ..data.containers import as_array
+from ..data.containers import as_array, find_record_shape
 from ..data.record_functions import call_quietly, clears_frames
 
 
@@ -16,7 +16,7 @@ def read_numbers(X, name="X"):
     dtypes = set(X.dtypes) if hasattr(X, "columns") else {getattr(X, "dtype", None)}
     dtype = np.float32 if dtypes <= {np.dtype(np.float32), torch.float32} else np.float64
     rows = call_quietly(np.asarray, as_array(X))
-    if rows is not None and rows.ndim in (3, 4) and rows.size:
+    if find_record_shape(rows) is not None and rows.size:
         rows = rows.reshape(len(rows), -1)
     if rows is not None and rows.dtype.kind in "iufbO":
         rows = call_quietly(rows.astype, dtype)

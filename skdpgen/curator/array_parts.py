@@ -15,7 +15,8 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
-from ..data.containers import Adapted, Container, adapt, adapt_images, is_image
+from ..data.containers import Adapted, Container, adapt, is_image
+from ..data.lists import adapt_images
 from ..exceptions import TableError
 from .chunks import TableChunks, describe_failure, iter_quietly
 
@@ -51,33 +52,28 @@ def read_dataset(data, y=None) -> tuple[Adapted, object]:
     return Adapted(rows, Container(library), X.dtypes), y
 
 
-class ArrayChunks:
-    """Arrays in chunks, X or (X, y), of a table in parts: a function that returns an iterator."""
+def describe_chunks(table: TableChunks, classes) -> tuple:
+    """Count the records of chunks of arrays, X or (X, y).
 
-    def __init__(self, table: TableChunks):
-        self._table = table
+    Returns zeros in place of X and y, the container, the dtypes, and a function of flat chunks.
+    """
+    read = partial(_iter_parts, table.call, describe_failure)
+    n_rows, last = 0, None
+    for last in read():
+        n_rows += len(last[0].data)
+    if last is None:
+        raise TableError("There are no chunks of X.")
+    X, labels = last
+    if labels is not None and classes is None and labels.dtype.kind != "f":
+        raise ValueError("Labels come in chunks: declare classes=[...].")
+    shape = X.data.shape[1:]
 
-    def describe(self, classes) -> tuple:
-        """Count the records; return zeros in place of X and y, the container and the dtypes."""
-        n_rows, last = 0, None
-        for last in self._read():
-            n_rows += len(last[0].data)
-        if last is None:
-            raise TableError("There are no chunks of X.")
-        X, labels = last
-        if labels is not None and classes is None and labels.dtype.kind != "f":
-            raise ValueError("Labels come in chunks: declare classes=[...].")
-        # They take no memory.
-        zeros = np.broadcast_to(np.float32(0), (n_rows, *X.data.shape[1:]))
-        y = None if labels is None else np.zeros(n_rows, labels.dtype)
-        return zeros, y, X.container, X.dtypes
+    def read_rows():
+        return ((part.data.reshape(len(part.data), math.prod(shape)), y) for part, y in read())
 
-    def __call__(self) -> Iterator[tuple]:
-        for X, y in self._read():
-            yield X.data.reshape(len(X.data), math.prod(X.data.shape[1:])), y
-
-    def _read(self):
-        return _iter_parts(self._table.call, describe_failure)
+    y = None if labels is None else np.zeros(n_rows, labels.dtype)
+    # These zeros take no memory.
+    return np.broadcast_to(np.float32(0), (n_rows, *shape)), y, X.container, X.dtypes, read_rows
 
 
 def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:

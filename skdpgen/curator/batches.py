@@ -12,7 +12,6 @@ import torch
 from tqdm import tqdm
 
 from ..data.cells import FrameCells
-from ..data.inputs import encode_labels, parse_rows
 from ..data.record_functions import RecordFunction, check_function
 from ..data.rows import clip_rows
 from ..exceptions import PlanError, PublicTypeError, PublicValueError
@@ -418,14 +417,20 @@ class RecordSource:
         return X, y
 
     def _parse(self, X, y):
-        if not self._has_cells:
-            return parse_rows(X), y
-        return (X if self._reader is None else self._reader(X[:])), y
+        if self._has_cells:
+            return (X if self._reader is None else self._reader(X[:])), y
+        if X.dtype.kind in "OUS":
+            from ..data.inputs import parse_rows
+
+            X = parse_rows(X)
+        return X, y
 
     def _find_classes(self, X, y):
         """Return the position of each record's label in `classes`, or -1."""
         if self._classes is None:
             return torch.zeros(len(X), dtype=torch.int64)
+        from ..data.inputs import encode_labels
+
         return torch.as_tensor(encode_labels(y, self._classes))
 
     def _map_rows(self, X, y):

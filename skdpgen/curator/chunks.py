@@ -249,7 +249,10 @@ class TableChunks(TableInParts):
     def _split(self, chunk):
         """Return a chunk, and its identifiers or None."""
         if not isinstance(chunk, pd.DataFrame):
-            raise TableError(f"Chunks of X must be tables; got {type(chunk).__name__}.")
+            raise TableError(
+                f"Chunks of X must be tables; got {type(chunk).__name__}. For arrays declare "
+                "bounds=(lower, upper), and classes=[...] if they hold labels."
+            )
         if self.person_column is None:
             return chunk, None
         if self.person_column not in chunk:
@@ -273,11 +276,8 @@ class TableChunks(TableInParts):
         harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
         chunks = iter_quietly(self.call, harmless, describe_failure)
         for chunk in chunks:
-            if is_image(chunk) or (isinstance(chunk, tuple) and is_image(next(iter(chunk), None))):
-                raise TableError(
-                    f"Chunks of X must be tables; got {type(chunk).__name__}. For arrays declare "
-                    "bounds=(lower, upper), and classes=[...] if they hold labels."
-                )
+            if isinstance(chunk, tuple) and is_image(next(iter(chunk), None)):
+                self._split(chunk)  # raises: no list of images
             is_list = self._is_of_records and isinstance(chunk, list | tuple)
             chunk, self.container, _ = adapt_records(chunk) if is_list else adapt(chunk)
             if self._is_of_records:

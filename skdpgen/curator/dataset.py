@@ -15,10 +15,9 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from ..accounting.plan import Plan
 from ..data.cells import CellReader, FrameCells
-from ..data.containers import Container, adapt, adapt_column, read_frame, take_names
-from ..data.dtypes import list_text_columns
-from ..data.inputs import check_labels, check_order, check_rows
-from ..data.labels import Label, join_label
+from ..data.containers import Container, adapt, adapt_column, find_record_shape, take_names
+from ..data.dtypes import list_text_columns, read_frame
+from ..data.labels import Label, check_order, join_label
 from ..exceptions import TableError, warn_of_index
 from .chunks import TableInParts, adapt_table
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_persons
@@ -107,8 +106,7 @@ class Dataset:
         self.label = None if y is None else Label.of(y)
         is_frame = isinstance(X, pd.DataFrame)
         self.columns = X.columns if is_frame else None
-        is_shaped = isinstance(X, np.ndarray) and X.ndim in (3, 4)
-        self.record_shape = X.shape[1:] if is_shaped else None
+        self.record_shape = find_record_shape(X)
         self.is_in_parts = isinstance(X, TableInParts)
         self.has_fixed_dtypes = getattr(X, "has_fixed_dtypes", True)
         self.has_public_dtypes = self.has_fixed_dtypes or X.states_dtypes
@@ -262,16 +260,17 @@ class Dataset:
         -------
         self : Dataset
         """
+        from ..data.inputs import check_labels, check_rows
+
         # Popped, not read: after an error in a check no rows are left here.
         X, y, persons = self._held.pop()
         chunks = None
         if self.may_hold_arrays and persons is None and y is None:
-            from .array_parts import ArrayChunks
+            from .array_parts import describe_chunks
 
-            chunks = ArrayChunks(X)
-            X, y, self._container, self.dtypes = chunks.describe(classes)
+            X, y, self._container, self.dtypes, chunks = describe_chunks(X, classes)
             self.label = None if y is None else Label.of(y)
-            self.record_shape = X.shape[1:] if X.ndim > 2 else None
+            self.record_shape = find_record_shape(X)
             self.has_public_dtypes = True
         if isinstance(X, TableInParts):
             raise ValueError(

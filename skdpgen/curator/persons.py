@@ -23,7 +23,7 @@ from pandas.api.extensions import ExtensionArray
 from .._process.muting import muted
 from ..data.cells import as_objects, factorize, read_cell
 from ..data.containers import adapt_column
-from ..data.inputs import check_order
+from ..data.labels import check_order
 from ..data.names import name_cell
 from ..data.record_functions import call_quietly
 from ..data.texts import MISSING_TEXTS, PLAIN

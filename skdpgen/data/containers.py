@@ -77,9 +77,11 @@ class Container:
         if self.library.startswith("torch"):
             _, _, dtype = self.library.partition(".")
             return torch.as_tensor(array, dtype=getattr(torch, dtype, None))
-        from .lists import give
+        if self.library in ("tensors", "arrays"):
+            return list(torch.as_tensor(array) if self.library == "tensors" else array)
+        from PIL import Image
 
-        return give(array, self.library)
+        return [Image.fromarray(image) for image in array]
 
     def _write(self, frame):
         library = nw.Implementation.from_string(self.library)
@@ -154,6 +156,8 @@ def adapt(data) -> Adapted:
         isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1
     )
     if is_list and is_image(next(iter(data), None)):
+        from .lists import adapt_images
+
         return adapt_images(data)
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
@@ -176,7 +180,7 @@ def adapt(data) -> Adapted:
         # NumPy's dtype would follow from whether cells are missing.
         cells = read_arrow(pa.array(data)).array
         return Adapted(cells, NUMPY, [cells.dtype])
-    array = _to_array(data)
+    array = to_array(data)
     dtype = getattr(data if isinstance(data, np.ndarray) else array, "dtype", None)
     # It may state a text of its own for missing ones.
     dtype = np.dtypes.StringDType() if getattr(dtype, "kind", "O") == "T" else dtype
@@ -186,12 +190,9 @@ def adapt(data) -> Adapted:
     return Adapted(array, container, [dtype])
 
 
-def adapt_images(images) -> Adapted:
-    """Return a list of arrays, tensors or images of Pillow as one array."""
-    from .lists import stack
-
-    array, library = stack(images, _to_array)
-    return Adapted(array, Container(library), [array.dtype])
+def find_record_shape(X) -> tuple | None:
+    """Return the shape of a record of an array of three or four dimensions; None for other data."""
+    return X.shape[1:] if isinstance(X, np.ndarray) and X.ndim in (3, 4) else None
 
 
 def is_image(entry) -> bool:
@@ -249,7 +250,7 @@ def as_array(data):
 # Arrays.
 
 
-def _to_array(data):
+def to_array(data):
     if isinstance(data, torch.Tensor):
         return _to_dense(data)
     if isinstance(data, np.ma.MaskedArray):

@@ -5,6 +5,7 @@ These are public. Whether a cell is valid is private: the curator finds that out
 reserved the plan, for each record on its own. No message quotes a value.
 """
 
+import math
 from collections.abc import Iterable
 from numbers import Complex, Real
 
@@ -25,8 +26,9 @@ from ..exceptions import (
     warn_caller,
 )
 from .cells import as_objects
-from .containers import adapt_column, as_array
+from .containers import adapt_column, as_array, find_record_shape
 from .dtypes import check_dtype
+from .labels import check_length
 from .names import encode_levels, find_ambiguous
 from .record_functions import call_quietly, drops_errors
 from .texts import is_writable
@@ -61,13 +63,7 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         float32 or float64; float64 for other numbers; not copied where possible. Where the dtype
         does not say that all cells are numbers, of dtype object: see `parse_rows`.
     """
-    X = as_array(X)
-    if reset:
-        vars(estimator).pop("record_shape_in_", None)
-    if isinstance(X, np.ndarray) and X.ndim in (3, 4):
-        from .lists import flatten_images
-
-        X = flatten_images(estimator, X, reset=reset)
+    X = flatten_images(estimator, X, reset=reset)
     # A list of lists is read cell by cell, like an array of objects.
     if isinstance(X, list | tuple) or (_is_of_objects(X) and X.ndim == 1):
         X = _list_to_objects(X)
@@ -81,6 +77,27 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         return validate_data(
             estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
         )
+
+
+def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
+    """Return images as rows, and other data as `as_array` does.
+
+    The shape of a record is kept as ``record_shape_in_``; later images must have it.
+    """
+    X = as_array(X)
+    shape = find_record_shape(X)
+    if reset:
+        vars(estimator).pop("record_shape_in_", None)
+    if shape is None:
+        return X
+    if reset:
+        estimator.record_shape_in_ = shape
+    declared = getattr(estimator, "image_shape", None)
+    known = getattr(estimator, "record_shape_in_", declared)
+    if shape != tuple(known or ()):
+        fitted = "rows" if isinstance(known, str | None) else f"records of shape {known}"
+        raise ValueError(f"X holds records of shape {shape}, and fit was given {fitted}.")
+    return X.reshape(len(X), math.prod(shape))
 
 
 def _list_to_objects(rows):
@@ -313,50 +330,6 @@ def _labels_to_array(y, are_declared):
     if labels.dtype.kind == "U" and isinstance(y, list | tuple):
         labels = as_objects(y)  # NumPy makes texts of numbers beside texts
     return _to_native(labels)
-
-
-def check_length(y, n_rows: int) -> None:
-    """Refuse `y` of another length than X; no length is quoted, as it may be private.
-
-    Raises
-    ------
-    ValueError
-    """
-    if len(y) != n_rows:
-        raise ValueError(
-            "y must have one entry for each row of X: inconsistent numbers of samples."
-        )
-
-
-def check_order(X, other, name: str, whose: str = "another row's") -> None:
-    """Refuse labels or identifiers that have the index of X in another order.
-
-    Parameters
-    ----------
-    X, other : array-like
-    name : str
-        The parameter, in the message.
-    whose : str, default="another row's"
-        Whose each entry would be.
-
-    Raises
-    ------
-    ValueError
-        It names the mistake, not the rows: both indexes hold the same labels.
-    """
-    index, order = getattr(X, "index", None), getattr(other, "index", None)
-    if not (isinstance(index, pd.Index) and isinstance(order, pd.Index)):
-        return
-    # A plain difference of length is reported by the check of lengths. Some indexes cannot be
-    # compared.
-    if len(index) != len(order) or call_quietly(index.equals, order):
-        return
-    difference = call_quietly(index.symmetric_difference, order, None, False)
-    if difference is not None and not len(difference):
-        raise ValueError(
-            f"{name} has the index of X in another order, and rows are matched by position: each "
-            f"would be {whose}. Give {name}.loc[X.index], or {name}.array if the order is right."
-        )
 
 
 def _infer_classes(y):

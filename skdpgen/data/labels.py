@@ -9,7 +9,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .cells import as_objects
 from .containers import Container, adapt, adapt_column
-from .inputs import check_length
+from .record_functions import call_quietly
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,47 @@ def join_label(X, y, name):
     # pandas would choose a dtype by the labels, if all of them are dates.
     dtype = object if y.dtype == object else None
     return X.assign(**{name: pd.Series(y, index=X.index, dtype=dtype)})
+
+
+def check_length(y, n_rows: int) -> None:
+    """Refuse `y` of another length than X; no length is quoted, as it may be private.
+
+    Raises
+    ------
+    ValueError
+    """
+    if len(y) != n_rows:
+        raise ValueError(
+            "y must have one entry for each row of X: inconsistent numbers of samples."
+        )
+
+
+def check_order(X, other, name: str, whose: str = "another row's") -> None:
+    """Refuse labels or identifiers that have the index of X in another order.
+
+    Parameters
+    ----------
+    X, other : array-like
+    name : str
+        The parameter, in the message.
+    whose : str, default="another row's"
+        Whose each entry would be.
+
+    Raises
+    ------
+    ValueError
+        It names the mistake, not the rows: both indexes hold the same labels.
+    """
+    index, order = getattr(X, "index", None), getattr(other, "index", None)
+    if not (isinstance(index, pd.Index) and isinstance(order, pd.Index)):
+        return
+    # A plain difference of length is reported by the check of lengths. Some indexes cannot be
+    # compared.
+    if len(index) != len(order) or call_quietly(index.equals, order):
+        return
+    difference = call_quietly(index.symmetric_difference, order, None, False)
+    if difference is not None and not len(difference):
+        raise ValueError(
+            f"{name} has the index of X in another order, and rows are matched by position: each "
+            f"would be {whose}. Give {name}.loc[X.index], or {name}.array if the order is right."
+        )

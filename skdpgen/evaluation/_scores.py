@@ -19,8 +19,7 @@ from torch import nn
 from .._process.isolation import isolated
 from .._process.muting import muted
 from ..arrays.image_layout import flatten
-from ..data.inputs import check_order
-from ..images import find_shape
+from ..data.labels import check_order
 from ..learners.training import Descent
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
@@ -215,7 +214,7 @@ def _check_rows(X_syn, X_test, classifier: str):
         if len(X_syn.columns) != len(X_test.columns) or set(X_syn) != set(X_test):
             raise ValueError("X_syn and X_test must have the same columns.")
         return X_syn, X_test
-    (X_syn, _), (X_test, _) = map(flatten, (X_syn, X_test))
+    (X_syn, layout), (X_test, _) = map(flatten, (X_syn, X_test))
     floats = [np.float64, np.float32]
     X_syn = check_array(X_syn, dtype=floats, input_name="X_syn")
     X_test = check_array(X_test, dtype=floats, input_name="X_test")
@@ -223,9 +222,15 @@ def _check_rows(X_syn, X_test, classifier: str):
         raise ValueError(
             f"X_syn has {X_syn.shape[1]} features, but X_test has {X_test.shape[1]} features."
         )
-    if classifier == "cnn":
-        _image_shape(X_syn.shape[1])
-    return X_syn, X_test
+    if classifier != "cnn":
+        return X_syn, X_test
+    shape = layout.image_shape
+    if shape is None or min(shape[1:]) < 4:
+        raise ValueError(
+            "classifier='cnn' takes images of sides of 4 or more, or rows that are square images, "
+            f"grey or RGB; got {X_syn.shape[1]} features."
+        )
+    return X_syn.reshape(-1, *shape), X_test.reshape(-1, *shape)
 
 
 def _check_labels(X, y) -> np.ndarray:
@@ -271,29 +276,17 @@ def _fit_predict(X, codes, X_test, classifier: str, seed: int) -> np.ndarray:
         return model.fit(X, codes).predict_proba(X_test)
 
 
-def _image_shape(n_features: int) -> tuple[int, int, int]:
-    """Return (channels, side, side) of flat square images."""
-    shape = find_shape(n_features, (1, 3))
-    if shape[1] >= 4:
-        return shape
-    raise ValueError(
-        "classifier='cnn' takes square images of side 4 or more: side² features if grey, "
-        f"3 · side² if RGB; got {n_features} features."
-    )
-
-
 def _cnn(X, codes, X_test, seed: int) -> np.ndarray:
-    channels, side, _ = shape = _image_shape(X.shape[1])
-    images, test_images = (
-        torch.as_tensor(rows, dtype=torch.float32).reshape(-1, *shape) for rows in (X, X_test)
-    )
+    images, test_images = (torch.as_tensor(rows, dtype=torch.float32) for rows in (X, X_test))
+    channels, height, width = images.shape[1:]
+    n_pooled = (height // 4) * (width // 4)
     labels = torch.as_tensor(codes)
     with isolated(seed):
         # A plain network, so that differences of scores come from the rows.
         model = nn.Sequential(
             *(nn.Conv2d(channels, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
             *(nn.Conv2d(32, 64, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
-            *(nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * (side // 4) ** 2, 128), nn.ReLU()),
+            *(nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * n_pooled, 128), nn.ReLU()),
             *(nn.Dropout(0.5), nn.Linear(128, int(codes.max()) + 1)),
         )
         descent = Descent(model.parameters(), 1e-3, warm_up=1)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 from .._lazy import import_late
 
 if TYPE_CHECKING:
-    from ._dpaf import DPAFDiscriminator, DPAFGenerator
+    from ._dpaf import DPAFGenerator
     from ._ldp_entropic_gan import LDPEntropicGAN
     from ._sinkhorn_generator import DPSinkhornGenerator
     from ._sliced_flow import DPSWFlowSampler
     from ._sliced_wasserstein import DPSlicedWassersteinGenerator
 
 _HOMES = {
-    "DPAFDiscriminator": "._dpaf",
     "DPAFGenerator": "._dpaf",
     "DPHistorySampler": "..histories.sampler",
     "DPSWFlowSampler": "._sliced_flow",
@@ -22,7 +21,6 @@ _HOMES = {
     "LDPEntropicGAN": "._ldp_entropic_gan",
 }
 __all__ = [
-    "DPAFDiscriminator",
     "DPAFGenerator",
     "DPHistorySampler",
     "DPSWFlowSampler",

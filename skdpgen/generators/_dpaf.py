@@ -4,7 +4,6 @@
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks.discriminators import Discriminator, default_layers
 from ..networks.generators import seeded
-from ..params import Specification, documented
+from ..params import documented
 from ..releases.forward_aggregates import ForwardAggregates
 from ._network import NetworkGenerator, check_network
 
@@ -26,43 +25,6 @@ if TYPE_CHECKING:
 
 # Least sides of images that are guessed, and of those that are said to be some.
 _LEAST_SIDES = (8, 4)
-
-
-@dataclass(eq=False, repr=False)
-class DPAFDiscriminator(Specification):
-    """The layers of the discriminator of `DPAFGenerator`.
-
-    Parameters
-    ----------
-    layers : tuple of (int, int, int), default=None
-        Numbers c1, c2, c3 of layers: conv1, which are frozen; conv2*, the others before the
-        aggregate; and conv3*, those after it, which only images have. None: (2, 1, 0) for images of
-        up to 32 pixels, (2, 2, 1) of up to 64, (3, 1, 0) of more; (1, 1, 0) for dense layers.
-
-    Examples
-    --------
-    >>> from skdpgen import DPAFGenerator
-    >>> from skdpgen.generators import DPAFDiscriminator
-    >>> generator = DPAFGenerator(discriminator=DPAFDiscriminator(layers=(1, 2, 0)))
-    >>> generator.get_params()["discriminator__layers"]
-    (1, 2, 0)
-    """
-
-    layers: Sequence | None = None
-
-    _checks = {"layers": lambda name, value: _check_layers(name, value)}
-
-    def find_layers(self, format):
-        """Return the shape of the images that rows of a format are, or None, and the layers."""
-        # Only features in bounds, with nothing beside them, are pixels.
-        images = None if format.feature_scale is None else format.images
-        image_shape = None if images is None else images.image_shape
-        if image_shape is not None and min(image_shape[1:]) < _LEAST_SIDES[images.is_told]:
-            image_shape = None
-        layers = self.layers or default_layers(image_shape)
-        if image_shape is None and layers[2]:
-            raise ValueError("Only images have layers after the aggregate: layers=(c1, c2, 0).")
-        return image_shape, layers
 
 
 @documented
@@ -93,9 +55,12 @@ class DPAFGenerator(NetworkGenerator):
     network : str or callable, default=None
         The generator's network. None: the mirror of the discriminator for images with `bounds`, and
         else ``"mlp"``. Names and factories are those of `DPSlicedWassersteinGenerator`.
-    discriminator : "auto" or DPAFDiscriminator, default="auto"
-        Layers of the discriminator. They are convolutions if rows are images of at least 4×4
-        pixels by `image_shape` or `X`, or, as a guess, square ones of 8×8 pixels or more.
+    discriminator_layers : tuple of (int, int, int), default=None
+        Numbers c1, c2, c3 of layers: conv1, which are frozen; conv2*, the others before the
+        aggregate; and conv3*, those after it, which only images have. They are convolutions if rows
+        are images of at least 4×4 pixels by `image_shape` or `X`, or, as a guess, square ones of
+        8×8 pixels or more. None: (2, 1, 0) for images of up to 32 pixels, (2, 2, 1) of up to 64,
+        (3, 1, 0) of more; (1, 1, 0) for dense layers.
     latent_dim : int, default=16
         Dimension of the network's random code; the one-hot class is joined to it.
     learning_rate : float, default=0.001
@@ -146,13 +111,10 @@ class DPAFGenerator(NetworkGenerator):
     ((100, 4), True)
     """
 
-    _shorthands = {
-        **NetworkGenerator._shorthands,
-        "release": {"aggregates": ForwardAggregates},
-        "discriminator": {"auto": DPAFDiscriminator},
-    }
+    _shorthands = {**NetworkGenerator._shorthands, "release": {"aggregates": ForwardAggregates}}
     _checks = {
         "loss": one_of("matching", "rows"),
+        "discriminator_layers": lambda name, value: _check_layers(name, value),
         "network": lambda name, value: value is None or check_network(name, value),
         "learning_rate": positive(),
     }
@@ -180,7 +142,7 @@ class DPAFGenerator(NetworkGenerator):
         release: ForwardAggregates | str = "aggregates",
         loss: str = "matching",
         network: Callable | str | None = None,
-        discriminator: DPAFDiscriminator | str = "auto",
+        discriminator_layers: Sequence | None = None,
         latent_dim: int = 16,
         learning_rate: float = 0.001,
     ) -> None:
@@ -202,19 +164,33 @@ class DPAFGenerator(NetworkGenerator):
         self.release = release
         self.loss = loss
         self.network = network
-        self.discriminator = discriminator
+        self.discriminator_layers = discriminator_layers
         self.latent_dim = latent_dim
         self.learning_rate = learning_rate
 
     def _plan(self, terms, format):
         # These raise an error for layers or networks of another size.
-        self._resolve_spec("discriminator").find_layers(format)
+        self._find_layers(format)
         if self.network is not None:
             self._try_network(terms, format, _count_generated(terms.n_samples))
         return self._find_release(format).plan(terms, format)
 
+    def _find_layers(self, format):
+        """Return the shape of the images that rows are, or None, and the numbers of layers."""
+        # Only features in bounds, with nothing beside them, are pixels.
+        images = None if format.feature_scale is None else format.images
+        image_shape = None if images is None else images.image_shape
+        if image_shape is not None and min(image_shape[1:]) < _LEAST_SIDES[images.is_told]:
+            image_shape = None
+        layers = self.discriminator_layers or default_layers(image_shape)
+        if image_shape is None and layers[2]:
+            raise ValueError(
+                "Only images have layers after the aggregate: discriminator_layers=(c1, c2, 0)."
+            )
+        return image_shape, layers
+
     def _learn_aggregates(self, release, curator, format, noise):
-        image_shape, layers = self._resolve_spec("discriminator").find_layers(format)
+        image_shape, layers = self._find_layers(format)
         n_classes, batch_size = curator.n_classes, release.count_rows(curator.n_records)
         factory = self.network or ("mlp" if image_shape is None else "conv")
         rows = make_rows(factory, format, self.latent_dim, n_classes, noise.seed())
@@ -296,14 +272,9 @@ def _input_map(format):
 
 def _check_layers(name, value):
     """Raise a ValueError unless a value is None or three large enough whole numbers."""
-    is_tuple = isinstance(value, tuple | list) and len(value) == 3
-    if value is not None and not (
-        is_tuple
-        and all(
-            isinstance(number, numbers.Integral) and number >= low
-            for number, low in zip(value, (1, 1, 0), strict=True)
-        )
-    ):
+    layers = value if isinstance(value, tuple | list) else ()
+    are_whole = len(layers) == 3 and all(isinstance(n, numbers.Integral) for n in layers)
+    if value is not None and not (are_whole and min(layers[:2]) >= 1 and layers[2] >= 0):
         raise ValueError(
             f"{name} must be three whole numbers, of at least (1, 1, 0), or None; got {value!r}."
         )

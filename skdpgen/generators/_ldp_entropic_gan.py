@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..accounting.certificate import Certificate
 from ..arrays.units import warn_of_noised_rows
 from ..base import BaseGenerator
-from ..checks import check_size, positive, shape_of_images, whole
+from ..checks import check_size, positive, whole
 from ..curator.curator import find_digest
 from ..data.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
@@ -163,7 +163,6 @@ class LDPEntropicGAN(BaseGenerator):
     _wrappers = {"loss": OwnLoss}
     _checks = {
         "clip_norm": positive(optional=True, most=math.inf),
-        "image_shape": shape_of_images("auto", None),
         "network": check_network,
         "latent_dim": whole(),
         "n_steps": whole(optional=True),

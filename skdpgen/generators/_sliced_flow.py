@@ -13,7 +13,6 @@ from .._lazy import late
 from .._process.isolation import isolated
 from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
-from ..data.inputs import read_rows
 from ..data.rows import clip_rows
 from ..params import documented
 from ..planning.fits import refuse_given
@@ -334,11 +333,12 @@ class DPSWFlowSampler(CentralGenerator):
 
     def _encode(self, curator, format, **scaling):
         """Return the components of rows, the scale of encoded rows, and encoded `init`."""
-        from ..arrays.numbers import read_numbers
         from ..learners.rows import even_scale
 
         init = None
         if self.init is not None:
+            from ..arrays.numbers import read_numbers
+
             # Public rows, mapped as private ones are.
             init = _to_unit_ball(read_numbers(self.init, "init").astype(np.float64), format)
         components = self._find_components(curator, format, **scaling)
@@ -395,6 +395,8 @@ class DPSWFlowSampler(CentralGenerator):
         -------
         ndarray of shape (n_samples, n_features), or of images
         """
+        from ..data.inputs import read_rows
+
         check_is_fitted(self, "privacy_")
         if self._format.block_sizes or self._format.has_number:
             raise ValueError("project is for rows of X alone, not for tables, nor for a numeric y.")
@@ -402,7 +404,7 @@ class DPSWFlowSampler(CentralGenerator):
         rows, components = _to_unit_ball(X, self._format), self._rows.components
         if components is not None:
             rows = components.decode(components.encode(rows))
-        return self._format.reshape(self._format.decode_rows(rows.double().numpy())[0])
+        return self._format.images.reshape(self._format.decode_rows(rows.double().numpy())[0])
 
     def _count_particles(self, n_samples, n_classes, most=_MOST):
         """Return the number of particles of a class."""

@@ -115,12 +115,8 @@ def make_rows(
     """
     unit, n_outputs = find_outputs(network, format, n_encoded or format.n_columns)
     scale = even_scale(format.n_columns)
-    module = build(
-        find_shaped(network, getattr(format, "images", None)),
-        latent_dim + n_classes,
-        n_outputs,
-        seed,
-    )
+    factory = find_shaped(network, format.images)
+    module = build(factory, latent_dim + n_classes, n_outputs, seed)
     if format.block_sizes:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
         scale.fill_(len(format.block_sizes) ** -0.5)

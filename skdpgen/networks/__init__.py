@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from .._lazy import import_late
 
 if TYPE_CHECKING:
-    from .autoencoders import SphericalAutoencoder, infer_image_shape, make_autoencoder
+    from .autoencoders import SphericalAutoencoder, make_autoencoder
     from .discriminators import Discriminator, default_layers
     from .encoders import ENCODERS, build_encoder
     from .generators import GENERATORS, build, find_factory, mirror, seeded
 
 _NAMES = {
-    ".autoencoders": ("SphericalAutoencoder", "infer_image_shape", "make_autoencoder"),
+    ".autoencoders": ("SphericalAutoencoder", "make_autoencoder"),
     ".discriminators": ("Discriminator", "default_layers"),
     ".encoders": ("ENCODERS", "build_encoder"),
     ".generators": ("GENERATORS", "build", "find_factory", "mirror", "seeded"),
@@ -26,7 +26,6 @@ __all__ = [
     "build_encoder",
     "default_layers",
     "find_factory",
-    "infer_image_shape",
     "make_autoencoder",
     "mirror",
     "seeded",

@@ -58,14 +58,16 @@ def make_autoencoder(n_features, n_components, image_shape=None):
         return _make_mlp(n_features, n_components)
     if min(image_shape[1:]) < 8 or max(image_shape) > 64:
         raise ValueError(f"Images must have sides of 8 to 64 pixels; got {image_shape[1:]}.")
-    make = _make_conv64 if max(image_shape) > 32 else _make_conv32
+    make, side = (_make_conv64, 64) if max(image_shape) > 32 else (_make_conv32, 32)
+    encoder, decoder = make(image_shape[0], n_components)
+    # At the left, the right, the top and the bottom; negative margins crop.
+    margins = [(side - size + i) // 2 for size in image_shape[:0:-1] for i in (0, 1)]
+    network = SphericalAutoencoder(
+        nn.Sequential(nn.Unflatten(1, image_shape), nn.ZeroPad2d(margins), *encoder),
+        nn.Sequential(*decoder, nn.Sigmoid(), nn.ZeroPad2d([-m for m in margins]), nn.Flatten()),
+    )
     # Convolutions on CPUs are much faster in this memory format.
-    return make(image_shape, n_components).to(memory_format=torch.channels_last)
-
-
-def infer_image_shape(n_features):
-    """Return the image shape of a common number of features, or None."""
-    return {784: (1, 28, 28), 1024: (1, 32, 32), 12288: (3, 64, 64)}.get(n_features)
+    return network.to(memory_format=torch.channels_last)
 
 
 def _make_mlp(n_features, n_components):
@@ -78,17 +80,14 @@ def _make_mlp(n_features, n_components):
     )
 
 
-def _make_conv32(image_shape, n_components):
-    """Make the network of Sebag et al. for MNIST (appendix C.2): 32×32, or smaller with padding.
+def _make_conv32(n_channels, n_components):
+    """Make the layers of Sebag et al. for 32×32 images, with padding MNIST (appendix C.2).
 
     Their second convolution is printed with a kernel of 4, stride 2 and no padding, which takes
     32×32 to 15×15, but the decoder starts at 16×16. A kernel of 2 gives that, as in the decoder's
     own layer of stride 2, and in the design that they took over.
     """
-    n_channels, margins = image_shape[0], _find_margins(image_shape, 32)
-    encoder = nn.Sequential(
-        nn.Unflatten(1, image_shape),
-        nn.ZeroPad2d(margins),
+    encoder = [
         nn.Conv2d(n_channels, 3, 3, 1, 1),
         nn.ReLU(),
         # Stride 2 halves the sides to 16.
@@ -100,8 +99,8 @@ def _make_conv32(image_shape, n_components):
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(32 * 16 * 16, n_components),
-    )
-    decoder = nn.Sequential(
+    ]
+    decoder = [
         nn.Linear(n_components, 32 * 16 * 16),
         nn.ReLU(),
         nn.Unflatten(1, (32, 16, 16)),
@@ -112,35 +111,21 @@ def _make_conv32(image_shape, n_components):
         nn.ConvTranspose2d(32, 32, 2, 2, 0),
         nn.ReLU(),
         nn.Conv2d(32, n_channels, 3, 1, 1),
-        nn.Sigmoid(),
-        # A negative margin crops: the counterpart of the padding of the encoder.
-        nn.ZeroPad2d([-margin for margin in margins]),
-        nn.Flatten(),
-    )
-    return SphericalAutoencoder(encoder, decoder)
+    ]
+    return encoder, decoder
 
 
-def _find_margins(image_shape, side):
-    """Return the margins at the left, the right, the top and the bottom of images in a square."""
-    height, width = image_shape[1:]
-    sides = [(side - width) // 2, (side - width + 1) // 2]
-    return [*sides, (side - height) // 2, (side - height + 1) // 2]
+def _make_conv64(n_channels, n_components):
+    """Make the layers of Sebag et al. for 64×64 faces, after DCGAN (appendix C.2).
 
-
-def _make_conv64(image_shape, n_components):
-    """Make the network of Sebag et al. for 64×64 faces, or smaller with padding, after DCGAN.
-
-    It is that of their appendix C.2. The four transposed convolutions of its decoder lead to 32×32;
+    The four transposed convolutions of its decoder lead to 32×32;
     a fifth leads to the image.
     """
     widths = [64, 128, 256, 512]
-    margins = _find_margins(image_shape, 64)
-    layers = [nn.Unflatten(1, image_shape), nn.ZeroPad2d(margins)]
-    layers.append(nn.Conv2d(image_shape[0], 64, 3, 1, 1))
+    encoder = [nn.Conv2d(n_channels, 64, 3, 1, 1)]
     for width, wider in itertools.pairwise(widths):
-        layers += [nn.LeakyReLU(0.2), nn.Conv2d(width, wider, 4, 2, 1)]
-    layers += [nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(512 * 8 * 8, n_components)]
-    encoder = nn.Sequential(*layers)
+        encoder += [nn.LeakyReLU(0.2), nn.Conv2d(width, wider, 4, 2, 1)]
+    encoder += [nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(512 * 8 * 8, n_components)]
     # The first layer maps a pixel to 4×4; each of the others doubles the sides.
     layers, stride, padding = [nn.Unflatten(1, (n_components, 1, 1))], 1, 0
     for wider, width in itertools.pairwise([n_components, *widths[::-1]]):
@@ -150,6 +135,4 @@ def _make_conv64(image_shape, n_components):
             nn.BatchNorm2d(width),
         ]
         stride, padding = 2, 1
-    layers += [nn.ConvTranspose2d(64, image_shape[0], 4, 2, 1), nn.Sigmoid()]
-    layers += [nn.ZeroPad2d([-margin for margin in margins]), nn.Flatten()]
-    return SphericalAutoencoder(encoder, nn.Sequential(*layers))
+    return encoder, [*layers, nn.ConvTranspose2d(64, n_channels, 4, 2, 1)]

@@ -73,10 +73,11 @@ class PrincipalComponents(nn.Module):
         n_components : int
             p ≤ n_features.
         shape : tuple of (channels, height, width), default=None
-            See `find_spaces`.
+            None: that of square images, grey or in three colours, or else of lines.
         **params
             Further parameters of the constructor.
         """
+        shape = shape or find_shape(len(moments.value), (1, 3))
         space, inside, held = choose_space(moments, n_components, shape)
         _warn_of_noise(held, np.trace(moments.value))
         values, vectors = np.linalg.eigh(inside)
@@ -130,9 +131,7 @@ class PrincipalComponents(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def choose_space(
-    moments, n_components: int, shape: tuple | None = None
-) -> tuple[np.ndarray, np.ndarray, float]:
+def choose_space(moments, n_components: int, shape: tuple) -> tuple[np.ndarray, np.ndarray, float]:
     """Choose the space where leading components explain most: all, or that of low frequencies.
 
     Parameters
@@ -140,8 +139,7 @@ def choose_space(
     moments : NoisySum
         Noisy Σ xxᵀ, a matrix.
     n_components : int
-    shape : tuple of (channels, height, width), default=None
-        See `find_spaces`.
+    shape : tuple of (channels, height, width)
 
     Returns
     -------
@@ -152,8 +150,7 @@ def choose_space(
     held : float
         Estimated second moment that leading components explain there; see `held_by_leading`.
     """
-    n_columns = len(moments.value)
-    spaces = [np.eye(n_columns), *find_spaces(n_columns, n_components, shape)]
+    spaces = [np.eye(len(moments.value)), *find_spaces(shape, n_components)]
     parts = [space.T @ moments.value @ space for space in spaces]
     held = [held_by_leading(np.linalg.eigvalsh(part), n_components, moments.std) for part in parts]
     # The choice reads released moments only, so that it costs nothing.
@@ -161,16 +158,12 @@ def choose_space(
     return spaces[best], parts[best], float(held[best])
 
 
-def find_spaces(
-    n_columns: int, n_components: int, shape: tuple | None = None
-) -> Iterator[np.ndarray]:
-    """Yield spaces of low frequencies, from `n_components` dimensions to nearly all.
+def find_spaces(shape: tuple, n_components: int) -> Iterator[np.ndarray]:
+    """Yield spaces of low frequencies of images, from `n_components` dimensions to nearly all.
 
-    Without a shape, columns are taken for square images, grey or in three colours, or else for
-    lines. Each space is a matrix with orthonormal columns.
+    Each space is a matrix with orthonormal columns.
     """
-    shape, n_last = shape or find_shape(n_columns, (1, 3)), 0
-    n_axes = sum(side > 1 for side in shape[1:])
+    n_last, n_axes = 0, sum(side > 1 for side in shape[1:])
     n = (n_components / shape[0]) ** (1 / max(1, n_axes))
     # The last space, of all frequencies, is the identity that the caller has.
     while math.ceil(n) < max(shape[1:]):

@@ -5,6 +5,7 @@ A factory maps the number of columns of a row and that of the representation (No
 default) to a module.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -32,6 +33,10 @@ def conv(image_shape):
     pooled = [min(8, side // 2) for side in sides]
 
     def make(n_inputs, n_components=None):
+        if n_inputs != math.prod(image_shape):
+            raise ValueError(
+                f"network is for images of {math.prod(image_shape)} pixels; X has {n_inputs}."
+            )
         layers = [
             nn.Unflatten(1, image_shape),
             nn.Conv2d(n_channels, 32, 5, padding=padding),
@@ -48,21 +53,13 @@ def conv(image_shape):
         # Convolutions on CPUs are much faster in this memory format.
         return nn.Sequential(*layers).to(memory_format=torch.channels_last)
 
+    # Pixels in [0, 1] rather than standardised columns.
+    make.unit_input = True  # type: ignore[attr-defined]
     return make
 
 
-def conv28(n_inputs, n_components=None):
-    """Make `conv` for 28×28 grey digits."""
-    if n_inputs != 784:
-        raise ValueError(f"network='conv28' is for images of 784 pixels; X has {n_inputs}.")
-    return conv((1, 28, 28))(n_inputs, n_components)
-
-
-# These networks read pixels in [0, 1] rather than standardised columns.
-for factory in (conv28, conv):
-    factory.unit_input = True  # type: ignore[attr-defined]
 conv.takes_shape = True  # type: ignore[attr-defined]
-ENCODERS: dict[str, Callable] = {"mlp": mlp, "conv": conv, "conv28": conv28}
+ENCODERS: dict[str, Callable] = {"mlp": mlp, "conv": conv, "conv28": conv((1, 28, 28))}
 
 
 def build_encoder(factory, n_inputs, n_components, n_classes, seed):

@@ -14,6 +14,7 @@ from ..arrays.layout import ArrayLayout
 from ..curator.dataset import Dataset
 from ..data.record_functions import call_quietly
 from ..encoders import PrivatePCA, split_encoder
+from ..exceptions import FitQualityWarning, warn_caller
 from ..format import Format
 from ..networks.generators import rehearsing
 
@@ -58,19 +59,30 @@ def make_array_format(estimator, n_samples, n_features, n_classes, **public) -> 
     if public_encoder is not None:
         try_encoder(format)
     if format.are_images and not format.images.is_told and format.row_shape[0] > 1:
-        from .pixels import warn_of_pixels
-
-        warn_of_pixels(format.row_shape, True)
+        _warn_of_pixels(format.row_shape, "taken for images with channels first")
     if not (is_auto and estimator._takes_components):
         return format
     components = choose_components(
         n_samples, n_features, n_classes, estimator._multiplier, format.are_images
     )
-    if components is None and format.could_be_images:
-        from .pixels import warn_of_pixels
-
-        warn_of_pixels(format.row_shape, False)
+    if components is None and format.are_images is None:
+        guess = "not taken for images, which principal components encode better at this ε"
+        _warn_of_pixels(format.row_shape, guess)
     return replace(format, components=components)
+
+
+def _warn_of_pixels(shape, guess):
+    """Warn, before anything is spent, of columns that may be pixels: it is not public if they are.
+
+    Features of networks are as many. `shape` is that of images, (channels, height, width).
+    """
+    n_channels, *sides = shape
+    shapes = [shape, (*sides, n_channels)] if n_channels > 1 else [tuple(sides)]
+    warn_caller(
+        f"Flat rows of {math.prod(shape):,} columns are {guess}. Declare "
+        f"image_shape={' or '.join(map(str, shapes))} if they are images, None if not.",
+        FitQualityWarning,
+    )
 
 
 def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):

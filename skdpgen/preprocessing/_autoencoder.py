@@ -15,16 +15,17 @@ from .._process.isolation import isolated
 from ..arrays.image_layout import ImageLayout
 from ..arrays.layout import cast_numbers, check_bounds
 from ..arrays.numbers import read_numbers
-from ..checks import in_range, positive, shape_of_images, whole
-from ..data.containers import as_array
-from ..data.lists import flatten_images
+from ..checks import in_range, positive, whole
+from ..data.inputs import flatten_images
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
-from ..networks.autoencoders import infer_image_shape, make_autoencoder
-from ..networks.generators import build
+from ..networks.autoencoders import make_autoencoder
+from ..networks.generators import seeded
 from ..params import Checked, DocumentedEstimator, choose_device, documented, fitting
 from ..saving.serialization import Saves
 
+# Shapes of images that flat rows are guessed to be, by the number of features.
+_SHAPES = {784: (1, 28, 28), 1024: (1, 32, 32), 12288: (3, 64, 64)}
 # Rows that are encoded or decoded at once.
 _BLOCK = 500
 # Default number of training steps, and the most epochs for it: errors of digits hardly fall beyond.
@@ -127,7 +128,6 @@ class Autoencoder(
         "n_epochs": whole(optional=True),
         "batch_size": whole(),
         "learning_rate": positive(optional=True),
-        "image_shape": shape_of_images("auto", None),
         "verbose": in_range(),
     }
 
@@ -173,7 +173,7 @@ class Autoencoder(
     def _fit(self, X):
         self._check_params()
         device = choose_device(self.device)
-        X = flatten_images(self, as_array(X), reset=True)
+        X = flatten_images(self, X, reset=True)
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         n_samples, n_features = X.shape
         record_shape = getattr(self, "record_shape_in_", None)
@@ -182,20 +182,11 @@ class Autoencoder(
         # public.
         if bounds is None:
             raise ValueError("bounds must be a pair (lower, upper) of numbers or arrays; got None.")
-        shape = self.image_shape
-        if isinstance(shape, str) and record_shape is None:
-            shape = infer_image_shape(n_features)
-        self._layout = ImageLayout.of(n_features, shape, record_shape)
+        self._layout = ImageLayout.of(n_features, self.image_shape, record_shape, _SHAPES.get)
         shape = self._layout.image_shape
         seeds = NoiseSource(self.random_state)
-        # The lambda drops the width that `build` asks for: the decoder has it from the number of
-        # features.
-        network = build(
-            lambda n_inputs, _: make_autoencoder(n_inputs, self.n_components, shape),
-            n_features,
-            n_features,
-            seeds.seed(),
-        )
+        with seeded(seeds.seed()):
+            network = make_autoencoder(n_features, self.n_components, shape)
         is_large = shape is not None and max(shape) > 32
         self._bounds = bounds
         self.loss_curve_ = _train(
@@ -231,7 +222,7 @@ class Autoencoder(
             Codes of norm 1, in the floating dtype of `X`.
         """
         check_is_fitted(self)
-        X = flatten_images(self, as_array(X), reset=False)
+        X = flatten_images(self, X, reset=False)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return self._apply("encode", lambda block: self._read_features(X[block], self._dtype), X)
 
@@ -260,7 +251,7 @@ class Autoencoder(
         lower, upper = self._bounds
         unit = self._layout.restore(unit)
         rows = cast_numbers(lower + unit * (upper - lower), X.dtype, lower, upper)
-        return rows.reshape(len(rows), *getattr(self, "record_shape_in_", rows.shape[1:]))
+        return self._layout.reshape(rows)
 
     def _read_features(self, rows, dtype):
         """Map features to [0, 1]."""

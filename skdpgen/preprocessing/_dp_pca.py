@@ -351,23 +351,17 @@ class DPPCA(
             )
         rows = self._format.images.arrange(X.astype(np.float64) @ self.components_)
         features, _ = self._format.decode_rows(rows)
-        return self._format.reshape(cast_numbers(features, X.dtype))
+        return self._format.images.reshape(cast_numbers(features, X.dtype))
 
     def _make_format(self, n_samples, n_features, layout=None, max_rows=None):
+        public = {"clip_norm": self.clip_norm, "layout": layout, "image_shape": self.image_shape}
         if self.bounds is None and not isinstance(self.clip_norm, str):
-            images = {"layout": layout, "image_shape": self.image_shape}
-            return BoxFormat(n_features, clip_norm=self.clip_norm, **images)
+            return BoxFormat(n_features, **public)
         # Over the sensitivity, under either relation.
         multiplier = calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
+        n_samples = equivalent_records(n_samples, max_rows)
         return make_box(
-            equivalent_records(n_samples, max_rows),
-            n_features,
-            multiplier,
-            self.relation,
-            bounds=self.bounds,
-            clip_norm=self.clip_norm,
-            layout=layout,
-            image_shape=self.image_shape,
+            n_samples, n_features, multiplier, self.relation, bounds=self.bounds, **public
         )
 
     def _plan(self, format, n_samples, max_rows):

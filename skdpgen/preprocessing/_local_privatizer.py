@@ -15,7 +15,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..arrays.layout import ArrayLayout, cast_numbers
 from ..arrays.numbers import read_numbers
-from ..checks import positive, shape_of_images
+from ..checks import positive
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
 from ..data.inputs import check_classes, check_rows, parse_rows
@@ -297,7 +297,7 @@ class LocalPrivatizer(
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
         features = cast_numbers(self.format_.invert(X.astype(np.float64))[0], X.dtype)
-        return self.format_.reshape(features)
+        return self.format_.images.reshape(features)
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.
@@ -393,7 +393,6 @@ class LocalPrivatizer(
     _checks = {
         **PRIVACY_CHECKS,
         "clip_norm": positive(optional=True, most=math.inf),
-        "image_shape": shape_of_images("auto", None),
         "random_state": check_seed,
     }
 

@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._process.isolation import isolated
 from ..arrays.image_layout import ImageLayout
-from ..checks import shape_of_images, whole
-from ..data.containers import as_array
-from ..data.lists import flatten_images
+from ..checks import whole
+from ..data.inputs import flatten_images
 from ..images import cosine_matrices, find_shape
 from ..params import Checked, DocumentedEstimator, documented
 from ..saving.serialization import Saves
@@ -55,7 +54,7 @@ class LowFrequencies(
     ((1797, 25), (1797, 64))
     """
 
-    _checks = {"n_frequencies": whole(), "image_shape": shape_of_images("auto", None)}
+    _checks = {"n_frequencies": whole()}
 
     def __init__(
         self,
@@ -81,11 +80,9 @@ class LowFrequencies(
         self : object
         """
         self._check_params()
-        X = validate_data(self, flatten_images(self, as_array(X), reset=True))
-        shape, record_shape = self.image_shape, getattr(self, "record_shape_in_", None)
-        if isinstance(shape, str) and record_shape is None:
-            shape = find_shape(X.shape[1])[1:]
-        self._layout = ImageLayout.of(X.shape[1], shape, record_shape)
+        X = validate_data(self, flatten_images(self, X, reset=True))
+        shape = getattr(self, "record_shape_in_", None)
+        self._layout = ImageLayout.of(X.shape[1], self.image_shape, shape, find_shape)
         self.image_shape_ = self._layout.image_shape or (1, 1, X.shape[1])
         self._n_features_out = self.image_shape_[0] * math.prod(map(len, self._bases()))
         return self
@@ -104,7 +101,7 @@ class LowFrequencies(
             `n_kept` is the square of `n_frequencies`, or less for small images.
         """
         check_is_fitted(self)
-        X = flatten_images(self, as_array(X), reset=False)
+        X = flatten_images(self, X, reset=False)
         X = self._layout.arrange(validate_data(self, X, reset=False, dtype=np.float64))
         rows, columns = self._bases()
         # The transform is separable: two small products in place of one by a matrix of all pixels.
@@ -129,8 +126,7 @@ class LowFrequencies(
         # Rows of an orthonormal transform: the transpose is the inverse on the frequencies that are
         # kept.
         images = (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
-        record_shape = getattr(self, "record_shape_in_", (self.n_features_in_,))
-        return self._layout.restore(images).reshape(len(X), *record_shape)
+        return self._layout.reshape(self._layout.restore(images))
 
     def maps_windows(self, image_shape) -> bool:
         """Return whether windows of images of a shape can be mapped, too."""

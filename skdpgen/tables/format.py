@@ -10,7 +10,6 @@ import torch
 
 from ..curator.dataset import Dataset
 from ..data.cells import CellReader, as_frame
-from ..data.inputs import find_positions
 from ..data.names import find_ambiguous
 from ..data.record_functions import RecordFunction
 from ..data.texts import PLAIN, TextStyle
@@ -409,6 +408,8 @@ class TableFormat(Format):
             elif y is None:
                 table = sampler.draw(size, where)
             else:
+                from ..data.inputs import find_positions
+
                 positions = find_positions(y, self.classes)
                 table = sampler.draw_classes(positions, self.classes, self.layout.label, where)
             yield self.layout.restore(table, self.schema)

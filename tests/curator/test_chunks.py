@@ -262,7 +262,7 @@ def test_invalid_identifiers_concern_their_row_alone(cell):
 
 
 @pytest.mark.catches(
-    "data.inputs:check_order", "difference is not None and not len(difference)", "False"
+    "data.labels:check_order", "difference is not None and not len(difference)", "False"
 )
 @pytest.mark.parametrize("has_same_labels", [True, False])
 def test_persons_in_another_order_of_the_index_are_refused(has_same_labels):

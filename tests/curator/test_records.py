@@ -210,7 +210,7 @@ def test_bad_labels_are_refused_without_quoting_them(y, options, message):
 
 
 @pytest.mark.catches(
-    "data.inputs:check_length", "len(y) != n_rows", 'len(y) != n_rows and int(f"{n_rows} rows")'
+    "data.labels:check_length", "len(y) != n_rows", 'len(y) != n_rows and int(f"{n_rows} rows")'
 )
 def test_numbers_of_rows_and_labels_are_not_told():
     """That of rows is private where they are of persons."""

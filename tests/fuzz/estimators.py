@@ -154,7 +154,7 @@ _FITTING = {
         | FunctionTransformer(_raising, _raising) | _Rounding()
     """),
     "network": _NETWORKS,
-    "discriminator": _NETWORKS,
+    "discriminator_layers": _NETWORKS,
     "release": expressions("""
         _SMALL["sketch"]() | _SMALL["rows"]() | _SMALL["gradients"]() | _SMALL["aggregates"]()
         | "laplace" | LocalNoise("gaussian") | LocalNoise(basis="dct", keep=0.5) | SliceSketch(-1)

@@ -14,7 +14,6 @@ from torch import nn
 
 from skdpgen import DPAFGenerator
 from skdpgen.encoders import PrivatePCA
-from skdpgen.generators import DPAFDiscriminator
 from skdpgen.learners.aggregates import (
     ClassMeans,
     RecordFeatures,
@@ -360,13 +359,12 @@ def test_the_first_phase_is_as_private(check):
         ),
         (dict(image_shape="none"), "image_shape must be"),
         (
-            dict(discriminator=DPAFDiscriminator((1, 1, 1)), image_shape=None, bounds=(0, 1)),
+            dict(discriminator_layers=(1, 1, 1), image_shape=None, bounds=(0, 1)),
             "Only images",
         ),
-        (dict(discriminator__layers=(0, 1, 0)), "layers"),
-        (dict(discriminator__layers=(1, 1)), "layers"),
-        (dict(discriminator__layers=(1, 1, 1)), "Only images"),
-        (dict(discriminator=None), "discriminator must be one of"),
+        (dict(discriminator_layers=(0, 1, 0)), "layers"),
+        (dict(discriminator_layers=(1, 1)), "layers"),
+        (dict(discriminator_layers=(1, 1, 1)), "Only images"),
         (dict(release__grad_clip=0), "grad_clip"),
         (dict(release__keep=1.5), "keep"),
         (dict(release__asymmetry=0), "asymmetry"),

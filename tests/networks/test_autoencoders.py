@@ -4,7 +4,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
-from skdpgen.networks.autoencoders import infer_image_shape, make_autoencoder
+from skdpgen.networks.autoencoders import make_autoencoder
 from skdpgen.networks.generators import build
 
 SHAPES = [None, (1, 28, 28), (3, 32, 32), (3, 64, 64), (1, 8, 9), (3, 24, 24), (1, 40, 33)]
@@ -66,8 +66,3 @@ def test_sizes_are_those_of_the_paper():
 def test_other_images_are_refused(shape):
     with pytest.raises(ValueError, match="sides of 8 to 64 pixels"):
         make_autoencoder(int(np.prod(shape)), 5, shape)
-
-
-def test_shapes_are_inferred():
-    inferred = [infer_image_shape(n_features) for n_features in (784, 1024, 12288, 783)]
-    assert inferred == [(1, 28, 28), (1, 32, 32), (3, 64, 64), None]

@@ -107,13 +107,13 @@ def test_components_of_images_are_smooth_where_there_is_noise(std):
     held, by_plain = (np.square(X @ some).sum() for some in (axes, plain))
     assert held > {1.0: 1.01, 4.0: 1.05, 20.0: 1.05}[std] * by_plain
     # The more noise, the fewer frequencies.
-    assert len(choose_space(released, 20)[1]) <= {1.0: 200, 4.0: 100, 20.0: 50}[std]
+    assert len(choose_space(released, 20, (1, 16, 16))[1]) <= {1.0: 200, 4.0: 100, 20.0: 50}[std]
 
 
 def test_columns_without_an_order_keep_all_of_the_space():
     X = smooth_images(16)[:, np.random.default_rng(0).permutation(256)]
     for moments in (noisy(X.T @ X, 4.0), NoisySum(smooth_images(16).T @ smooth_images(16), 0.0)):
-        space, inside, _ = choose_space(moments, 20)
+        space, inside, _ = choose_space(moments, 20, (1, 16, 16))
         assert (space == np.eye(256)).all()
         assert (inside == moments.value).all()
 
@@ -129,7 +129,7 @@ def test_columns_without_an_order_keep_all_of_the_space():
     ],
 )
 def test_spaces_of_low_frequencies(n_columns, n_components, sizes):
-    spaces = list(find_spaces(n_columns, n_components))
+    spaces = list(find_spaces(find_shape(n_columns, (1, 3)), n_components))
     assert {space.shape[1] for space in spaces} == sizes
     for space in spaces:
         assert_allclose(space.T @ space, np.eye(space.shape[1]), atol=1e-12)
