@@ -438,7 +438,6 @@ class DPSWDDomainAdapter(
 
     def _fit(self, X, y, X_target):
         start = self._start(X, y)
-        X_target = self._read_target(X_target)
         if X_target is None:
             warn_caller(
                 "X_target is None: the representation is fitted to the source, and nothing is "
@@ -449,6 +448,9 @@ class DPSWDDomainAdapter(
             # No release: its ε is 0.
             empty = Certificate((), (), self.relation, self.accountant, self.delta)
             return self._train(start, empty)
+        X_target = check_rows(self, X_target, reset=False)
+        if len(X_target) < 2:
+            raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
         self.n_target_ = len(X_target)
         return self._adapt(start, X_target)
 
@@ -586,14 +588,6 @@ class DPSWDDomainAdapter(
         if not changed.isfinite().all():
             raise ValueError("augment gives NaN or infinity for rows of the source.")
 
-    def _read_target(self, X_target):
-        if X_target is None:
-            return None
-        X_target = check_rows(self, X_target, reset=False)
-        if len(X_target) < 2:
-            raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
-        return X_target
-
     @property
     def _augment(self):
         augment = self.augment
@@ -702,7 +696,10 @@ class DPSWDDomainAdapter(
 
     def _train(self, start, certificate, target=None, **alignment):
         """Train on the source, and on public stand-ins for target rows, if there are any."""
-        self.n_iter_ = self.n_steps or self._default_n_steps(len(start.X))
+        # Augmented images take more epochs to overfit.
+        n_epochs = 20 if self._augment is None else 50
+        n_steps = min(6000, max(200, n_epochs * len(start.X) // self.batch_size))
+        self.n_iter_ = self.n_steps or n_steps
         self.loss_curve_ = fit_adaptation(
             start.encoder,
             start.head,
@@ -716,14 +713,6 @@ class DPSWDDomainAdapter(
             verbose=self.verbose,
             **alignment,
         )
-        return self._finish(start, certificate)
-
-    def _default_n_steps(self, n_source):
-        # Augmented images take more epochs to overfit.
-        n_epochs = 20 if self._augment is None else 50
-        return min(6000, max(200, n_epochs * n_source // self.batch_size))
-
-    def _finish(self, start, certificate):
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
