@@ -137,7 +137,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             warn_of_delta(self.delta, n_samples)
         few = find_few_rows(self, fit_plan, n_samples, dataset.n_classes, format)
         if few is not None:
-            warn_caller(few.detail, FitQualityWarning)
+            warn_caller(few, FitQualityWarning)
         # Not every fit sets these: those of an earlier fit to other data must not survive.
         for name in _OPTIONAL:
             vars(self).pop(name, None)
