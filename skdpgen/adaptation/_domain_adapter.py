@@ -699,13 +699,12 @@ class DPSWDDomainAdapter(
         # Augmented images take more epochs to overfit.
         n_epochs = 20 if self._augment is None else 50
         n_steps = min(6000, max(200, n_epochs * len(start.X) // self.batch_size))
-        self.n_iter_ = self.n_steps or n_steps
         self.loss_curve_ = fit_adaptation(
             start.encoder,
             start.head,
             start.source,
             target,
-            n_steps=self.n_iter_,
+            n_steps=self.n_steps or n_steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             augment=self._augment,
@@ -713,6 +712,7 @@ class DPSWDDomainAdapter(
             verbose=self.verbose,
             **alignment,
         )
+        self.n_iter_ = len(self.loss_curve_)
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
