@@ -46,8 +46,8 @@ from ..networks.encoders import ENCODERS, build_encoder
 from ..networks.generators import find_factory, find_shaped, rehearsing
 from ..params import (
     PRIVACY_CHECKS,
-    Checked,
     DocumentedEstimator,
+    TakesSpecifications,
     check_finite,
     choose_device,
     documented,
@@ -178,7 +178,11 @@ def _check_augment(name, value):
 
 @documented
 class DPSWDDomainAdapter(
-    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Certified,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    TakesSpecifications,
+    DocumentedEstimator,
 ):
     """Unsupervised domain adaptation from a public source to a private target.
 
@@ -296,6 +300,7 @@ class DPSWDDomainAdapter(
     # With metadata routing, pipelines pass it on by default.
     __metadata_request__fit = {"X_target": True, "sample_domain": UNUSED}
 
+    _shorthands = {"sampler": {None: DPSWFlowSampler}}
     # Validators of parameters; bounds are checked against the source.
     _checks = {
         **PRIVACY_CHECKS,
@@ -356,25 +361,6 @@ class DPSWDDomainAdapter(
         self.sampler = sampler
         self.class_align_weight = class_align_weight
         self.augment = augment
-
-    def set_params(self, **params):
-        """Set parameters, also those of the sampler, as ``sampler__n_particles=100``.
-
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
-
-        Returns
-        -------
-        self : object
-        """
-        nested = [name for name in params if name.startswith("sampler__")]
-        if nested and params.get("sampler", self.sampler) is None:
-            raise ValueError(
-                f"sampler is None, and has no {nested}: give sampler=DPSWFlowSampler() as well."
-            )
-        return super().set_params(**params)
 
     def _check_params(self):
         super()._check_params()
