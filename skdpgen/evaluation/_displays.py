@@ -39,6 +39,9 @@ class Display:
         self._plot(ax, kwargs)
         return self
 
+    def _plot(self, ax, kwargs):
+        raise NotImplementedError
+
     def _take_axes(self, ax, shape=None, size=(6.4, 4.8)):
         """Set `ax_` and `figure_`, and return the axes, flat if there is a shape.
 
@@ -76,13 +79,6 @@ def _import_pyplot():
     except ImportError:
         raise ImportError("Displays need matplotlib: pip install 'skdpgen[plots]'.") from None
     return plt
-
-
-def _draw_samples(estimator, n_samples, random_state):
-    """Return synthetic rows, and labels or None."""
-    check_is_fitted(estimator, "privacy_")
-    sample = estimator.sample(n_samples, random_state=random_state)
-    return sample if isinstance(sample, tuple) else (sample, None)
 
 
 class SyntheticSamplesDisplay(Display):
@@ -150,7 +146,9 @@ class SyntheticSamplesDisplay(Display):
         -------
         SyntheticSamplesDisplay
         """
-        X, y = _draw_samples(estimator, n_samples, random_state)
+        check_is_fitted(estimator, "privacy_")
+        sample = estimator.sample(n_samples, random_state=random_state)
+        X, y = sample if isinstance(sample, tuple) else (sample, None)
         return cls(X, y, image_shape=image_shape).plot(ax=ax, **kwargs)
 
     def _plot(self, ax, kwargs):
