@@ -406,11 +406,14 @@ PRIVACY_CHECKS: dict[str, Callable] = {
     "accountant": one_of(*ACCOUNTANTS),
     "strict": flag,
 }
-CENTRAL_CHECKS = {
+RUNNING_CHECKS: dict[str, Callable] = {
     **PRIVACY_CHECKS,
+    "device": lambda name, value: choose_device(value),
+    "verbose": in_range(),
+}
+CENTRAL_CHECKS = {
+    **RUNNING_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
     "image_shape": shape_of_images("auto", None),
-    "device": lambda name, value: choose_device(value),  # type: ignore[arg-type]
-    "verbose": in_range(),
 }

@@ -45,7 +45,7 @@ from ..mechanisms.noise import NoiseSource
 from ..networks.encoders import ENCODERS, build_encoder
 from ..networks.generators import find_factory, find_shaped, rehearsing
 from ..params import (
-    PRIVACY_CHECKS,
+    RUNNING_CHECKS,
     DocumentedEstimator,
     TakesSpecifications,
     check_finite,
@@ -303,10 +303,8 @@ class DPSWDDomainAdapter(
     _shorthands = {"sampler": {None: DPSWFlowSampler}}
     # Validators of parameters; bounds are checked against the source.
     _checks = {
-        **PRIVACY_CHECKS,
+        **RUNNING_CHECKS,
         "relation": one_of(*RELATIONS),
-        "device": lambda name, value: choose_device(value),
-        "verbose": in_range(),
         "network": factory_of(ENCODERS),
         "n_components": whole(optional=True),
         "n_projections": whole(),

@@ -2,6 +2,7 @@
 """Displays of curves over ε: privacy profiles and utility."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from ..exceptions import PrivacyLeakWarning
 from ._displays import Display
 
 
+@dataclass(eq=False, repr=False)
 class PrivacyProfileDisplay(Display):
     """Privacy profile: the δ that a certificate proves at each ε.
 
@@ -45,12 +47,9 @@ class PrivacyProfileDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(
-        self, epsilon: np.ndarray, delta: np.ndarray, stated: tuple[float, float] | None = None
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.stated = stated
+    epsilon: np.ndarray
+    delta: np.ndarray
+    stated: tuple[float, float] | None = None
 
     @classmethod
     def from_estimator(
@@ -112,6 +111,7 @@ class PrivacyProfileDisplay(Display):
             )
 
 
+@dataclass(eq=False, repr=False)
 class UtilityCurveDisplay(Display):
     """Utility of a generator over ε, by a score of its synthetic rows.
 
@@ -144,12 +144,9 @@ class UtilityCurveDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(
-        self, epsilon: np.ndarray, scores: np.ndarray, privacy: Certificate | None = None
-    ) -> None:
-        self.epsilon = epsilon
-        self.scores = scores
-        self.privacy = privacy
+    epsilon: np.ndarray
+    scores: np.ndarray
+    privacy: Certificate | None = None
 
     @classmethod
     def from_estimator(
