@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from ._process.isolation import isolate_each, isolated
 from .accounting.spending import keep_nothing, say_how_to_go_on
 from .accounting.units import unit_assumptions
-from .checks import in_range
 from .curator.curator import Curator, open_curator
 from .data.containers import adapt
 from .data.record_functions import clears_frames
@@ -29,7 +28,7 @@ from .mechanisms.noise import NoiseSource, PublicSource
 from .mechanisms.sums import RowCountMechanism
 from .params import (
     CENTRAL_CHECKS,
-    PRIVACY_CHECKS,
+    RUNNING_CHECKS,
     DocumentedEstimator,
     check_finite,
     choose_device,
@@ -81,9 +80,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
     """
 
     _checks = {
-        **PRIVACY_CHECKS,
-        "device": lambda name, value: choose_device(value),
-        "verbose": in_range(),
+        **RUNNING_CHECKS,
     }
 
     def fit(self, X, y=None, *, target: str | None = None, persons=None):
@@ -137,7 +134,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             warn_of_delta(self.delta, n_samples)
         few = find_few_rows(self, fit_plan, n_samples, dataset.n_classes, format)
         if few is not None:
-            warn_caller(few.detail, FitQualityWarning)
+            warn_caller(few, FitQualityWarning)
         # Not every fit sets these: those of an earlier fit to other data must not survive.
         for name in _OPTIONAL:
             vars(self).pop(name, None)

@@ -237,8 +237,8 @@ class Specification(Savable, Checked, DocumentedEstimator):
 class TakesSpecifications(Checked):
     """Base of estimators whose parameters can be specifications, or strings that name them."""
 
-    # For each such parameter, the specifications that its strings name, or what makes them.
-    _shorthands: ClassVar[dict[str, dict[str, Any]]] = {}
+    # For each such parameter, what its strings, or None, stand for, or what makes that.
+    _shorthands: ClassVar[dict[str, dict[Any, Any]]] = {}
     # For parameters that may be functions of users, what makes specifications of these.
     _wrappers: ClassVar[dict[str, Callable]] = {}
 
@@ -284,9 +284,7 @@ class TakesSpecifications(Checked):
             name, _, nested = key.partition("__")
             value = params.get(name, getattr(self, name, None))
             known = self._shorthands.get(name, {})
-            if nested and name in self._shorthands and value is None:
-                raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
-            if nested and isinstance(value, str) and value in known:
+            if nested and isinstance(value, str | None) and value in known:
                 params[name] = _make(known[value])
             elif nested and name in self._shorthands and not hasattr(value, "set_params"):
                 first = f"set_params({name}={next(iter(known))!r}, {key}=...)"
@@ -408,10 +406,14 @@ PRIVACY_CHECKS: dict[str, Callable] = {
     "accountant": one_of(*ACCOUNTANTS),
     "strict": flag,
 }
-CENTRAL_CHECKS = {
+RUNNING_CHECKS: dict[str, Callable] = {
     **PRIVACY_CHECKS,
+    "device": lambda name, value: choose_device(value),
+    "verbose": in_range(),
+}
+CENTRAL_CHECKS = {
+    **RUNNING_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
-    "device": lambda name, value: choose_device(value),  # type: ignore[arg-type]
-    "verbose": in_range(),
+    "image_shape": shape_of_images("auto", None),
 }

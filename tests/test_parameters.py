@@ -98,15 +98,14 @@ def test_searches_refuse_by_name(name, value):
         search.fit(np.eye(4), [0, 1, 0, 1], X_target=np.eye(4))
 
 
-def test_parameters_of_no_sampler_are_refused():
-    match = r"sampler is None, and has no \['sampler__n_particles'\]: give sampler=DPSWFlowSampler"
-    with pytest.raises(ValueError, match=match):
-        DPSWDDomainClassifier().set_params(sampler__n_particles=3)
-    search = PrivateSearch(DPSWDDomainClassifier(), {"sampler__n_particles": [3, 4]})
-    with pytest.raises(ValueError, match=match):
-        search.fit(np.eye(4), [0, 1, 0, 1], X_target=np.eye(4))
-    both = {"sampler": DPSWFlowSampler(), "sampler__n_particles": 3}
-    assert DPSWDDomainClassifier().set_params(**both).sampler.n_particles == 3
+def test_no_sampler_takes_the_parameters_of_the_default():
+    for given in ({}, {"sampler": DPSWFlowSampler()}):
+        classifier = DPSWDDomainClassifier().set_params(**given, sampler__n_particles=3)
+        assert classifier.sampler.n_particles == 3
+    with pytest.raises(ValueError, match="Invalid parameter 'n_paticles'"):
+        DPSWDDomainClassifier().set_params(sampler__n_paticles=3)
+    with pytest.raises(ValueError, match="encoder=None has no parameter 'share': write set_params"):
+        DPSWFlowSampler(encoder=None).set_params(encoder__share=0.3)
 
 
 @pytest.mark.parametrize("value", [None, "loud", -1, [1]])

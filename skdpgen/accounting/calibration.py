@@ -64,27 +64,6 @@ def calibrate(
     return math.exp(level)
 
 
-def calibrate_under(
-    accountant: str,
-    epsilon_function: Callable[[str], Callable[[float], float]],
-    epsilon: float,
-    *,
-    guess: float = 1.0,
-) -> float:
-    """Return the smallest noise level whose cost under an accountant is within the budget.
-
-    `epsilon_function` returns, for an accountant, ε as a function of the noise level.
-    """
-    if math.isinf(epsilon):
-        return 0.0
-    if accountant in ("pld", "autodp"):
-        # Rényi moments are cheap, and give a close start where they reach: those of samples, which
-        # are computed at few orders, exceed small budgets at any noise.
-        with contextlib.suppress(ValueError):
-            guess = calibrate(epsilon_function("rdp"), epsilon, guess=guess, rtol=1e-3)
-    return calibrate(epsilon_function(accountant), epsilon, guess=guess)
-
-
 def calibrate_noise(
     make_event: Callable[[float], DpEvent],
     epsilon: float,
@@ -134,12 +113,19 @@ def calibrate_noise(
     if not callable(make_event) or not isinstance(make_event(guess), DpEvent):
         raise TypeError("make_event must be a function that returns an event of dp_accounting.")
 
-    def epsilon_function(accountant: str) -> Callable[[float], float]:
+    def epsilon_under(accountant: str) -> Callable[[float], float]:
         return lambda level: ledger_epsilon(
             [make_event(level)], delta, accountant=accountant, relation=relation
         )
 
-    return calibrate_under(accountant, epsilon_function, epsilon, guess=guess)
+    if math.isinf(epsilon):
+        return 0.0
+    if accountant in ("pld", "autodp"):
+        # Rényi moments are cheap, and give a close start where they reach: those of samples, which
+        # are computed at few orders, exceed small budgets at any noise.
+        with contextlib.suppress(ValueError):
+            guess = calibrate(epsilon_under("rdp"), epsilon, guess=guess, rtol=1e-3)
+    return calibrate(epsilon_under(accountant), epsilon, guess=guess)
 
 
 def calibrate_gaussian(
@@ -250,7 +236,7 @@ def sliced_gaussian_epsilon(
     delta = check_delta(delta)
     check_number("sigma", sigma, zero=True, most=math.inf)
     setting = n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
-    return _sliced_epsilon_function(method, delta, *setting)(float(sigma))
+    return _price_slices(method, delta, *setting)[1](float(sigma))
 
 
 def calibrate_sliced_gaussian(
@@ -287,17 +273,16 @@ def calibrate_sliced_gaussian(
     True
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    n_features, n_projections = check_shape(n_features, n_projections)
     setting = n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
-
-    def epsilon_function(method: str) -> Callable[[float], float]:
-        return _sliced_epsilon_function(method, delta, *setting)
-
+    make_event, epsilon_of = _price_slices(method, delta, *setting)
     guess = noise_unit(GaussianDpEvent(1.0), relation) * math.sqrt(n_projections / n_features)
-    return calibrate_under(method, epsilon_function, epsilon, guess=guess)
+    if method in ("pld", "rdp"):
+        terms = {"accountant": method, "relation": relation}
+        return calibrate_noise(make_event, epsilon, delta, guess=guess, **terms)
+    return 0.0 if math.isinf(epsilon) else calibrate(epsilon_of, epsilon, guess=guess)
 
 
-def _sliced_epsilon_function(
+def _price_slices(
     method: str,
     delta: float,
     n_features: int,
@@ -307,8 +292,8 @@ def _sliced_epsilon_function(
     orthogonal: bool,
     relation: str,
     sampling: str,
-) -> Callable[[float], float]:
-    """Check the arguments and return ε as a function of the noise multiplier."""
+) -> tuple[Callable[[float], DpEvent], Callable[[float], float]]:
+    """Check the arguments; return the event, and ε, as functions of the noise multiplier."""
     n_features, n_projections = check_shape(n_features, n_projections)
     check_number("sampling_rate", sampling_rate)
     if sampling_rate > 1:
@@ -326,7 +311,9 @@ def _sliced_epsilon_function(
             event = SampledWithoutReplacementDpEvent(share.denominator, share.numerator, event)
         return SelfComposedDpEvent(event, int(n_steps))
 
-    orthogonal = bool(orthogonal)
+    def make_event(sigma: float) -> DpEvent:
+        return repeat(SlicedGaussianDpEvent(sigma, n_features, n_projections, bool(orthogonal)))
+
     methods = ["pld", "rdp", "bernstein", "clt"]
     check_choice("method", method, methods)
     if orthogonal and method in ("bernstein", "clt"):
@@ -341,10 +328,8 @@ def _sliced_epsilon_function(
         if sigma == 0:
             return math.inf
         if method in ("pld", "rdp"):
-            event = SlicedGaussianDpEvent(sigma, n_features, n_projections, orthogonal)
-            return float(
-                ledger_epsilon([repeat(event)], delta, accountant=method, relation=relation)
-            )
+            event = [make_event(sigma)]
+            return float(ledger_epsilon(event, delta, accountant=method, relation=relation))
         # With one direction in one dimension H is 1, and sampled moments are those of the paper.
         event = SlicedGaussianDpEvent(sigma / math.sqrt(bound), 1, 1)
         rdp = find_rdp(repeat(event), relation)
@@ -352,7 +337,7 @@ def _sliced_epsilon_function(
         # accountant's.
         return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))
 
-    return epsilon_of
+    return make_event, epsilon_of
 
 
 def check_level(level: float) -> None:

@@ -57,12 +57,12 @@ def preview(
     if not hasattr(estimator, "_preview"):
         raise TypeError(f"estimator must be a generator; got {type(estimator).__name__}.")
     if not isinstance(X, numbers.Number | str | None):
-        if not hasattr(estimator, "_preview_data"):
+        if not hasattr(estimator, "_plan_data"):
             raise TypeError(
                 f"preview of a {type(estimator).__name__} takes numbers of rows and features."
             )
         with plain_numbers(estimator):
-            return estimator._preview_data(X, y, target, persons)
+            return estimator._plan_data(X, y, target, persons, is_timed=True)[-1]
     sizes: dict[str, Any] = {
         "n_samples": X,
         "n_features": y,

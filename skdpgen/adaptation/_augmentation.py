@@ -4,10 +4,12 @@
 import torch
 from torch import nn
 
+# Largest change: relative for sizes, in radians for angles and shears, in quarters of the image for
+# shifts. Set by hand.
+_STRENGTH = 0.25
 
-def affine(
-    rows: torch.Tensor, generator: torch.Generator, shape: tuple, strength: float = 0.25
-) -> torch.Tensor:
+
+def affine(rows: torch.Tensor, generator: torch.Generator, shape: tuple) -> torch.Tensor:
     """Rotate, scale, shear and shift each image slightly at random.
 
     Parameters
@@ -15,16 +17,13 @@ def affine(
     rows : tensor of shape (n, n_pixels)
     generator : torch.Generator
     shape : tuple of (channels, height, width)
-    strength : float, default=0.25
-        Largest change: relative for sizes, in radians for angles and shears, in quarters of the
-        image for shifts.
 
     Returns
     -------
     tensor of shape (n, n_pixels)
     """
     n = len(rows)
-    draws = strength * (2 * torch.rand(n, 6, generator=generator) - 1).to(rows)
+    draws = _STRENGTH * (2 * torch.rand(n, 6, generator=generator) - 1).to(rows)
     turn, shear, width, height, across, down = draws.T
     width, height = 1 + width, 1 + height
     first = [width * turn.cos(), shear - width * turn.sin(), across / 2]

@@ -45,9 +45,9 @@ from ..mechanisms.noise import NoiseSource
 from ..networks.encoders import ENCODERS, build_encoder
 from ..networks.generators import find_shaped, rehearsing
 from ..params import (
-    PRIVACY_CHECKS,
-    Checked,
+    RUNNING_CHECKS,
     DocumentedEstimator,
+    TakesSpecifications,
     check_finite,
     choose_device,
     documented,
@@ -171,7 +171,11 @@ def _check_augment(name, value):
 
 @documented
 class DPSWDDomainAdapter(
-    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Certified,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    TakesSpecifications,
+    DocumentedEstimator,
 ):
     """Unsupervised domain adaptation from a public source to a private target.
 
@@ -289,12 +293,11 @@ class DPSWDDomainAdapter(
     # With metadata routing, pipelines pass it on by default.
     __metadata_request__fit = {"X_target": True, "sample_domain": UNUSED}
 
+    _shorthands = {"sampler": {None: DPSWFlowSampler}}
     # Validators of parameters; bounds are checked against the source.
     _checks = {
-        **PRIVACY_CHECKS,
+        **RUNNING_CHECKS,
         "relation": one_of(*RELATIONS),
-        "device": lambda name, value: choose_device(value),
-        "verbose": in_range(),
         "network": factory_of(ENCODERS),
         "n_components": whole(optional=True),
         "n_projections": whole(),
@@ -349,25 +352,6 @@ class DPSWDDomainAdapter(
         self.sampler = sampler
         self.class_align_weight = class_align_weight
         self.augment = augment
-
-    def set_params(self, **params):
-        """Set parameters, also those of the sampler, as ``sampler__n_particles=100``.
-
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
-
-        Returns
-        -------
-        self : object
-        """
-        nested = [name for name in params if name.startswith("sampler__")]
-        if nested and params.get("sampler", self.sampler) is None:
-            raise ValueError(
-                f"sampler is None, and has no {nested}: give sampler=DPSWFlowSampler() as well."
-            )
-        return super().set_params(**params)
 
     def _check_params(self):
         super()._check_params()
@@ -431,7 +415,6 @@ class DPSWDDomainAdapter(
 
     def _fit(self, X, y, X_target):
         start = self._start(X, y)
-        X_target = self._read_target(X_target)
         if X_target is None:
             warn_caller(
                 "X_target is None: the representation is fitted to the source, and nothing is "
@@ -442,6 +425,9 @@ class DPSWDDomainAdapter(
             # No release: its ε is 0.
             empty = Certificate((), (), self.relation, self.accountant, self.delta)
             return self._train(start, empty)
+        X_target = check_rows(self, X_target, reset=False)
+        if len(X_target) < 2:
+            raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
         self.n_target_ = len(X_target)
         return self._adapt(start, X_target)
 
@@ -573,14 +559,6 @@ class DPSWDDomainAdapter(
         if not changed.isfinite().all():
             raise ValueError("augment gives NaN or infinity for rows of the source.")
 
-    def _read_target(self, X_target):
-        if X_target is None:
-            return None
-        X_target = check_rows(self, X_target, reset=False)
-        if len(X_target) < 2:
-            raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
-        return X_target
-
     @property
     def _augment(self):
         augment = self.augment
@@ -689,13 +667,15 @@ class DPSWDDomainAdapter(
 
     def _train(self, start, certificate, target=None, **alignment):
         """Train on the source, and on public stand-ins for target rows, if there are any."""
-        self.n_iter_ = self.n_steps or self._default_n_steps(len(start.X))
+        # Augmented images take more epochs to overfit.
+        n_epochs = 20 if self._augment is None else 50
+        n_steps = min(6000, max(200, n_epochs * len(start.X) // self.batch_size))
         self.loss_curve_ = fit_adaptation(
             start.encoder,
             start.head,
             start.source,
             target,
-            n_steps=self.n_iter_,
+            n_steps=self.n_steps or n_steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             augment=self._augment,
@@ -703,14 +683,7 @@ class DPSWDDomainAdapter(
             verbose=self.verbose,
             **alignment,
         )
-        return self._finish(start, certificate)
-
-    def _default_n_steps(self, n_source):
-        # Augmented images take more epochs to overfit.
-        n_epochs = 20 if self._augment is None else 50
-        return min(6000, max(200, n_epochs * n_source // self.batch_size))
-
-    def _finish(self, start, certificate):
+        self.n_iter_ = len(self.loss_curve_)
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)

@@ -51,16 +51,12 @@ class Whole(tuple):
         return "Whole(...)"
 
 
-def unwrap(X_target):
-    """Return the rows of a `Whole`, also of one that a pipeline has transformed."""
-    is_whole = isinstance(X_target, tuple) and len(X_target) == 1
-    return X_target[0] if is_whole else X_target
-
-
 def split_domains(X, y, X_target, sample_domain):
     """Return source rows, their labels and target rows; labels of target rows are not read."""
     if sample_domain is None:
-        return X, y, unwrap(X_target)
+        # A pipeline has transformed a `Whole` to another tuple.
+        is_whole = isinstance(X_target, tuple) and len(X_target) == 1
+        return X, y, X_target[0] if is_whole else X_target
     if X_target is not None:
         raise ValueError("Give X_target or sample_domain, not both.")
     inner = ("sklearn.base", "sklearn.utils")

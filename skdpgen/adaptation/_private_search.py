@@ -28,7 +28,7 @@ from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.numbers import match_names
 from ..checks import check_choice, check_number, tried
-from ..generators._sliced_flow import DPSWFlowSampler
+from ..learners.training import shortens_loops
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, documented, fitting, warn_of_delta
 from ..saving.serialization import Certified
@@ -345,10 +345,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     def _try_scoring(self, model, X, y):
         """Raise an error if `scoring` fails for a model of one step, to the source as target."""
         adapter = find_adapter(model := clone(model))
-        adapter.set_params(random_state=0, verbose=0, **_shorten(adapter))
-        sampler = DPSWFlowSampler() if adapter.sampler is None else adapter.sampler
-        adapter.set_params(sampler=clone(sampler).set_params(**_shorten(sampler)))
-        with muted(), PublicRun():
+        adapter.set_params(random_state=0, verbose=0)
+        with muted(), PublicRun(), shortens_loops():
             fit_steps(model, X, y, lambda adapter: adapter.fit(X, y, X_target=X))
         # It may fit estimators in other threads: no lock of global generators is held.
         with tried("scoring"), muted():
@@ -457,19 +455,9 @@ def _check_fit(model, X, y):
     """Raise the errors of a fit about parameters and the source, at no cost."""
     find_adapter(model).check_fit(X, y)
     # The steps after the adapter learn from one that has made one step, on the source alone.
-    with muted():
+    with muted(), shortens_loops():
         if find_adapter(model) is not model:
-            short = {"n_steps": 1, "verbose": 0}
-            fit_steps(clone(model), X, y, lambda adapter: adapter.set_params(**short).fit(X, y))
-
-
-def _shorten(estimator):
-    """Return parameters of one step, if the estimator rather than its release determines steps."""
-    try:
-        clone(estimator).set_params(n_steps=1)._check_params()
-    except ValueError:
-        return {}
-    return {"n_steps": 1}
+            fit_steps(clone(model), X, y, lambda adapter: adapter.set_params(verbose=0).fit(X, y))
 
 
 def _set_shared(model, **params):

@@ -55,17 +55,14 @@ class EncodedColumn:
         return np.bincount(codes, minlength=len(self.levels)) / len(codes)
 
 
-def as_table(X, y=None) -> pd.DataFrame:
-    """Return rows, with labels as a last column, as a DataFrame."""
+def as_table(X) -> pd.DataFrame:
+    """Return rows as a DataFrame."""
     X = as_array(X)
     if not isinstance(X, pd.DataFrame):
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"Rows must be a matrix or a DataFrame; got shape {X.shape}.")
         X = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
-    if y is not None:
-        name = getattr(y, "name", None) or "y"
-        X = X.assign(**{str(name): np.asarray(y)})
     return X.reset_index(drop=True)
 
 

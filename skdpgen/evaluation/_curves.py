@@ -2,6 +2,7 @@
 """Displays of curves over ε: privacy profiles and utility."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from ..exceptions import PrivacyLeakWarning
 from ._displays import Display
 
 
+@dataclass(eq=False, repr=False)
 class PrivacyProfileDisplay(Display):
     """Privacy profile: the δ that a certificate proves at each ε.
 
@@ -45,12 +47,9 @@ class PrivacyProfileDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(
-        self, epsilon: np.ndarray, delta: np.ndarray, stated: tuple[float, float] | None = None
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.stated = stated
+    epsilon: np.ndarray
+    delta: np.ndarray
+    stated: tuple[float, float] | None = None
 
     @classmethod
     def from_estimator(
@@ -66,9 +65,7 @@ class PrivacyProfileDisplay(Display):
             Values of ε. None: 25 values up to twice the certificate's.
         name : str, default=None
             The label in the legend. None: the class of the estimator.
-        ax : Axes, default=None
-            As in `plot`.
-        **kwargs : dict
+        ax, **kwargs
             As in `plot`.
 
         Returns
@@ -98,20 +95,8 @@ class PrivacyProfileDisplay(Display):
         kwargs = {"label": name or type(estimator).__name__, **kwargs}
         return cls(epsilon, delta, (stated, certificate.delta)).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs) -> "PrivacyProfileDisplay":
-        """Plot δ, on a logarithmic scale, over ε.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            None: those of a new figure.
-        **kwargs : dict
-            Parameters of matplotlib's ``plot``.
-
-        Returns
-        -------
-        self : object
-        """
+    def _plot(self, ax, kwargs):
+        """Plot δ, on a logarithmic scale, over ε."""
         # A logarithmic scale has no 0.
         drawn = np.where(np.asarray(self.delta) > 0, self.delta, np.nan)
         ax = self._draw_line(ax, self.epsilon, drawn, kwargs, xlabel="ε", ylabel="δ", yscale="log")
@@ -124,9 +109,9 @@ class PrivacyProfileDisplay(Display):
                 xytext=(6, 6),
                 textcoords="offset points",
             )
-        return self
 
 
+@dataclass(eq=False, repr=False)
 class UtilityCurveDisplay(Display):
     """Utility of a generator over ε, by a score of its synthetic rows.
 
@@ -159,12 +144,9 @@ class UtilityCurveDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(
-        self, epsilon: np.ndarray, scores: np.ndarray, privacy: Certificate | None = None
-    ) -> None:
-        self.epsilon = epsilon
-        self.scores = scores
-        self.privacy = privacy
+    epsilon: np.ndarray
+    scores: np.ndarray
+    privacy: Certificate | None = None
 
     @classmethod
     def from_estimator(
@@ -200,9 +182,7 @@ class UtilityCurveDisplay(Display):
             Parameters of `fit` beside `X` and `y`.
         name : str, default=None
             The label in the legend. None: the class of the estimator.
-        ax : Axes, default=None
-            As in `plot`.
-        **kwargs : dict
+        ax, **kwargs
             As in `plot`.
 
         Returns
@@ -225,20 +205,8 @@ class UtilityCurveDisplay(Display):
         display = cls(np.asarray(epsilon, dtype=float), table, compose(*certificates))
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs) -> "UtilityCurveDisplay":
-        """Plot the mean of the scores at each ε, on a logarithmic scale, and their range.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            None: those of a new figure.
-        **kwargs : dict
-            Parameters of matplotlib's ``plot``.
-
-        Returns
-        -------
-        self : object
-        """
+    def _plot(self, ax, kwargs):
+        """Plot the mean of the scores at each ε, on a logarithmic scale, and their range."""
         scores = np.asarray(self.scores)
         labels = {"xlabel": "ε", "ylabel": "score", "xscale": "log"}
         options = {"marker": "o", **kwargs}
@@ -247,4 +215,3 @@ class UtilityCurveDisplay(Display):
             low, high = scores.min(axis=1), scores.max(axis=1)
             color = self.line_.get_color()
             ax.fill_between(self.epsilon, low, high, color=color, alpha=0.2)
-        return self

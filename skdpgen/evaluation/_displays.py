@@ -2,13 +2,15 @@
 """Displays of synthetic rows, in the style of scikit-learn."""
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays.image_layout import flatten
 from ._columns import as_numbers, as_table
+
+Shown = TypeVar("Shown", bound="Display")
 
 
 class Display:
@@ -19,6 +21,26 @@ class Display:
     ax_ : matplotlib.axes.Axes or ndarray of them
     figure_ : matplotlib.figure.Figure
     """
+
+    def plot(self: Shown, ax=None, **kwargs) -> Shown:
+        """Plot what was given to the constructor.
+
+        Parameters
+        ----------
+        ax : Axes or array of Axes, default=None
+            None: those of a new figure.
+        **kwargs : dict
+            Parameters of matplotlib's ``plot``, or, for rows, ``imshow`` or ``scatter``.
+
+        Returns
+        -------
+        self : object
+        """
+        self._plot(ax, kwargs)
+        return self
+
+    def _plot(self, ax, kwargs):
+        raise NotImplementedError
 
     def _take_axes(self, ax, shape=None, size=(6.4, 4.8)):
         """Set `ax_` and `figure_`, and return the axes, flat if there is a shape.
@@ -57,13 +79,6 @@ def _import_pyplot():
     except ImportError:
         raise ImportError("Displays need matplotlib: pip install 'skdpgen[plots]'.") from None
     return plt
-
-
-def _draw_samples(estimator, n_samples, random_state):
-    """Return synthetic rows, and labels or None."""
-    check_is_fitted(estimator, "privacy_")
-    sample = estimator.sample(n_samples, random_state=random_state)
-    return sample if isinstance(sample, tuple) else (sample, None)
 
 
 class SyntheticSamplesDisplay(Display):
@@ -124,36 +139,24 @@ class SyntheticSamplesDisplay(Display):
         n_samples : int, default=40
         image_shape : tuple of int, default=None
         random_state : None, int or RandomState, default=None
-        ax : Axes or array of Axes, default=None
-        **kwargs : dict
-            Parameters of matplotlib's ``imshow`` or ``scatter``.
+        ax, **kwargs
+            As in `plot`.
 
         Returns
         -------
         SyntheticSamplesDisplay
         """
-        X, y = _draw_samples(estimator, n_samples, random_state)
+        check_is_fitted(estimator, "privacy_")
+        sample = estimator.sample(n_samples, random_state=random_state)
+        X, y = sample if isinstance(sample, tuple) else (sample, None)
         return cls(X, y, image_shape=image_shape).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs) -> "SyntheticSamplesDisplay":
-        """Plot the rows.
-
-        Parameters
-        ----------
-        ax : Axes or array of Axes, default=None
-            None: those of a new figure.
-        **kwargs : dict
-            Parameters of matplotlib's ``imshow`` or ``scatter``.
-
-        Returns
-        -------
-        self : object
-        """
+    def _plot(self, ax, kwargs):
         rows, layout = flatten(self.X, "auto" if self.image_shape is None else self.image_shape)
         if not layout.is_told:
-            return self._plot_points(ax, kwargs)
-        images = np.asarray(rows).reshape(-1, *layout.image_shape)
-        return self._plot_images(images, ax, kwargs)
+            self._plot_points(ax, kwargs)
+        else:
+            self._plot_images(np.asarray(rows).reshape(-1, *layout.image_shape), ax, kwargs)
 
     def _plot_images(self, images, ax, kwargs):
         n_wide = min(10, len(images))
@@ -170,7 +173,6 @@ class SyntheticSamplesDisplay(Display):
             one.imshow(image, **options)
             if self.y is not None:
                 one.set_title(str(np.asarray(self.y)[i]), fontsize="small")
-        return self
 
     def _plot_points(self, ax, kwargs):
         columns = {str(name): as_numbers(column) for name, column in as_table(self.X).items()}
@@ -189,4 +191,3 @@ class SyntheticSamplesDisplay(Display):
         ax.set(xlabel=x_name, ylabel=y_name)
         if self.y is not None:
             ax.legend()
-        return self

@@ -19,7 +19,7 @@ from ..tables.columns.number import N_KNOTS
 from ..tables.discovery.stages import CONSTANTS as STAGES
 from ..tables.discovery.stages import COUNTS, count_knots, noise_on_counts
 from ..tables.format import TableFormat
-from ..tables.strata import may_be_class, may_stratify
+from ..tables.strata import may_stratify
 
 # Verdicts on a table of counts, the best first, and the most noise of a good one, relative to its
 # average count.
@@ -207,7 +207,7 @@ def measure_tables(
         *(_count_levels(column, n_undeclared) for column in learned.values()), strict=True
     )
     names, label = list(learned), format.layout and format.layout.label
-    by, is_class = None, may_be_class(format.target)
+    by, is_class = None, format.has_class_target
     if may_stratify(learned, format.target):
         by = names.index(label) if is_class else len(names)
     if by is not None and not (is_class and is_known[by]):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ..checks import one_of, positive
 from ..data.record_functions import PullingFunction
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
-from ..learners.interface import Sampler
 from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks.discriminators import Discriminator, default_layers
@@ -234,13 +233,12 @@ class DPAFGenerator(NetworkGenerator):
             # The classifier has learnt the first layers with a share of the budget; they stay as
             # they are.
             network.frozen.load_state_dict(classifier.trained[:n_frozen].state_dict())
-        n_steps = release.count_steps(curator.n_records)
-        rows, shares, losses = fit_to_aggregates(
+        return fit_to_aggregates(
             rows,
             features,
             curator.release,
             mechanism_of(features, release.second, aggregates / (conv2 + aggregates)),
-            n_steps=n_steps,
+            n_steps=release.count_steps(curator.n_records),
             batch_size=batch_size,
             grad_clip=release.grad_clip,
             n_generated=_count_generated(curator.n_records),
@@ -251,7 +249,6 @@ class DPAFGenerator(NetworkGenerator):
             generator=generator,
             verbose=self.verbose,
         )
-        return Sampler(rows, losses, shares, n_steps=n_steps)
 
 
 def _count_generated(n_samples):

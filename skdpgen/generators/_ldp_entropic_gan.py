@@ -356,7 +356,7 @@ class LDPEntropicGAN(BaseGenerator):
         distance = loss.distance if is_own else next(filter(None, map(DISTANCES.get, names)))
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
-        self._rows, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
+        sampler = fit_to_noised_rows(
             rows,
             release.rows,
             release.codes,
@@ -370,9 +370,10 @@ class LDPEntropicGAN(BaseGenerator):
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        self._rows, self.class_probabilities_ = sampler.rows, sampler.shares
+        self.loss_curve_, self.n_iter_ = sampler.losses, len(sampler.losses)
         # In the units of the rows again.
         self.reg_ = None if is_own else reg * format.radius**p
-        self.n_iter_ = len(self.loss_curve_)
 
     def _count_rows(self, n_samples, has_labels):
         """Return the rows of each noised label in a step."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ..checks import factory_of, positive
 from ..learners.gradients import fit_to_gradients
-from ..learners.interface import Sampler
 from ..learners.rehearsal import try_loss
 from ..learners.rows import input_scale
 from ..losses import OwnLoss, SemiDebiasedSinkhorn
@@ -193,7 +192,7 @@ class DPSinkhornGenerator(NetworkGenerator):
         shares, n_steps = release.find_shares(curator), release.count_steps(curator.n_records)
         numerator = 0.25 if format.components is None else 0.125
         default_rate = min(0.005, numerator / math.sqrt(n_steps))
-        rows, losses = fit_to_gradients(
+        return fit_to_gradients(
             rows,
             gradient,
             curator.release,
@@ -208,4 +207,3 @@ class DPSinkhornGenerator(NetworkGenerator):
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-        return Sampler(rows, losses, shares)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -18,6 +17,7 @@ from ..data.rows import clip_rows
 from ..mechanisms.aggregates import NoisyAggregate
 from ..networks.discriminators import Discriminator
 from ..quality import warn_of_absent
+from .interface import Sampler
 from .rows import RowNetwork
 from .training import ClassShares, Descent, Training, run_steps
 
@@ -291,7 +291,7 @@ def fit_to_aggregates(
     learning_rate: float,
     generator: torch.Generator,
     verbose: int = 0,
-) -> tuple[RowNetwork, np.ndarray, list[float]]:
+) -> Sampler:
     """Train a generator and a discriminator on noisy aggregates of the discriminator's features.
 
     Parameters
@@ -327,13 +327,9 @@ def fit_to_aggregates(
 
     Returns
     -------
-    rows : RowNetwork
-        With averaged weights, on the CPU and in evaluation mode.
-    shares : ndarray of shape (n_classes,)
-        Estimated shares of the classes.
-    losses : list of float
-        At each update of the generator, the estimated squared distance between mean features of
-        generated rows and released ones.
+    Sampler
+        Losses are, at each update of the generator, the estimated squared distance between mean
+        features of generated rows and released ones.
     """
     network, n_classes, device = features_of.network, rows.n_classes, rows.scale.device
     is_trained, slow = asymmetry is not None, None
@@ -401,7 +397,7 @@ def fit_to_aggregates(
     losses = run_steps(take_step, n_steps, verbose=verbose)
     averaged = training.finish(draw)
     known.warn_of_absent()
-    return averaged, known.shares.mean, losses
+    return Sampler(averaged, losses, known.shares.mean, n_steps=n_steps)
 
 
 def _head_descent(network, learning_rate):

@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from ..images import cosine_matrices
 from ..registry import savable
 from ..transport.sinkhorn_losses import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
+from .interface import Sampler
 from .rows import RowNetwork, even_scale
 from .training import Training, run_steps
 
@@ -130,7 +131,7 @@ def fit_to_noised_rows(
     learning_rate: float,
     generator: torch.Generator,
     verbose: int = 0,
-) -> tuple[LocalRowNetwork, np.ndarray, list[float]]:
+) -> Sampler:
     """Train a network by optimal transport from its rows to noised rows.
 
     This is Algorithm 1 of [1]_. With labels, noised rows are grouped by their noised label. A
@@ -163,12 +164,7 @@ def fit_to_noised_rows(
 
     Returns
     -------
-    rows : LocalRowNetwork
-        With averaged weights, on the CPU and in evaluation mode.
-    shares : ndarray of shape (n_classes,)
-        Estimated shares of the classes.
-    losses : list of float
-        The loss at each step.
+    Sampler
 
     References
     ----------
@@ -201,4 +197,4 @@ def fit_to_noised_rows(
         return training.step((weights * distance(generated, real, p=p, reg=reg)).sum(), rate)
 
     losses = run_steps(take_step, n_steps, verbose=verbose)
-    return training.finish(draw), shares, losses
+    return Sampler(training.finish(draw), losses, shares)

@@ -15,6 +15,7 @@ from torch.func import functional_call
 
 from ..data.record_functions import BatchFunction
 from ..mechanisms.gradients import ClippedGradientMechanism, clip_whole
+from .interface import Sampler
 from .rows import RowNetwork
 from .training import Training, list_trained, run_steps
 
@@ -98,7 +99,7 @@ def fit_to_gradients(
     learning_rate: float,
     generator: torch.Generator,
     verbose: int = 0,
-) -> tuple[RowNetwork, list[float]]:
+) -> Sampler:
     """Train a network by noisy gradients: Algorithm 1 of the DP-Sinkhorn paper.
 
     Parameters
@@ -126,11 +127,9 @@ def fit_to_gradients(
 
     Returns
     -------
-    rows : RowNetwork
-        With averaged weights, on the CPU and in evaluation mode.
-    losses : list of float
-        At each step, the squared norm of the released gradient, less the energy of its noise, over
-        Δ²: an unbiased estimate of a number of at most 1.
+    Sampler
+        Losses are, at each step, the squared norm of the released gradient, less the energy of its
+        noise, over Δ²: an unbiased estimate of a number of at most 1.
 
     References
     ----------
@@ -172,7 +171,7 @@ def fit_to_gradients(
         return energy / grad_clip**2
 
     losses = run_steps(take_step, n_steps, verbose=verbose)
-    return training.finish(lambda: draw()[1]), losses
+    return Sampler(training.finish(lambda: draw()[1]), losses, shares)
 
 
 def _draw_stratified(shares, size, generator):

@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,8 @@ class InteractionSearch:
         release, curator, sizes = self.release, self.curator, tuple(self.format.code_sizes)
         by, n_columns = self.format.by, len(self.format.blocks)
         candidates = release.list_subsets(curator.plan, curator.n_records, len(sizes), by)
-        signs = self._halve(self.marginals.counts, sizes[:n_columns], public)
+        halve = partial(halve_levels, is_ordered=self.format.is_ordered, public=public)
+        signs = halve(self.marginals.counts, sizes[:n_columns])
         if by is not None:
             signs[by : by + 1] = [torch.eye(sizes[by]).double()]
         products = [[(c, signs[c]) for c in subset] for subset in candidates]
@@ -170,15 +172,10 @@ class InteractionSearch:
         format, refinement = self.format.refine({c for subset in found for c in subset})
         learned = refinement.without(n_columns)
         counts = self.marginals.refined(learned.to_coarse().numpy()).counts
-        signs = self._halve(counts, learned.fine_sizes, public)
+        signs = halve(counts, learned.fine_sizes)
         products = list_products(chosen, by, refinement.fine_sizes, signs)
         multi_way = release.run_multi_way(curator, self.format, refinement, products)
         return found, replace(multi_way, by=by), format
-
-    def _halve(self, counts, sizes, public):
-        """Return the sign of each level, for each column: -1 or 1 for the halves of its records."""
-        halves = join_levels(counts, sizes, 2, self.format.is_ordered, public)
-        return [half @ torch.tensor([[-1.0], [1.0]]).to(half)[: half.shape[1]] for half in halves]
 
 
 def list_products(
@@ -212,16 +209,15 @@ def list_products(
     return products
 
 
-def join_levels(
+def halve_levels(
     counts: np.ndarray,
     sizes: Sequence[int],
-    n_groups: int,
     is_ordered: Sequence[bool],
     public: np.random.Generator,
 ) -> list[torch.Tensor]:
-    """Join the levels of each column in groups of about equal counts.
+    """Return the sign of each level of each column: -1 or 1 for halves of about equal counts.
 
-    Ordered levels are joined in their order, others in random order.
+    Ordered levels are divided in their order, others in random order.
 
     Parameters
     ----------
@@ -229,33 +225,28 @@ def join_levels(
         Noisy numbers of records.
     sizes : sequence of int
         Numbers of levels of the columns.
-    n_groups : int
-        Number of groups of each column, at least 2; a column with no more levels keeps them.
     is_ordered : sequence of bool
         Whether the levels of a column are ordered.
     public : numpy.random.Generator
 
     Returns
     -------
-    list of tensor of shape (n_levels, n_groups)
-        The one-hot group of each level, for each column.
+    list of tensor of shape (n_levels, 1)
     """
-    joined, starts = [], np.cumsum(sizes)[:-1]
+    signs, starts = [], np.cumsum(sizes)[:-1]
     for own_counts, has_order in zip(np.split(counts, starts), is_ordered, strict=True):
         size = len(own_counts)
-        group = order = np.arange(size)
-        if size > n_groups:
+        is_upper = order = np.arange(size)
+        if size > 2:
             order = order if has_order else public.permutation(size)
             shares = np.maximum(own_counts[order], 1e-9)
-            # By the middle of each level; the first and last level get the first and last group.
-            group = (shares.cumsum() - shares / 2) / shares.sum() * n_groups
-            # The middle of a level without records can be the end itself.
-            group = np.minimum(group.astype(int), n_groups - 1)
-            group[0], group[-1] = 0, n_groups - 1
-        groups = np.zeros((size, min(size, n_groups)))
-        groups[order, group] = 1
-        joined.append(torch.tensor(groups))
-    return joined
+            # By the middle of each level; the first and last level are in different halves.
+            is_upper = (shares.cumsum() - shares / 2) / shares.sum() * 2 >= 1
+            is_upper[0], is_upper[-1] = False, True
+        sign = torch.empty(size, 1).double()
+        sign[order, 0] = torch.tensor(2.0 * is_upper - 1)
+        signs.append(sign)
+    return signs
 
 
 @torch.no_grad()

@@ -68,6 +68,7 @@ def try_loss(loss: Any, sizes: tuple[int, int], n_columns: int, device: torch.de
             )
 
 
+@rehearsing("network")
 def rehearse(
     network: nn.Module,
     inputs: torch.Tensor,
@@ -90,11 +91,7 @@ def rehearse(
     ValueError or TypeError
         If one of them fails; the message shows its own error.
     """
-    with rehearsing("network"):
-        _take_step(copy.deepcopy(network).to(inputs.device), inputs, n_outputs, optimizer)
-
-
-def _take_step(network, inputs, n_outputs, optimizer):
+    network = copy.deepcopy(network).to(inputs.device)
     with tried("optimizer"):
         training = Training(network, 1e-3, optimizer=optimizer)
     weights = list_trained(network.parameters())

@@ -6,14 +6,14 @@ import copy
 
 from .._lazy import late
 from ..accounting.units import describe_n_rows
-from ..quality import Finding, advice_on_few_rows
+from ..quality import advice_on_few_rows
 
 # Values of ε that are proposed; larger ones hardly protect anybody.
 _EPSILONS = (1.0, 2.0, 3.0, 5.0, 10.0)
 
 
-def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -> Finding | None:
-    """Return the finding that a planned fit has too few rows, and what would do, if it has."""
+def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -> str | None:
+    """Return that a planned fit has too few rows, and what would do; None if they suffice."""
     # Persons may have that many rows each: compare with the largest possible number.
     if fit_plan.min_samples <= n_samples * (fit_plan.plan.weight or 1):
         return None
@@ -22,12 +22,10 @@ def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -
     # The other release may not suit the format, as for too many columns.
     with contextlib.suppress(ValueError):
         remedy = _find_remedy(estimator, fit_plan, n_samples, n_classes, format)
-    return Finding(
-        "fit",
-        None,
+    return (
         f"{type(estimator).__name__} takes about {fit_plan.min_samples:,} rows to be of use at "
         f"this ε, with this number of columns and classes; here are {given}. Use {remedy}more "
-        f"rows, or fewer columns or classes.{advice_on_few_rows.get()}",
+        f"rows, or fewer columns or classes.{advice_on_few_rows.get()}"
     )
 
 

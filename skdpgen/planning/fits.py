@@ -338,10 +338,6 @@ class Planning(TakesSpecifications):
             certificate = replace(certificate, notes=notes)
         return format, fit_plan, certificate
 
-    def _preview_data(self, X, y, target, persons) -> Certificate:
-        """Price a fit to data, of which only what is public is read."""
-        return self._plan_data(X, y, target, persons, is_timed=True)[-1]
-
     def _certify(self, n_samples, n_classes, format, fit_plan, refusals) -> Certificate:
         certificate = Certificate.of_plan(
             fit_plan.plan,
@@ -352,7 +348,7 @@ class Planning(TakesSpecifications):
         given, needed = describe_n_rows(n_samples, fit_plan.plan.weight), fit_plan.min_samples
         note = f"it takes about {needed:,} rows to be of use; here are {given}."
         few = find_few_rows(self, fit_plan, n_samples, n_classes, format)
-        notes = (note if few is None else few.detail,) * bool(needed)
+        notes = (few or note,) * bool(needed)
         return replace(certificate.made_by(self), notes=notes)
 
 

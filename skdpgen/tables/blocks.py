@@ -202,10 +202,12 @@ class KnotBlock(Block):
     @cached_property
     def has_inner(self):
         """Whether there are values between neighbouring knots, of shape (n_knots - 1,)."""
-        if self.decimals is None:
-            return np.ones(len(self.knots) - 1, dtype=bool)
-        n_between = np.round(np.diff(self.knots) * self.values.unit) - 1
-        return n_between > np.histogram(self.atoms, self.knots)[0]
+        return self.n_between > np.histogram(self.atoms, self.knots)[0]
+
+    @property
+    def n_between(self):
+        """Number of values between neighbouring knots, point masses included."""
+        return np.round(np.diff(self.knots) * (self.values.unit or np.inf)) - 1
 
     def refine(self, n_parts):
         """Return the column type with further knots, at equally spaced codes between the knots.

@@ -29,7 +29,7 @@ from .report import describe
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
-from .strata import Halves, may_be_class
+from .strata import Halves
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class TableFormat(Format):
     @property
     def has_class_target(self):
         """Whether tables are stratified by the levels of the target."""
-        return may_be_class(self.target)
+        return self.target is not None and self.target.may_be_class
 
     @property
     def is_open(self):
@@ -323,15 +323,15 @@ class TableFormat(Format):
         """Infer undeclared properties; return the resolved format, which the curator applies."""
         if not self.is_open:
             return self
-        has_classes = may_be_class(self.target)
-        inference = SchemaInference(self.schema, label=self.layout.label, has_classes=has_classes)
+        inference = SchemaInference(self.schema, self.layout.label, self.has_class_target)
         schema, layout = self.layout.put_in_order(inference.run(curator))
         layout = layout.without_dtypes(
             name for name in inference.unknown if schema[name].cell_types is not None
         )
         # Their texts are read as readers of files would read them; those of other dtypes stay.
         of_objects = [n for n in inference.unknown if self.layout.dtypes.get(n) == np.dtype(object)]
-        warn_of_columns("codes", [n for n in of_objects if _is_whole(schema[n])])
+        are_whole = {n: schema[n].is_number and schema[n].decimals == 0 for n in of_objects}
+        warn_of_columns("codes", [n for n, is_whole in are_whole.items() if is_whole])
         resolved = TableFormat(schema, layout, inference.describe(), inference.histograms)
         curator.prepare(RecordFunction(resolved.encode), 1.0)
         return resolved
@@ -413,10 +413,6 @@ class TableFormat(Format):
                 positions = find_positions(y, self.classes)
                 table = sampler.draw_classes(positions, self.classes, self.layout.label, where)
             yield self.layout.restore(table, self.schema)
-
-
-def _is_whole(column):
-    return column.is_number and column.decimals == 0
 
 
 def _style_of(name, column, is_stated):

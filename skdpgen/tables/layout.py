@@ -134,7 +134,7 @@ def _check_dtypes(schema, dtypes):
     for rule in schema.rules:
         for name in rule.names:
             column_type, dtype = schema[name], dtypes.get(name)
-            if getattr(column_type, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
+            if column_type.decimals is None and getattr(dtype, "kind", "O") in "iu":
                 raise ValueError(
                     f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
                 )
@@ -195,11 +195,7 @@ def _cast(column, dtype, column_type):
 
     Numbers within bounds that the dtype cannot hold are put at the end of its range.
     """
-    if (
-        getattr(column_type, "missing", False)
-        and isinstance(dtype, np.dtype)
-        and dtype.kind in "iub"
-    ):
+    if column_type.missing and isinstance(dtype, np.dtype) and dtype.kind in "iub":
         # NumPy's dtype holds no missing cell, and a declared column may have some.
         dtype = pd.Series([], dtype=dtype).convert_dtypes().dtype
     if not _can_hold(dtype, column_type):
@@ -220,7 +216,7 @@ def _can_hold(dtype, column_type):
     """Whether a dtype holds all that a schema lists: the dtype of a draw must not depend on it."""
     if isinstance(dtype, pd.CategoricalDtype) or column_type.is_open:
         return True
-    listed = pd.Series([*getattr(column_type, "levels", ())]).infer_objects()
+    listed = pd.Series([*column_type.levels]).infer_objects()
     if column_type.has_knots:
         number = column_type.to_number()
         numbers = np.array([number.lower, number.upper, *(number.atoms or ())])

@@ -83,11 +83,9 @@ def smooth_density(scale, shares, std, unit=None, atoms=()):
     else:
         points = scale.decode(np.arange(last * CONSTANTS.n_points + 1) / CONSTANTS.n_points)
         middles, widths = (points[1:] + points[:-1]) / 2, np.diff(points)
-    is_line = len(scale.codes) == 2
-    codes = scale.encode if is_line else PchipInterpolator(scale.numbers, scale.codes)
     per_interval = int(np.clip(CONSTANTS.most // last, 1, CONSTANTS.per_interval))
     ends = np.arange(-3, last * per_interval + 4) / per_interval
-    inside = codes(middles).clip(0, last * (1 - 1e-12))
+    inside = PchipInterpolator(scale.numbers, scale.codes)(middles).clip(0, last * (1 - 1e-12))
     std = max(std, CONSTANTS.least_std)
     model = _LogSpline(
         knot_weights(scale.encode(middles), np.arange(last + 1.0)).T / std,
@@ -121,48 +119,38 @@ class _LogSpline:
         spline, most, best = np.zeros(size), -np.inf, None
         # Each penalty starts at the coefficients of the one before.
         for penalty in CONSTANTS.penalties:
-            spline = self._minimize(spline, penalty)
-            curvature = self._linearize(spline, penalty)[0]
+            spline, loss, masses, curvature = self._minimize(spline, penalty)
             # A ridge, since masses do not depend on the mean of the coefficients.
-            curvature += 1e-9 * np.trace(curvature) / size * np.eye(size)
+            curvature = curvature + 1e-9 * np.trace(curvature) / size * np.eye(size)
             evidence = (size - order) * np.log(penalty) - np.linalg.slogdet(curvature)[1]
-            evidence = evidence / 2 - self._find_loss(spline, penalty)
+            evidence = evidence / 2 - loss
             if evidence > most:
-                most, best = evidence, self._find_masses(spline)
+                most, best = evidence, masses
         return best
 
-    def _find_masses(self, spline):
+    def _evaluate(self, spline, penalty):
+        """Return the loss, the masses, the Gauss-Newton matrix and the negative gradient."""
         logs = self._basis @ spline
         masses = self._widths * np.exp(logs - logs.max())
-        return masses / masses.sum()
-
-    def _find_loss(self, spline, penalty):
-        rest = self._shares - self._weights @ self._find_masses(spline)
-        return (rest @ rest + penalty * spline @ self._roughness @ spline) / 2
-
-    def _linearize(self, spline, penalty):
-        """Return the Gauss-Newton matrix of the loss, and its negative gradient."""
-        masses = self._find_masses(spline)
-        slopes = self._weights @ (masses[:, None] * (self._basis - masses @ self._basis))
+        masses = masses / masses.sum()
         rest = self._shares - self._weights @ masses
+        loss = (rest @ rest + penalty * spline @ self._roughness @ spline) / 2
+        slopes = self._weights @ (masses[:, None] * (self._basis - masses @ self._basis))
         matrix = slopes.T @ slopes + penalty * self._roughness
-        return matrix, slopes.T @ rest - penalty * self._roughness @ spline
+        return loss, masses, matrix, slopes.T @ rest - penalty * self._roughness @ spline
 
     def _minimize(self, spline, penalty):
-        """Minimize the loss by Levenberg-Marquardt steps."""
-        loss, damping, identity = self._find_loss(spline, penalty), 1e-6, np.eye(len(spline))
-        for _ in range(CONSTANTS.n_steps):
-            matrix, descent = self._linearize(spline, penalty)
-            scale = np.trace(matrix) / len(spline)
-            while True:
-                moved = spline + np.linalg.solve(matrix + damping * scale * identity, descent)
-                after = self._find_loss(moved, penalty)
-                if after <= loss:
-                    break
+        """Return the spline of least loss, by Levenberg-Marquardt steps, the loss and masses."""
+        found, damping, n_steps = self._evaluate(spline, penalty), 1e-6, 0
+        while n_steps < CONSTANTS.n_steps and damping <= 1e6:
+            loss, _, matrix, descent = found
+            ridge = damping * (np.trace(matrix) / len(spline)) * np.eye(len(spline))
+            moved = spline + np.linalg.solve(matrix + ridge, descent)
+            after = self._evaluate(moved, penalty)
+            if not after[0] <= loss:
                 damping *= 10
-                if damping > 1e6:
-                    return spline
-            gain, spline, loss, damping = loss - after, moved, after, max(damping / 10, 1e-9)
-            if gain < CONSTANTS.least_gain:
+                continue
+            spline, found, damping, n_steps = moved, after, max(damping / 10, 1e-9), n_steps + 1
+            if loss - after[0] < CONSTANTS.least_gain:
                 break
-        return spline
+        return spline, *found[:3]

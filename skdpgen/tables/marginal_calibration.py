@@ -92,6 +92,7 @@ class _DrawDistribution:
         # Calibrated, so that weights are split as in draws of the calibrated column.
         self.block = KnotBlock(block.name, block.column_type, block.where.start, block.scale)
         self._histograms, self._std, self._n_rows = histograms, std, 0
+        self._unit = None if block.decimals is None else 10.0**-block.decimals
         n_intervals = len(block.knots) - 1
         self._from_left, self._from_right = np.zeros((2, n_intervals))
         # Masses by falling or rising density, exponent, and interval.
@@ -157,7 +158,7 @@ class _DrawDistribution:
             block.scale.between(run.start, run.stop),
             weights / weights.sum(),
             self._std * self._n_rows / weights.sum(),
-            None if block.decimals is None else 10.0**-block.decimals,
+            self._unit,
             block.atoms,
         )
         return points, np.r_[0, np.cumsum(masses)]
@@ -167,13 +168,9 @@ class _DrawDistribution:
 
         Between dissimilar ones, the interval holds so little mass that noise would move codes far.
         """
-        if self.block.decimals is None:
-            return False
-        knots = self.block.knots
-        n_between = np.round(np.diff(knots) * 10.0**self.block.decimals) - 1
-        densities = self._sum_weights() / find_widths(knots)
+        densities = self._sum_weights() / find_widths(self.block.knots)
         lower, higher = np.sort([densities[:-1], densities[1:]], axis=0)
-        return (n_between == 1) & (higher <= CONSTANTS.similar * lower)
+        return (self.block.n_between == 1) & (higher <= CONSTANTS.similar * lower)
 
     def _sum_weights(self, run=slice(None)):
         """Return the sums over rows of the weights of knots, in a run of intervals."""
@@ -184,9 +181,8 @@ class _DrawDistribution:
         block, last, weights = self.block, self._histograms[-1], self._sum_weights()
         weights *= last.counts.sum().clip(0) / max(weights.sum(), 1e-300)
         rows = Histogram(block.knots, weights, CONSTANTS.rows_std * last.std, block.number.cuts)
-        unit = None if block.decimals is None else 10.0**-block.decimals
         points, masses = estimate_density(
-            [rows, *self._histograms], *last.knots[[0, -1]], unit, to_nearest=True
+            [rows, *self._histograms], *last.knots[[0, -1]], self._unit, to_nearest=True
         )
         return points, np.r_[0, np.cumsum(masses)]
 

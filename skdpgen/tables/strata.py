@@ -58,8 +58,3 @@ def may_stratify(learned, target):
     return not is_alone and (
         target.is_open or target.takes_knots or target.has_few_levels or target.has_halves
     )
-
-
-def may_be_class(target):
-    """Return whether tables can be stratified by the levels of a target once all is inferred."""
-    return target is not None and target.may_be_class

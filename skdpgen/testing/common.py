@@ -3,7 +3,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import is_dataclass
 from typing import Any
@@ -37,18 +36,14 @@ EXTREMES = np.array(
 )
 
 
-# Whether the estimator that is checked in this thread takes classes.
-takes_classes: ContextVar[bool] = ContextVar("takes classes", default=True)
-
-
-def make_data(n_samples: int = 40, n_features: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def make_data(estimator, n_samples: int = 40, n_features: int = 3) -> tuple:
     """Return Gaussian rows of shape (n_samples, n_features), and y.
 
-    It holds the labels 0 and 1, which are numbers for estimators that take no classes.
+    It holds the labels 0 and 1, which are numbers for an estimator that takes no classes.
     """
     rng = np.random.RandomState(0)
     X, y = rng.normal(scale=0.4, size=(n_samples, n_features)), rng.randint(2, size=n_samples)
-    return X, y if takes_classes.get() else y.astype(np.float64)
+    return X, y if estimator._takes_classes else y.astype(np.float64)
 
 
 def make_quick(estimator, y=None, **params):
@@ -66,7 +61,7 @@ def make_quick(estimator, y=None, **params):
     known, quick = estimator.get_params(deep=False), clone(estimator)
     # Rényi moments price sampled steps in milliseconds; `check_epsilon` takes all accountants.
     quickly = {"n_steps": 5, "accountant": "rdp"}
-    has_classes = y is not None and takes_classes.get()
+    has_classes = y is not None and estimator._takes_classes
     params = {**quickly, **({"classes": LABELS} if has_classes else {}), **params}
     released = quick._resolve_spec("release").get_params() if "release" in known else {}
     for name, value in params.items():

@@ -6,10 +6,8 @@ check raises AssertionError if an estimator breaks its interface or its certific
 """
 
 from collections.abc import Callable, Iterator
-from contextvars import copy_context
-from functools import partial
 
-from . import common, interface_checks, privacy_checks
+from . import interface_checks, privacy_checks
 
 # Checks that need a parameter which not all estimators have.
 _NEEDS = {
@@ -71,16 +69,10 @@ def yield_checks(estimator) -> Iterator[tuple[str, Callable]]:
     >>> name
     'check_sample_shapes'
     """
-    names, takes = {None, *estimator.get_params(deep=False)}, estimator._takes_classes
-    names -= set() if takes else {"classes"}
+    names = {None, *estimator.get_params(deep=False)}
+    names -= set() if estimator._takes_classes else {"classes"}
     for module in (interface_checks, privacy_checks):
         # A copy, since a warning in a check adds a name to the module's dictionary.
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and _NEEDS.get(name) in names:
-                yield name, check if takes else partial(_run_without_classes, check)
-
-
-def _run_without_classes(check, estimator):
-    context = copy_context()
-    context.run(common.takes_classes.set, False)
-    context.run(check, estimator)
+                yield name, check

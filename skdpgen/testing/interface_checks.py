@@ -29,7 +29,7 @@ from .common import (
 
 def check_sample_shapes(estimator):
     """`sample(n)` returns n finite rows; `sample()` as many as were fitted, up to a million."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     for target in (None, y):
         fitted = make_quick(estimator, target).fit(X, target)
         for n in (1, 2, 7, 100, 10_001):
@@ -48,7 +48,7 @@ def check_sample_shapes(estimator):
 
 def check_dtypes(estimator):
     """`sample` returns the dtype of X."""
-    X, _ = make_data()
+    X, _ = make_data(estimator)
     for dtype in (np.float32, np.float64, np.int64, np.int32, np.uint8, bool):
         sampled = make_quick(estimator).fit((X > 0).astype(dtype)).sample(5)
         assert sampled.dtype == dtype, f"After fit on {np.dtype(dtype)}, rows are {sampled.dtype}."
@@ -59,7 +59,7 @@ def check_dtypes(estimator):
 
 def check_seeds(estimator):
     """An int seed repeats fits and samples; None repeats neither, whatever the global seeds."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     first, second = (make_quick(estimator, y, random_state=3).fit(X, y) for _ in range(2))
     same = partial(assert_same, "random_state=3")
     same(first.sample(20), first.sample(20), "sampled twice")
@@ -87,7 +87,7 @@ def check_seeds(estimator):
 
 def check_frames(estimator):
     """`sample` returns frames and series where they were fitted, with names in the same order."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     frame, series = pd.DataFrame(X, columns=["c", "a", "b"]), pd.Series(y, name="label")
     sampled, labels = make_quick(estimator, y).fit(frame, series).sample(6)
     assert isinstance(sampled, pd.DataFrame), f"After fit on a DataFrame, rows are {type(sampled)}."
@@ -111,14 +111,14 @@ def check_not_fitted(estimator):
 
 def check_n_samples(estimator):
     """`sample` refuses numbers of rows that are not positive integers."""
-    fitted = make_quick(estimator).fit(make_data()[0])
+    fitted = make_quick(estimator).fit(make_data(estimator)[0])
     for n in (0, -1, 1.5, "3", True):
         assert_raises(ValueError, partial(fitted.sample, n))
 
 
 def check_score(estimator):
     """`score` returns a finite float, higher for rows like those fitted, and checks its input."""
-    X, _ = make_data()
+    X, _ = make_data(estimator)
     fitted = make_quick(estimator, epsilon=math.inf, n_steps=100, random_state=0).fit(X)
     near, far = fitted.score(X), fitted.score(X + 100)
     assert isinstance(near, float), f"score returns {type(near)}."
@@ -131,7 +131,7 @@ def check_score(estimator):
 
 def check_pickle(estimator):
     """A fitted estimator that was pickled has the same state and samples the same rows."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     fitted = make_quick(estimator, y, random_state=0).fit(X, y)
     loaded = pickle.loads(pickle.dumps(fitted))
     assert_same("pickle", fitted.sample(20), loaded.sample(20), "the samples")
@@ -140,7 +140,7 @@ def check_pickle(estimator):
 
 def check_clone(estimator):
     """A clone has the parameters and no fitted state."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     fitted = make_quick(estimator, y, random_state=0).fit(X, y)
     cloned = clone(fitted)
     assert_raises(NotFittedError, cloned.sample)
@@ -149,7 +149,7 @@ def check_clone(estimator):
 
 def check_global_generators(estimator):
     """Global random generators are not changed (`check_seeds` checks that they are not read)."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     for random_state in (None, 0):
         numpy_before, torch_before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
         fitted = make_quick(estimator, y, random_state=random_state).fit(X, y)
@@ -163,7 +163,7 @@ def check_global_generators(estimator):
 
 def check_input_unchanged(estimator):
     """`fit` and `score` do not write to their input, which may be read-only."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     X[0] *= 100  # so that a row is clipped
     kept = X.copy(), y.copy()
     make_quick(estimator, y).fit(X, y).score(X)
@@ -184,7 +184,7 @@ def check_input_unchanged(estimator):
 
 def check_labels(estimator):
     """`sample` returns declared labels, and with `y=` just the requested ones."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     for labels in ([0, 1], ["no", "yes"], [False, True], [3, -1]):
         target = np.array(labels)[y]
         fitted = make_quick(estimator, classes=labels, random_state=0).fit(X, target)
@@ -202,7 +202,7 @@ def check_labels(estimator):
 
 def check_class_probabilities(estimator):
     """`fit` learns how frequent classes are, and `sample` draws them accordingly."""
-    X, _ = make_data(n_samples=200)
+    X, _ = make_data(estimator, n_samples=200)
     y = np.arange(200) % 10 // 9
     fitted = make_quick(estimator, y, epsilon=math.inf, n_steps=30, random_state=0).fit(X, y)
     shares = np.asarray(fitted.class_probabilities_)
@@ -215,7 +215,7 @@ def check_class_probabilities(estimator):
 
 def check_unknown_labels(estimator):
     """Only strict estimators refuse undeclared labels, and no error quotes one."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     target = np.where(np.arange(len(y)) == 5, "Smith", np.array(["no", "yes"])[y])
     make = partial(make_quick, estimator, classes=["no", "yes"])
     with warnings.catch_warnings():
@@ -230,7 +230,7 @@ def check_unknown_labels(estimator):
 
 def check_class_warning(estimator):
     """If the classes are inferred from y, a warning and the certificate say so."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         inferred = make_quick(estimator).fit(X, y)
@@ -245,7 +245,7 @@ def check_class_warning(estimator):
 
 def check_number(estimator):
     """A floating y is treated as a numeric column within `y_bounds`, whatever its values."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     fitted = make_quick(estimator, y_bounds=(-1, 2), epsilon=10.0).fit(X, y.astype(np.float64))
     assert not hasattr(fitted, "classes_"), "A floating y is treated as classes."
     _, drawn = fitted.sample(50)

@@ -33,7 +33,6 @@ from .common import (
     make_data,
     make_plain,
     make_quick,
-    takes_classes,
 )
 from .spies import release_exactly, release_only, spying
 
@@ -43,7 +42,7 @@ _MARKER = np.array([0.3141592653589793, -0.2718281828459045, 0.5772156649015329]
 
 def check_epsilon(estimator):
     """`fit` spends at most `epsilon` and nearly all of it, and the certificate can be verified."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     for accountant in choices_of(estimator, "accountant", ACCOUNTANTS):
         for relation in choices_of(estimator, "relation", RELATIONS):
             # autodp takes long to invert, the more so for a small ε.
@@ -64,7 +63,7 @@ def check_epsilon(estimator):
 
 def check_infinite_epsilon(estimator):
     """With epsilon=inf no noise is added, and the certificate says so."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     with spying(repeat=1) as spies:
         fitted = make_quick(estimator, y, epsilon=math.inf).fit(X, y)
     for spy in spies:
@@ -75,7 +74,7 @@ def check_infinite_epsilon(estimator):
 
 def check_ledger(estimator):
     """The certificate lists every release in order, with the event that it ran under."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     with spying() as spies:
         fitted = make_quick(estimator, y).fit(X, y)
     names = [spy.name for spy in spies]
@@ -96,7 +95,7 @@ def check_ledger(estimator):
 
 def check_plan(estimator):
     """All planned releases are made, and the plan follows from public numbers alone."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     planned = preview(make_quick(estimator, y), X, y)
     for rows in (X, 100 * X):
         made = make_quick(estimator, y).fit(rows, y).privacy_
@@ -106,7 +105,7 @@ def check_plan(estimator):
 
 def check_noise(estimator):
     """Each released number has noise of the certified scale; see `step_std`."""
-    X, y = make_data(n_features=12)
+    X, y = make_data(estimator, n_features=12)
     for relation in choices_of(estimator, "relation", RELATIONS):
         with spying(repeat=20) as spies:
             make_quick(estimator, y, relation=relation).fit(X, y)
@@ -150,7 +149,7 @@ def _check_response(spy, event):
 
 def check_rows_in_ball(estimator):
     """Mechanisms get rows in the unit ball, whatever the data are."""
-    for X in (np.vstack([make_data()[0], EXTREMES]), EXTREMES * 1e290):
+    for X in (np.vstack([make_data(estimator)[0], EXTREMES]), EXTREMES * 1e290):
         with spying() as spies:
             make_quick(estimator).fit(X)
         for spy in spies:
@@ -165,7 +164,7 @@ def check_neighbours(estimator):
     data set would move. Some pair of neighbours must reach half the sensitivity (or a mechanism's
     `least_reach`, where the bound is seldom attained), so that it is not grossly overstated.
     """
-    has_classes = (False, True) if takes_classes.get() else (False,)
+    has_classes = (False, True)[: 1 + estimator._takes_classes]
     _check_neighbours(make_plain(estimator), 0.5, has_classes)
     if repr(make_plain(estimator)) != repr(estimator):
         _check_neighbours(estimator, 0.3, has_classes=(False,))
@@ -213,7 +212,7 @@ def _check_neighbours(estimator, least_reach, has_classes):
 
 def check_post_processing(estimator):
     """No row is read after the last release: rows overwritten then change nothing."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     expected = make_quick(estimator, y, random_state=0).fit(X, y)
     X, y = X.copy(), y.copy()
 
@@ -229,7 +228,7 @@ def check_post_processing(estimator):
 
 def check_no_row_in_pickle(estimator):
     """A fitted estimator keeps no private row, neither as given nor as mechanisms got it."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     X[7] = _MARKER
     for rows in (X, pd.DataFrame(X, columns=list("abc"))):
         with spying() as spies:
@@ -263,11 +262,11 @@ def check_bad_records(estimator):
     it; no warning or error mentions it. A strict estimator refuses it and says so on the
     certificate.
     """
-    X, y = make_data()
+    X, y = make_data(estimator)
     bad = np.arange(len(X)) == 5
     cases = [(np.where(bad[:, None], value, X), y) for value in (np.nan, np.inf, -np.inf)]
     cases += [(np.where(bad[:, None] & [True, False, False], np.nan, X), y)]
-    if "classes" in estimator.get_params(deep=False) and takes_classes.get():
+    if "classes" in estimator.get_params(deep=False) and estimator._takes_classes:
         cases += [(X, np.where(bad, 7, y)), (X, np.where(bad, None, y))]
     else:
         y = None
@@ -299,7 +298,7 @@ def check_failing_fit(estimator):
     It spends nothing if it fails for public reasons. A refusal that depends on the rows answers
     a question about them.
     """
-    X, y = make_data()
+    X, y = make_data(estimator)
     text = X.astype(object)
     text[3, 1] = "Smith"
     cases = [(X[:, :0], y, 0), (X[:0], y[:0], 0), (X, y[:-1], 0), (text, y, 1)]
@@ -316,7 +315,7 @@ def check_failing_fit(estimator):
 
 def check_refusal_is_reserved(estimator):
     """With an exhausted budget, a fit raises BudgetExceededError whatever the rows hold."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     X[3, 1] = np.nan
     text = X.astype(object)
     text[3, 1] = "Smith"
@@ -328,7 +327,7 @@ def check_refusal_is_reserved(estimator):
 
 def check_failing_refit(estimator):
     """A failing fit leaves the results of an earlier fit unchanged."""
-    X, y = make_data()
+    X, y = make_data(estimator)
     fitted = make_quick(estimator, y, random_state=0).fit(X, y)
     before, sampled = fitted_state(fitted), fitted.sample(20)
     assert_raises(ValueError, partial(fitted.fit, np.full(X.shape, "Smith", dtype=object), y))

@@ -582,7 +582,7 @@ def test_a_search_before_it_is_fitted():
         ({"epsilon": [1.0, 2.0]}, {}, "whole search"),
         ([{"random_state": [1]}, WEIGHT], {}, "whole search"),
         ({"sampler__epsilon": [1.0, 2.0]}, {}, "whole search"),
-        ({"sampler__n_particles": [10]}, {"sampler": None}, "no parameters"),
+        ({"sampler__n_paticles": [10]}, {"sampler": None}, "no parameters"),
         ({"network__width": [10]}, {}, "no parameters"),
         ({"sampler__release__width": [10]}, {}, "no parameters"),
         (WEIGHT, {"kind": DPSWDDomainAdapter}, "needs an estimator with predict"),

@@ -191,7 +191,7 @@ def test_groups_of_labels_weigh_as_many_rows_as_they_have(p):
     rows = LocalRowNetwork(torch.nn.Linear(4, 2), 2, 2, BallFormat(2, p=p))
     torch.nn.init.zeros_(rows.network.weight)
     torch.nn.init.zeros_(rows.network.bias)
-    _, _, losses = fit_to_noised_rows(
+    sampler = fit_to_noised_rows(
         rows,
         noised,
         np.repeat([0, 1], [30, 10]),
@@ -202,7 +202,7 @@ def test_groups_of_labels_weigh_as_many_rows_as_they_have(p):
         learning_rate=1e-3,
         generator=torch.Generator().manual_seed(0),
     )
-    assert losses[0] == pytest.approx(0.75 * 0.8**p + 0.25 * 0.2**p)
+    assert sampler.losses[0] == pytest.approx(0.75 * 0.8**p + 0.25 * 0.2**p)
 
 
 @pytest.mark.parametrize("p", [1, 2])

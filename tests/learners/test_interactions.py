@@ -18,7 +18,7 @@ from skdpgen import (
 )
 from skdpgen.learners.interactions import (
     find_subsets,
-    join_levels,
+    halve_levels,
     list_products,
     predict_interactions,
 )
@@ -114,22 +114,18 @@ def test_where_triples_are_sought(schema, target, n, seeks):
     ) & set(ALL_TABLES[1:])
 
 
-def test_levels_are_joined_by_how_frequent_they_are():
+def test_levels_are_halved_by_how_frequent_they_are():
     counts = np.array([10, 10, 60, 10, 10, 50, 0, 50, 5, 5, 7, -3, 9.0])
     sizes, is_ordered = [5, 3, 2, 1, 2], [True, False, False, False, True]
     public = np.random.default_rng(0)
-    joined = [groups.numpy() for groups in join_levels(counts, sizes, 2, is_ordered, public)]
-    assert [groups.shape for groups in joined] == [(5, 2), (3, 2), (2, 2), (1, 1), (2, 2)]
-    for groups in joined:
-        assert (groups.sum(axis=1) == 1).all()
-        assert (groups.sum(axis=0) > 0).all()
+    halved = [signs[:, 0].tolist() for signs in halve_levels(counts, sizes, is_ordered, public)]
+    assert [len(signs) for signs in halved] == sizes
+    assert all(set(signs) == {-1, 1} for signs in halved if len(signs) > 1)
     # At the median, in the order of levels.
-    assert joined[0].argmax(axis=1).tolist() in ([0, 0, 0, 1, 1], [0, 0, 1, 1, 1])
-    assert (joined[2] == np.eye(2)).all()
-    # Levels at the end that no record has are in the last group.
-    assert join_levels(np.array([1e18, 0, 0, 0]), [4], 2, [True], public)[0][:, 1].sum() == 3
-    fine = join_levels(np.full(12, 5.0), [12], 4, [True], public)[0]
-    assert fine.argmax(1).tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert halved[0] in ([-1, -1, -1, 1, 1], [-1, -1, 1, 1, 1])
+    assert halved[2:4] == [[-1, 1], [-1]]
+    # Levels at the end that no record has are in the upper half.
+    assert halve_levels(np.array([1e18, 0, 0, 0]), [4], [True], public)[0].sum() == 2
 
 
 SUBSETS = [*itertools.combinations(range(4), 3), (0, 1, 2, 3)]
