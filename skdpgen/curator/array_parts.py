@@ -77,7 +77,18 @@ class ArrayChunks:
             yield X.data.reshape(len(X.data), math.prod(X.data.shape[1:])), y
 
     def _read(self):
-        return _iter_parts(self._table.call, describe_failure)
+        return _iter_parts(self._call, describe_failure)
+
+    def _call(self):
+        chunks = self._table.call()
+        if isinstance(chunks, DataLoader):
+            _check_loader(chunks)
+            if chunks.num_workers and isinstance(chunks.dataset, IterableDataset):
+                raise TableError(
+                    "Each worker of the DataLoader reads all of an IterableDataset: set "
+                    "num_workers=0."
+                )
+        return chunks
 
 
 def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:
@@ -108,7 +119,7 @@ def _collate(items):
 
 
 def _check_loader(loader):
-    """Raise a ValueError for a loader that does not read each record once."""
+    """Raise a TableError for a loader that does not read each record once."""
     sampler, is_iterable = loader.sampler, isinstance(loader.dataset, IterableDataset)
     reads_all = is_iterable or (
         type(sampler) in (SequentialSampler, RandomSampler)
@@ -116,7 +127,7 @@ def _check_loader(loader):
         and len(sampler) == len(loader.dataset)
     )
     if not reads_all or loader.drop_last or type(loader.batch_sampler) is not BatchSampler:
-        raise ValueError(
+        raise TableError(
             "X is a DataLoader that may not read each record once, by its sampler, drop_last or "
             "batch_size: give the dataset, as fit(loader.dataset)."
         )
