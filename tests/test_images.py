@@ -254,6 +254,16 @@ REFUSED = {
     "no batches": (DataLoader(TENSORS, None), {}, "read each record once"),
     "items": (TensorDataset(*[torch.zeros(40, 2)] * 3), {}, "a record, or a record and its label"),
     "failing item": (Pictures(5), {}, r"item of X failed \(RuntimeError\). Its message is with"),
+    "chunks with replacement": (
+        lambda: DataLoader(TENSORS, 7, sampler=RandomSampler(TENSORS, replacement=True)),
+        {},
+        "read each record once",
+    ),
+    "chunks of workers": (
+        lambda: DataLoader(Stream(), 7, num_workers=2),
+        {},
+        "Each worker of the DataLoader reads all",
+    ),
     "chunks without classes": (read_chunks, {"classes": None}, "declare classes"),
     "chunks of other shapes": (lambda: iter([UNIT, LAST]), {"classes": None}, "one shape"),
     "chunks of tables": (
@@ -291,3 +301,21 @@ def test_chunks_of_arrays_are_for_sums():
         DPSinkhornGenerator(bounds=(0, 1), classes=[0, 1]).fit(read_chunks)
     with pytest.raises(ValueError, match="got tuple"):
         DPSWFlowSampler().fit(read_chunks)
+
+
+def test_bytes_have_their_bounds_for_clients_too():
+    """Without them each image was projected to the unit ball, and samples were black."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Without bounds")
+        fitted = LDPEntropicGAN(30.0, classes=[0, 1], n_steps=2, random_state=0).fit(BYTES, LABELS)
+        assert fitted.sample(5)[0].max() > 50
+        # Their radius is in units of rows that are not mapped.
+        fitted = LDPEntropicGAN(clip_norm=2000.0, n_steps=2).fit(BYTES)
+        assert fitted.sample(1).shape == (1, 3, 8, 10)
+
+
+def test_labels_of_tensors_can_be_written():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="The given NumPy array is not writable")
+        labels = make(bounds=(0, 1)).fit(TENSORS).sample(5)[1]
+    assert labels.numpy().flags.writeable

@@ -57,7 +57,7 @@ def describe_chunks(table: TableChunks, classes) -> tuple:
 
     Returns zeros in place of X and y, the container, the dtypes, and a function of flat chunks.
     """
-    read = partial(_iter_parts, table.call, describe_failure)
+    read = partial(_iter_parts, partial(_call, table), describe_failure)
     n_rows, last = 0, None
     for last in read():
         n_rows += len(last[0].data)
@@ -74,6 +74,17 @@ def describe_chunks(table: TableChunks, classes) -> tuple:
     y = None if labels is None else np.zeros(n_rows, labels.dtype)
     # These zeros take no memory.
     return np.broadcast_to(np.float32(0), (n_rows, *shape)), y, X.container, X.dtypes, read_rows
+
+
+def _call(table):
+    chunks = table.call()
+    if isinstance(chunks, DataLoader):
+        _check_loader(chunks)
+        if chunks.num_workers and isinstance(chunks.dataset, IterableDataset):
+            raise TableError(
+                "Each worker of the DataLoader reads all of an IterableDataset: set num_workers=0."
+            )
+    return chunks
 
 
 def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:
@@ -104,7 +115,7 @@ def _collate(items):
 
 
 def _check_loader(loader):
-    """Raise a ValueError for a loader that does not read each record once."""
+    """Raise a TableError for a loader that does not read each record once."""
     sampler, is_iterable = loader.sampler, isinstance(loader.dataset, IterableDataset)
     reads_all = is_iterable or (
         type(sampler) in (SequentialSampler, RandomSampler)
@@ -112,7 +123,7 @@ def _check_loader(loader):
         and len(sampler) == len(loader.dataset)
     )
     if not reads_all or loader.drop_last or type(loader.batch_sampler) is not BatchSampler:
-        raise ValueError(
+        raise TableError(
             "X is a DataLoader that may not read each record once, by its sampler, drop_last or "
             "batch_size: give the dataset, as fit(loader.dataset)."
         )

@@ -76,6 +76,7 @@ class Container:
             return array
         if self.library.startswith("torch"):
             _, _, dtype = self.library.partition(".")
+            array = np.require(array, requirements="W")  # pandas' arrays are not
             return torch.as_tensor(array, dtype=getattr(torch, dtype, None))
         if self.library in ("tensors", "arrays"):
             return list(torch.as_tensor(array) if self.library == "tensors" else array)

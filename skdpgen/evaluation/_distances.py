@@ -71,9 +71,17 @@ def wasserstein_distance(
         check_tables(synthetic, real)
         X, Y = to_points(real, synthetic)
     else:
+        named = {"real": np.asarray(real), "synthetic": np.asarray(synthetic)}
+        shapes = [rows.shape for rows in named.values()]
+        # Grey images may lack the axis of channels; colours of another order are other columns.
+        records = {tuple(n for n in shape[1:] if n > 1) for shape in shapes if len(shape) > 2}
+        if min(map(len, shapes)) < 2 or len(records) > 1:
+            raise ValueError(
+                f"real and synthetic must hold rows, or images of one shape; got shapes {shapes}."
+            )
         X, Y = (
             check_array(rows.reshape(len(rows), -1) if rows.ndim > 2 else rows, input_name=name)
-            for name, rows in (("real", np.asarray(real)), ("synthetic", np.asarray(synthetic)))
+            for name, rows in named.items()
         )
     if len(X) < 2 or X.shape[1] != Y.shape[1]:
         raise ValueError(

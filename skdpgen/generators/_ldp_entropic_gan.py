@@ -58,7 +58,8 @@ class LDPEntropicGAN(BaseGenerator):
         As in `LocalPrivatizer`.
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,). Features are
-        clipped to them and mapped to [-1, 1]; samples are mapped back. None: rows as they are.
+        clipped to them and mapped to [-1, 1]; samples are mapped back. None: those of
+        the dtype if it is bool or uint8 and `clip_norm` is None; else rows as they are.
     %(y_bounds)s
     classes : array-like, default=None
         The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`; the
@@ -304,9 +305,14 @@ class LDPEntropicGAN(BaseGenerator):
             raise ValueError("batch_size must be at least 2: batches are normalised.")
 
     def _make_format(self, n_samples, n_features, n_classes, **public):
+        bounds, layout = self.bounds, public.get("layout")
+        # `clip_norm` is in the units after bounds, and a number y needs bounds beside those of X.
+        is_open = public.get("has_number") and self.y_bounds is None
+        if bounds is None and layout is not None and self.clip_norm is None and not is_open:
+            bounds = layout.bounds
         return self._resolve_spec("release").make_format(
             n_features,
-            bounds=self.bounds,
+            bounds=bounds,
             y_bounds=self.y_bounds,
             radius=self.clip_norm,
             image_shape=self.image_shape,

@@ -211,15 +211,19 @@ def _check_neighbours(estimator, least_reach, has_classes):
 
 
 def check_post_processing(estimator):
-    """No row is read after the last release: rows overwritten then change nothing."""
+    """No row is read after the last release, nor kept: rows overwritten then change nothing."""
     X, y = make_data(estimator)
     expected = make_quick(estimator, y, random_state=0).fit(X, y)
     X, y = X.copy(), y.copy()
 
     def overwrite(curator):
         X[:], y[:] = 1e6, 1
+        # What functions of rows were given, too.
+        for spy in spies:
+            for block, _ in spy.blocks:
+                block.fill_(0.5)
 
-    with spying(after_last=overwrite):
+    with spying(after_last=overwrite) as spies:
         fitted = make_quick(estimator, y, random_state=0).fit(X, y)
     assert (X == 1e6).all(), "The check did not overwrite the rows."
     assert_same("post-processing", fitted_state(expected), fitted_state(fitted), "the state")

@@ -269,6 +269,15 @@ def test_columns_that_are_closer_than_their_grid_are_named():
     assert message.startswith("The values of column 0 are closer to each other")
 
 
+def test_images_may_end_alike():
+    """Ranges of images, all from black to white, were said not to be resolved."""
+    images = np.random.default_rng(0).integers(0, 17, size=(3000, 8, 8)).astype(float)
+    images[:, 0, :2] = 0, 16
+    for pixels in (images, images / 10 - 1, images / 20 + 0.1):
+        assert not [m for m in fit_with_warnings(pixels) if "inference resolves" in m]
+    assert any("a row are closer" in message for message in fit_with_warnings(1e6 + images / 1e3))
+
+
 def test_codes_that_stretch_a_range_are_named():
     """Ages beside -9999 came back a hundred times as far from each other, without a word."""
     rng = np.random.default_rng(0)

@@ -108,6 +108,8 @@ def test_distances_of_tables_and_images():
     assert wasserstein_distance(images, images[:4], random_state=0) == wasserstein_distance(
         flat, flat[:4], random_state=0
     )
+    grey = images[:, None, :, :, 0]
+    assert wasserstein_distance(grey, grey[:, 0]).distance == 0
 
 
 @pytest.mark.parametrize(
@@ -115,6 +117,9 @@ def test_distances_of_tables_and_images():
     [
         ([[0.0], [1.0]], [[0.0, 1.0]], {}, "equally many columns"),
         ([[0.0]], [[0.0]], {}, "real 2 rows"),
+        # Colours in another order were compared silently, and scikit-learn's message quotes rows.
+        (np.ones((4, 3, 8, 8)), np.ones((4, 8, 8, 3)), {}, "images of one shape"),
+        ([0.25, 0.5], [0.25, 0.5], {}, r"got shapes \[\(2,\), \(2,\)\]\.$"),
         ([[0.0], [np.nan]], [[0.0]], {}, "real contains NaN"),
         (pd.DataFrame({"a": [1, 2]}), [[1], [2]], {}, "same columns"),
         ([[0.0], [1e200]], [[1e200], [-1e200]], {"p": 0.5}, "p must be at least 1"),

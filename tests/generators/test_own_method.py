@@ -85,6 +85,16 @@ class MeanGenerator(CentralGenerator):
         return self._mean + 0.1 * noise.double().numpy()
 
 
+class Keeping(MeanGenerator):
+    """Generates rows that its function of a row has kept."""
+
+    def _learn(self, curator, format, noise):
+        kept = []
+        function = RecordFunction(lambda rows: kept.append(rows) or rows)
+        curator.release(GaussianSumMechanism(function, 1.0, "mean", by_class=True))
+        self._mean = np.asarray(kept[-1][-1])
+
+
 class WithoutClasses(MeanGenerator):
     _takes_classes = False
 
@@ -133,6 +143,12 @@ def test_checks_want_shares_of_classes_where_there_are_some():
     }
     with pytest.raises(ValueError, match="takes no classes"):
         WithoutClasses(classes=[0, 1]).fit(np.zeros((9, 2)), np.arange(9) % 2)
+
+
+@pytest.mark.catches("testing.privacy_checks:check_post_processing", "block.fill_(0.5)", "None")
+def test_checks_find_rows_that_a_function_keeps():
+    with pytest.raises(AssertionError, match="post-processing"):
+        dict(yield_checks(Keeping()))["check_post_processing"](Keeping())
 
 
 @pytest.mark.catches("planning.fits:Planning._make_plan", "terms.check(plan)", "None")
