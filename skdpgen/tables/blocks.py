@@ -169,8 +169,7 @@ class KnotBlock(Block):
     def _rotate(self, numbers, shares, width, origin, random_state):
         """Move numbers to cells of a cycle that are drawn by their shares, within the cycle."""
         below = np.cumsum(shares)
-        uniform = random_state.uniform(size=len(numbers)) * below[-1]
-        cells = np.searchsorted(below, uniform, side="right")
+        cells = np.searchsorted(below, random_state.uniform(0, below[-1], len(numbers)), "right")
         moved = numbers + (cells - (numbers - origin) // width % len(shares)) * width
         return self._move(numbers, moved, len(shares) * width, True)
 

@@ -119,10 +119,7 @@ def _is_multiple(numbers, step, decimals):
 
 
 def snap_dates(dates, step):
-    """Return the multiple of a step of dates that is next to each date, before or after.
-
-    Steps of a day or less go back only: dates stay within their day and hour.
-    """
+    """Return the multiple of a step that is next to each date; before it for a day or less."""
     if step in ("year", "month", "month end"):
         code = "M8[Y]" if step == "year" else "M8[M]"
         shift = np.timedelta64(step == "month end", "D")
@@ -198,7 +195,7 @@ def find_heaps(column, counts, std, clear):
 
 
 def find_cycle(column, cycle, counts, masses, std):
-    """Return the shares of the cells of a cycle of dates, None if they may be equal.
+    """Return the shares of the cells of a cycle of dates, None if they may be equal or finer.
 
     Parameters
     ----------
@@ -225,8 +222,8 @@ def find_cycle(column, cycle, counts, masses, std):
         if DAYS[step] > days
     )
     total = rest.sum()
-    length = n_cells * days * column.units_per_day
-    if total <= _MIN_SHARE * counts.sum() or spread < _MIN_STEPS * length:
+    width = days * column.units_per_day
+    if width < 1 or total <= _MIN_SHARE * counts.sum() or spread < _MIN_STEPS * n_cells * width:
         return None
     found = _find_runs(rest, std, n_cells + 1)
     is_clear = np.abs(np.cumsum(found - total / n_cells)).max() > _MIN_SHARE * total

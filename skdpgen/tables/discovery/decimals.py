@@ -75,7 +75,12 @@ def find_decimals(schema, levels):
     found, too_fine = {}, []
     for name, counted in levels.items():
         decimals = np.array(schema[name].level_decimals)
-        chosen = _choose_decimals(counted.counts[: len(decimals)], decimals, counted.std)
+        counts, std = counted.counts[: len(decimals)], counted.std
+        chosen = _choose_decimals(counts, decimals, std)
+        if counted.hours is not None and counts[decimals > 0].max() <= find_clear(std, len(counts)):
+            # Days have one hour, which has less noise than the sum of many levels.
+            cells = np.array([counted.hours[0], counted.hours[1:].sum()])
+            chosen = 0 if _choose_decimals(cells, np.arange(2), 2 * std) == 0 else chosen
         if schema[name].is_rough:
             found[name] = schema[name].with_decimals(chosen)
             if schema[name].is_date and chosen == decimals[-1]:
@@ -106,10 +111,8 @@ class LevelCounts:
     ----------
     counts : ndarray of shape (n_levels,)
     std : float
-        Standard deviation of the noise of each.
-    hours : ndarray of shape (24,), default=None
-    weekdays : ndarray of shape (7,), default=None
-        Noisy numbers of dates by hour and weekday, which with the others sum to those of rows.
+    hours, weekdays : ndarray of shape (24,) and (7,), default=None
+        Noisy numbers of dates by hour and weekday.
     """
 
     counts: np.ndarray
@@ -150,9 +153,8 @@ class LevelCounts:
             np.subtract.at(counts, column.find_levels(values), np.array(list(masses.values())))
             found = find_heaps(column, counts, self.std, find_clear(1.0, len(counts)))
             column = replace(column, heaps=found) if found else column
-        for cycle in CYCLES:
-            is_open = column.is_date and getattr(column, cycle) is None
-            if is_open and not (cycle == "hours" and column.unit == "day"):
+        for cycle in CYCLES if column.is_date else ():
+            if getattr(column, cycle) is None:
                 std = self.std * math.sqrt(2)  # half of the squared weight
                 found = find_cycle(column, cycle, getattr(self, cycle), masses, std)
                 column = column if found is None else replace(column, **{cycle: found})
