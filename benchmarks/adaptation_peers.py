@@ -387,7 +387,7 @@ def add_options(parser, epsilons, delta):
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--epsilons", type=float, nargs="+", default=epsilons)
     parser.add_argument("--delta", type=float, default=delta)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, default=3, help="their number, from 0 on")
     parser.add_argument(
         "--params",
         nargs="*",

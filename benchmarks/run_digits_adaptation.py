@@ -26,7 +26,7 @@ def main():
     models = list_models(options, network="conv28", bounds=(0, 1))
     source, target, held_out = load_domains(options.source)
     print(f"{'':<28}{'target':>9}{'held out':>9}{'seconds':>8}")
-    for seed in options.seeds:
+    for seed in range(options.seeds):
         for name, model, seconds in fit_models(models, seed, *source, target[0]):
             scores = "".join(f"{model.score(*rows):>9.4f}" for rows in (target, held_out))
             print(f"{f'{name}, seed {seed}':<28}{scores}{seconds:>8.0f}", flush=True)

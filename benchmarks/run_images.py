@@ -223,7 +223,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=["mnist", "fashion"])
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 10.0])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, default=3, help="their number, from 0 on")
     parser.add_argument("--slices", type=int, help="None: the default")
     parser.add_argument("--held-out", type=int, default=0)
     parser.add_argument("--protocol", choices=["small", "short", "benchmark"], default="small")
@@ -234,14 +234,14 @@ def main():
     parser.add_argument("--pictures", help="folder for a picture of each fit")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for seed in options.seeds:
+    for seed in range(options.seeds):
         for name in options.data:
             data, n = LOADERS[name](), options.held_out
             train, test = (data.X_train, data.y_train), (data.X_test, data.y_test)
             if n:
                 train, test = zip(*((part[:-n], part[-n:]) for part in train), strict=True)
             n_train = len(train[0])
-            if options.real and seed == options.seeds[0]:
+            if options.real and seed == 0:
                 print(f"{name}, real:", join(score_all(*train, *test)), flush=True)
             is_small = options.protocol == "small"
             delta = 1e-5 if is_small else 1 / (n_train * math.log(n_train))

@@ -26,12 +26,12 @@ def main():
     add_options(parser, epsilons=[10.0], delta=1e-3)
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="X_target is None")
-    models = list_models(options)
+    models, seeds = list_models(options), range(options.seeds)
     for features in options.features:
         data = load_office_caltech(features)
         figures = []
         for source, target in itertools.permutations(data.domains, 2):
-            scores = [run(data[source], data[target], seed, models) for seed in options.seeds]
+            scores = [run(data[source], data[target], seed, models) for seed in seeds]
             if not figures:
                 print(f"{features:<24}" + "".join(f"{name:>18}" for name in scores[0]))
             figures.append(np.mean([list(score.values()) for score in scores], axis=0))

@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, default=3, help="their number, from 0 on")
     parser.add_argument("--laws", nargs="+", choices=list(BOUNDS), default=list(BOUNDS))
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["particles"])
     parser.add_argument("--factors", type=int, nargs="+", default=[2, 3, 4])
@@ -76,7 +76,7 @@ def main():
         options.laws,
         options.declare,
         options.methods,
-        options.seeds,
+        range(options.seeds),
     )
     for n_factors, n_idle, law, declared, method, seed in runs:
         rng = np.random.default_rng(seed)

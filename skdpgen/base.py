@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._process.isolation import isolate_each, isolated
 from .accounting.spending import keep_nothing, say_how_to_go_on
-from .accounting.units import describe_n_rows, unit_assumptions
+from .accounting.units import unit_assumptions
 from .checks import in_range
 from .curator.curator import Curator, open_curator
 from .data.containers import adapt
 from .data.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
-from .exceptions import PrivacyLeakWarning, warn_caller
+from .exceptions import FitQualityWarning, PrivacyLeakWarning, warn_caller
 from .format import Format, RowSource, check_count
 from .mechanisms.noise import NoiseSource, PublicSource
 from .mechanisms.sums import RowCountMechanism
@@ -36,32 +36,32 @@ from .params import (
     fitting,
     warn_of_delta,
 )
+from .planning.few_rows import find_few_rows
 from .planning.fits import Planning
-from .quality import warn_of_few_rows
 from .releases.published import PublishedRelease, ReplayedCurator
 from .saving.serialization import Certified, list_certified_sizes
 
 __all__ = ["BaseGenerator", "CentralGenerator"]
 
-# Called with the `PublishedRelease` of each fit in this thread, once it is made.
+# Called with the `PublishedRelease` of each fit in this thread; see `saving_releases`.
 _save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", default=lambda p: None)
-# Rows that a score compares, at most.
+# Largest number of rows that `score` compares.
 _SCORE_ROWS = 5_000
-# Rows of a sample without n_samples, at most.
-_MOST_SAMPLES = 1_000_000
-# Types of devices whose memory is that of the process: fits on others are rehearsed.
-_OWN_MEMORY = ("cpu",)
-# Rows of each class that a fit generates as a check.
-_TRIED = 8
+# Largest number of rows that `sample` draws without n_samples.
+_MAX_DEFAULT_SAMPLES = 1_000_000
+# Device types without memory of their own. Fits on others are rehearsed before anything is spent.
+_HOST_DEVICES = ("cpu",)
+# Rows of each class that `fit` generates to check that training has not diverged.
+_N_CHECKED = 8
 # Fitted attributes that not all fits set.
 _OPTIONAL = ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_")
 
 
 @contextlib.contextmanager
 def saving_releases(save: Callable[[PublishedRelease], object]) -> Iterator[None]:
-    """Call a function with the release of each fit in this thread, before anything is learned.
+    """Call `save` with the release of each fit in this thread, before anything is learned.
 
-    If the fit makes more releases after it, the function is called again, with all of them.
+    If the fit makes more releases later, `save` is called again, with all of them.
     """
     token = _save.set(save)
     try:
@@ -91,12 +91,14 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
+        X : array-like or DataFrame of shape (n_samples, n_features), or images
             Private rows; `schema` says whether a DataFrame is a table. It may be of pandas, Polars
             or any library that Narwhals knows, an Arrow table, a query of DuckDB or Polars, or a
             list of dicts. A table may also be a function that returns a fresh iterator over
             DataFrames, for data larger than memory, or a DataFrame of Dask or Spark, whose workers
-            compute sums.
+            compute sums. Images are an array or tensor of three or four dimensions, channels first
+            or last, a list of arrays, tensors or images of Pillow, or a torch Dataset or
+            DataLoader, which is read once, in order, with its labels if it has any.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
             numbers (float dtype), which are one more column. With a `Schema`, the one column that
@@ -133,16 +135,14 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         fit_plan = self._make_plan(n_samples, format, dataset.n_classes, max_rows)
         if not fit_plan.plan.is_pure:
             warn_of_delta(self.delta, n_samples)
-        # Persons may have up to max_rows rows each: compare with the largest possible number.
-        if fit_plan.min_samples > n_samples * (max_rows or 1):
-            given = describe_n_rows(n_samples, max_rows)
-            is_sum = fit_plan.release.is_sum
-            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum)
-        # Attributes of an earlier fit on other data must not survive, as not every fit sets them.
+        few = find_few_rows(self, fit_plan, n_samples, dataset.n_classes, format)
+        if few is not None:
+            warn_caller(few.detail, FitQualityWarning)
+        # Not every fit sets these: those of an earlier fit to other data must not survive.
         for name in _OPTIONAL:
             vars(self).pop(name, None)
         noise, device = NoiseSource(self.random_state), choose_device(self.device)
-        if device.type not in _OWN_MEMORY:
+        if device.type not in _HOST_DEVICES:
             from .planning.rehearsal import rehearse_fit
 
             rehearse_fit(self, format, fit_plan.plan, dataset, device)
@@ -159,7 +159,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             row_count=RowCountMechanism(),
         ) as curator:
             resolved = format = format.resolve(curator)
-            # Where the releases of inference end: a published release replays the others alone.
+            # Releases and public draws of inference: a published release replays only later ones.
             n_inferred, n_words = len(curator.released or ()), len(noise.public_words)
 
             def publish(is_complete=False):
@@ -180,7 +180,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                 )
                 _save.get()(release.published)
 
-            # At once: whatever learning meets, what is paid for is kept.
+            # Publish after each release, so that paid releases are kept if learning fails.
             curator.on_release = publish
             format = self._learn(curator, format, noise) or format
             curator.close()
@@ -192,7 +192,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                 publish(is_complete=True)
             self.release_ = release
             self._finish(format, n_samples, certificate)
-        # Sums do not depend on the learner: another one can be fitted to them at no cost.
+        # Only sums are kept: they do not depend on the learner, so others can be fitted to them.
         if not release.is_sum:
             release.published = None
         return self
@@ -202,14 +202,14 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         with fitting(self):
             self._check_params()
             release = self._find_release(format)
-            has_released = release.is_transferable or type(self).__name__ == published.learner
-            if type(release) is not type(published.release) or not has_released:
+            is_usable = release.is_transferable or type(self).__name__ == published.learner
+            if type(release) is not type(published.release) or not is_usable:
                 raise ValueError(
                     f"{type(self).__name__} with release={self.release!r} cannot be fitted to the "
                     f"{type(published.release).__name__} of a {published.learner}: use that class, "
                     "or 'sketch' for tables."
                 )
-            # Public draws of the original fit, such as directions, which the sums were taken along.
+            # Repeat the public draws of the original fit, such as the directions of its sums.
             noise = PublicSource(published.words, self.random_state)
             curator = ReplayedCurator(published, choose_device(self.device))
             format = self._learn(curator, format, noise) or format
@@ -225,21 +225,21 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             return self._finish(format, published.n_samples, certificate)
 
     def _finish(self, format, n_samples, certificate):
-        """Set the attributes that every fitted generator has."""
+        """Set the attributes that every fitted generator has, and calibrate its marginals."""
         self._format = format
         vars(self).update(format.fitted_attributes)
-        # Learners of tables describe columns by what the releases show of them.
+        # Learners of tables report on columns by their released values.
         if not hasattr(self, "schema_report_"):
             vars(self).update(format.describe())
         if format.classes is not None:
             self.classes_ = format.classes
         self.n_samples_ = n_samples
         self.privacy_ = certificate.made_by(self)
-        # A few rows of each class show whether training has diverged. Here, not in `sample`: a fit
-        # that has diverged must fail as a fit, and state what it spent.
+        # A few rows of each class show whether training has diverged. Check here, not in `sample`:
+        # then `fit` fails, and states what it spent.
         classes = torch.arange(len(getattr(self, "class_probabilities_", [1])))
         generator = torch.Generator().manual_seed(0)
-        self._generate_rows(classes.repeat(_TRIED), generator)
+        self._generate_rows(classes.repeat(_N_CHECKED), generator)
         self._format = format.calibrate_marginals(self._generate_rows)
         return self
 
@@ -247,7 +247,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         """Return what `_generate` returns, as a finite array of the right shape."""
         rows = self._generate(classes, generator)
         if isinstance(rows, torch.Tensor):
-            # A gradient or a device of a learner's tensor must not reach the caller.
+            # Callers must get no tensor with a gradient or on another device.
             rows = rows.detach().cpu()
         rows = np.asarray(rows)
         shape = (len(classes), self._format.n_columns)
@@ -282,19 +282,19 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             Conditions on columns of a table: a level, a number or a date; a tuple of the lowest and
             the highest number or date, of which None is open; None, for missing; or a list of
             these: ``{"sex": "Female", "age": [(18, 30), (60, None)]}``. A DataFrame holds partial
-            rows: each row of the sample has the cells and the index of one of them, and missing
-            cells are drawn.
+            rows: each sampled row keeps the index and the cells of one of them, and missing cells
+            are drawn.
         random_state : None, int or numpy.random.RandomState, default=None
             None: the estimator's own, so that with an int there, each call gives the same rows.
 
         Returns
         -------
-        X : ndarray or DataFrame of shape (n_samples, n_features)
-            With the container and the dtypes that `fit` was given; integers are rounded, and
+        X : ndarray or DataFrame of shape (n_samples, n_features), or images
+            With the container, shape and dtypes that `fit` was given; integers are rounded, and
             numbers stay within the range of the dtype. A dtype is widened, whatever is drawn, if it
             cannot hold declared categories, point masses, dates or missing cells. A query of Polars
             gives a Polars DataFrame; one of DuckDB, a RecordBatch, and chunks of these, an Arrow
-            table. Tensors give arrays.
+            table.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
 
@@ -309,7 +309,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             n_samples = len(where) if n_samples is None else n_samples
         elif n_samples is None and y is None:
             n_samples = self.n_samples_
-            if n_samples > _MOST_SAMPLES:
+            if n_samples > _MAX_DEFAULT_SAMPLES:
                 raise ValueError(
                     f"n_samples is required, since {n_samples:,} rows were fitted: give a number "
                     "that memory can hold, or draw them by sample_batches."
@@ -392,7 +392,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
 
         It reads `X` outside the ledger: a score of private rows is not private, and neither is
         anything chosen by it. Score public rows, or held-out rows that may be disclosed. Every
-        call raises a `PrivacyLeakWarning`: filter that category if the rows are public.
+        call gives a `PrivacyLeakWarning`: filter that category if the rows are public.
 
         Parameters
         ----------
@@ -466,11 +466,12 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         tags.non_deterministic = True
         # Invalid rows count as absent rather than stop a fit, which would disclose them.
         tags.input_tags.allow_nan = True
+        tags.input_tags.three_d_array = True
         return tags
 
 
 def _keep(estimator, release):
-    """Return what is kept of a failed fit; see `report_spent_on_error`."""
+    """Return what a failed fit keeps, and advice to go on; see `report_spent_on_error`."""
     if release.published is None:
         return keep_nothing()
     params = {"release": estimator.release} if hasattr(estimator, "release") else {}
@@ -478,7 +479,7 @@ def _keep(estimator, release):
 
 
 def _read_where(where):
-    """Return conditions, a dict or None, as they are, and a table of any library as a DataFrame."""
+    """Convert a table of any library to a DataFrame; return a dict or None as it is."""
     if where is None or isinstance(where, Mapping):
         return where
     rows = adapt(where).data
@@ -492,9 +493,9 @@ def _read_where(where):
 
 @dataclass(eq=False, repr=False)
 class CentralGenerator(BaseGenerator):
-    """Base of generators that a trusted curator fits: they also take tables and encoders.
+    """Base of generators for a trusted curator, which also take tables and encoders.
 
-    Subclasses inherit the parameters below, and add their own by `skdpgen.params.parameters`.
+    Subclasses inherit the fields below, and add their own by `skdpgen.params.parameters`.
     """
 
     epsilon: float = 1.0

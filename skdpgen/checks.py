@@ -161,7 +161,7 @@ def radius(name: str, value: object) -> None:
 
 
 def shape_of_images(*others) -> Callable:
-    """Declare (height, width) or (channels, height, width), or one of other values."""
+    """Declare (height, width), with channels first or last or without, or one of other values."""
 
     def check(name, value):
         if is_one_of(value, others):
@@ -169,7 +169,8 @@ def shape_of_images(*others) -> Callable:
         sides = list(value) if isinstance(value, Iterable) else []
         are_whole = all(isinstance(side, numbers.Integral) and side > 0 for side in sides)
         if len(sides) not in (2, 3) or not are_whole:
-            shapes = ["(height, width)", "(channels, height, width)", *map(repr, others)]
+            shapes = ["(height, width)", "(channels, height, width)", "(height, width, channels)"]
+            shapes += map(repr, others)
             raise ValueError(
                 f"{name} must be {', '.join(shapes[:-1])} or {shapes[-1]}; got {value!r}."
             )

@@ -54,19 +54,19 @@ class PrivatePCA(Specification):
 
     name = CovarianceMechanism.name
 
-    def min_samples(self, n_components, n_columns, multiplier, are_images=False):
+    def min_samples(self, n_components, n_columns, multiplier, shape=None):
         """Return the least number of records for which components exceed the noise.
 
         Noise of standard deviation σ on d² numbers has eigenvalues up to σ√(2d), and each of k
-        equal components has n/k. For images, d is the number of low frequencies that suffice. All
-        columns may be kept whatever the noise.
+        equal components has n/k. For images of a `shape`, d is the number of low frequencies that
+        suffice. All columns may be kept whatever the noise.
         """
         if n_components == n_columns:
             return 0
-        if are_images:
+        if shape is not None:
             from .networks.components import find_spaces
 
-            spaces = find_spaces(n_columns, n_components)
+            spaces = find_spaces(n_columns, n_components, shape)
             n_columns = next((space.shape[1] for space in spaces), n_columns)
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
 
@@ -78,7 +78,7 @@ class PrivatePCA(Specification):
         moments = curator.release(CovarianceMechanism())
         warn_of_moments(format, moments, curator.n_rows)
         components = PrincipalComponents.from_noisy_moments(
-            moments, curator.n_rows, n_components, **params
+            moments, curator.n_rows, n_components, format.row_shape, **params
         )
         return components.to(curator.device)
 

@@ -6,8 +6,6 @@ import warnings
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from joblib import Parallel
-
 from ._process.muting import is_muted
 
 
@@ -125,7 +123,7 @@ def _warn_of_leak(message):
 
 
 # Warnings that searches have shown, by an object that lives as long as a search.
-_shown: WeakKeyDictionary[Parallel, set] = WeakKeyDictionary()
+_shown: WeakKeyDictionary[Any, set] = WeakKeyDictionary()
 
 
 def _find_search():
@@ -133,6 +131,8 @@ def _find_search():
     frame, found = sys._getframe(), None
     while frame := frame.f_back:
         if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            from joblib import Parallel  # loads NumPy, which no help on the command line needs
+
             found = next((x for x in frame.f_locals.values() if isinstance(x, Parallel)), found)
     return found
 

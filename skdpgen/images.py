@@ -43,13 +43,12 @@ def lowest_frequencies(shape, n_frequencies):
     return np.kron(np.eye(shape[0]), np.kron(across, along)).T
 
 
-def draw_windows(n_columns, n_windows, generator):
+def draw_windows(shape, n_windows, generator):
     """Draw noise within Gaussian windows of images, of random places and widths.
 
     Parameters
     ----------
-    n_columns : int
-        Number of columns of rows, which may be square images, grey or in three colours.
+    shape : tuple of (channels, height, width)
     n_windows : int
     generator : torch.Generator
         On the CPU.
@@ -57,20 +56,20 @@ def draw_windows(n_columns, n_windows, generator):
     Yields
     ------
     tensor of shape (n, n_columns)
-        Together `n_windows`, in blocks; none if rows cannot be such images, or tiny ones only.
+        Together `n_windows`, in blocks; none for tiny images.
     """
-    shape = find_shape(n_columns, (1, 3))
-    if shape[1] >= _SMALLEST_SIDE:
+    if min(shape[1:]) >= _SMALLEST_SIDE:
         for start in range(0, n_windows, _BLOCK):
             yield _draw_block(shape, min(_BLOCK, n_windows - start), generator)
 
 
 def _draw_block(shape, n, generator):
-    side = shape[-1]
     places, sizes = torch.rand(n, 3, generator=generator, dtype=torch.float64).split([2, 1], dim=1)
-    widths = side * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes
-    distances = (torch.arange(side) - (side - 1) * places[..., None]) / widths[..., None]
-    down, along = (-(distances**2) / 2).exp().unbind(1)
+    widths = min(shape[1:]) * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes
+    down, along = (
+        (-(((torch.arange(side) - (side - 1) * places[:, i, None]) / widths) ** 2) / 2).exp()
+        for i, side in enumerate(shape[1:])
+    )
     windows = down[:, None, :, None] * along[:, None, None, :]
     noise = torch.randn(n, *shape, generator=generator, dtype=torch.float64)
     return (windows * noise).flatten(1)

@@ -16,7 +16,7 @@ from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.rounding import plain, plain_numbers, show
-from .checks import flag, in_range, one_of, radius
+from .checks import flag, in_range, one_of, radius, shape_of_images
 from .data.record_functions import clears_frames
 from .exceptions import warn_caller
 from .quality import collects_findings
@@ -55,6 +55,12 @@ y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`. None: `fit` infers them at a cost.
 classes : array-like, default=None
     Labels in `y`. None: inferred from `y`, with a `PrivacyLeakWarning`.
+image_shape : "auto", None or tuple of int, default="auto"
+    Shape of the images that records are: (height, width), or with channels first or last, as
+    (3, 32, 32) or (32, 32, 3). ``"auto"``: that of `X`, if it has three or four dimensions. Flat
+    rows are then guessed to be images if their columns are those of a square of at least 16×16
+    pixels, grey or RGB with channels first, within bounds from 0 to one number. None: records are
+    no images.
 clip_norm : "auto" or float, default="auto"
     Radius, in the units after `bounds`, to which each row is scaled down; 1 changes nothing there.
     ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts at a
@@ -105,9 +111,6 @@ basis : None or "dct", default=None
 keep : float, default=None
     Share of the largest coefficients of a row that are kept with ``basis="dct"``; the others become
     0 before the row is projected. None: all.
-image_shape : tuple of int, default=None
-    Shape of images, (height, width) or (channels, height, width). The cosine transform is along the
-    last two axes. None: along the row.
 label_share : float, default=0.2
     Share of ε for labels.""",
     "certified": """\
@@ -155,6 +158,8 @@ n_samples_ : int
     Number of rows, which is public; with `persons`, that of persons.
 n_features_in_ : int
     Number of features.
+record_shape_in_ : tuple of int
+    Shape of a record, if `X` has three or four dimensions.
 feature_names_in_ : ndarray of shape (`n_features_in_`,)
     Names of the features, if `X` has string column names.""",
 }
@@ -250,18 +255,16 @@ class TakesSpecifications(Checked):
             raise TypeError(f"{type(self).__name__}._shorthands must say what {name} may be.")
         if isinstance(value, str) and value in known:
             return _make(known[value])
+        types = tuple({type(_make(spec)) for spec in known.values()})
+        # Subclasses are of users.
+        if isinstance(value, types):
+            return value.checked()
         wrap = self._wrappers.get(name)
         if wrap is not None and callable(value) and not isinstance(value, type):
             return wrap(value)
-        types = {type(_make(spec)) for spec in known.values()}
-        # Subclasses are of users.
-        if not isinstance(value, tuple(types)):
-            names = " or ".join(sorted(cls.__name__ for cls in types))
-            other = " or a function" * (wrap is not None)
-            raise ValueError(
-                f"{name} must be one of {list(known)} or a {names}{other}; got {value!r}."
-            )
-        return value.checked()
+        names = " or ".join(sorted(cls.__name__ for cls in types))
+        other = " or a function" * (wrap is not None)
+        raise ValueError(f"{name} must be one of {list(known)} or a {names}{other}; got {value!r}.")
 
     def set_params(self, **params):
         """Set parameters, also those of specifications, as ``release__n_projections=100``.
@@ -294,7 +297,7 @@ class TakesSpecifications(Checked):
         return super().set_params(**params)
 
 
-def _make(spec):
+def _make(spec: Any) -> Specification:
     """Return the specification that a shorthand stands for: a fresh one."""
     return clone(spec) if isinstance(spec, Specification) else spec()
 
@@ -309,9 +312,9 @@ def parameters(cls: type[Class]) -> type[Class]:
     >>> from skdpgen.params import parameters
     >>> from skdpgen.releases import Release
     >>> @parameters
-    ... class Histogram(Release):
+    ... class BinCounts(Release):
     ...     n_bins: int = 10
-    >>> Histogram(n_bins=5).get_params()
+    >>> BinCounts(n_bins=5).get_params()
     {'n_bins': 5}
     """
     return dataclass(eq=False, repr=False, kw_only=True)(cls)
@@ -409,6 +412,7 @@ CENTRAL_CHECKS = {
     **PRIVACY_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
+    "image_shape": shape_of_images("auto", None),
     "device": lambda name, value: choose_device(value),  # type: ignore[arg-type]
     "verbose": in_range(),
 }

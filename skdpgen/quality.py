@@ -259,44 +259,17 @@ def warn_of_other_persons(n_first: int, n_later: int) -> None:
 
 
 # Advice for few rows, given by the estimator that makes the fit in this thread.
-_advice: ContextVar[str] = ContextVar("advice on few rows", default="")
+advice_on_few_rows: ContextVar[str] = ContextVar("advice on few rows", default="")
 
 
 @contextlib.contextmanager
 def advising_on_few_rows(advice):
     """Add a sentence to warnings of too few rows in this thread."""
-    token = _advice.set(f" {advice}" if advice else "")
+    token = advice_on_few_rows.set(f" {advice}" if advice else "")
     try:
         yield
     finally:
-        _advice.reset(token)
-
-
-def warn_of_few_rows(name, given, min_samples, is_sum):
-    """Warn, before anything is spent, that there are too few rows to learn much from.
-
-    Sums over all rows take the fewest: other releases are advised to be one.
-    """
-    other = "" if is_sum else ", or a method that needs fewer rows: DPSWFlowSampler with a sketch"
-    warn_caller(
-        f"{name} takes about {min_samples:,} rows to be of use at this ε, with this number of "
-        f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer columns "
-        f"or classes{other}.{_advice.get()}",
-        FitQualityWarning,
-    )
-
-
-def warn_of_pixels(n_columns):
-    """Warn, before anything is spent, of columns that may be pixels and have no bounds.
-
-    Without bounds it is not public whether they are: features of networks are as many.
-    """
-    warn_caller(
-        f"If the {n_columns:,} columns are pixels, declare bounds=(0, 1) or bounds=(0, 255), or "
-        "give bytes: images are recognised by their bounds, and are then encoded by principal "
-        "components, which preserve more at this ε. If they are no pixels, set encoder=None.",
-        FitQualityWarning,
-    )
+        advice_on_few_rows.reset(token)
 
 
 def warn_of_absent(share, std):

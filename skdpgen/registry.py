@@ -26,14 +26,20 @@ def savable(cls):
     Files hold the attributes, which are set again without a call of the class. Names are unique,
     since files identify classes by them.
     """
-    known = _classes.setdefault(cls.__name__, cls)
+    known = _classes.setdefault(find_name(cls), cls)
     if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
         raise TypeError(
             f"{known.__module__} has registered another class {cls.__name__}: rename this one, as "
             "saved files know classes by their names."
         )
-    _classes[cls.__name__] = cls
+    _classes[find_name(cls)] = cls
     return cls
+
+
+def find_name(cls):
+    """Return the name of a class in files: parts of other packages have that of their module."""
+    is_other = issubclass(cls, Savable) and cls.__module__.partition(".")[0] != __package__
+    return f"{cls.__module__}.{cls.__name__}" if is_other else cls.__name__
 
 
 class Savable:
@@ -46,7 +52,7 @@ class Savable:
 
 def is_savable(cls):
     """Return whether a class is registered."""
-    return _classes.get(cls.__name__) is cls
+    return _classes.get(find_name(cls)) is cls
 
 
 def find_class(name):

@@ -674,5 +674,6 @@ def test_a_generator_of_another_package_saves(tmp_path):
     Shifted(5.0, 1e-4, bounds=(-4, 4), n_steps=3).fit(X).save(tmp_path / "shifted")
     loaded = skdpgen.load(tmp_path / "shifted")
     assert type(loaded) is Shifted
-    with pytest.raises(TypeError, match="has registered another class Shifted"):
-        type("Shifted", (DPSWFlowSampler,), {"__module__": "elsewhere"})
+    for name in ("Shifted", "DPSWFlowSampler"):
+        type(name, (DPSWFlowSampler,), {"__module__": "elsewhere"})
+    assert type(skdpgen.load(tmp_path / "shifted")) is Shifted

@@ -32,7 +32,7 @@ def test_a_release_that_is_given_what_was_chosen_is_the_same(estimator):
     shown = fitted.release_
     assert estimator.release is not shown
     open_numbers = [n for n, value in shown.get_params().items() if value is None]
-    assert set(open_numbers) <= {"basis", "keep", "image_shape"}
+    assert set(open_numbers) <= {"basis", "keep"}
     made, events = fitted.sample(20), fitted.privacy_.events
     again = estimator.set_params(release=shown).fit(X, y)
     assert again.privacy_.events == events

@@ -44,13 +44,13 @@ SPECIFICATIONS = [
     SlicedRows(n_projections=4, batch_size=20, n_steps=3, sampling="fixed"),
     SampledGradients(n_steps=3, grad_clip=0.2, perturb="parameters"),
     ForwardAggregates(n_steps=3, budget_split=(0.0, 0.5, 0.5), asymmetry=2),
-    LocalNoise("gaussian", basis="dct", keep=0.5, image_shape=(1, 3)),
+    LocalNoise("gaussian", basis="dct", keep=0.5),
     SemiDebiasedSinkhorn(reg=0.1, n_debias=2, balance_classes=False),
     EntropicWasserstein(reg=0.3),
     SinkhornDivergence(reg=0.3),
     Wasserstein(),
     PrivatePCA(n_components=2, share=0.3),
-    DPAFDiscriminator(layers=(1, 2, 0), image_shape=None),
+    DPAFDiscriminator(layers=(1, 2, 0)),
 ]
 # Estimators, and for each of their strings what it stands for.
 STRINGS = [

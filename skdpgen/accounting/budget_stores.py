@@ -6,8 +6,8 @@ and is on disk when it returns (``synchronous=FULL``). Each transaction opens a 
 own, so that no connection is carried through a fork.
 
 The number of changes is stored in the database and, after each commit, in a second file beside it:
-a database that was restored from an earlier copy has a smaller number. A killed process can only
-leave the larger one in the database.
+a database that was restored from an earlier copy has a smaller number. A process that is killed
+between the two writes leaves the larger number in the database, which is not taken for a restore.
 """
 
 import contextlib
@@ -45,14 +45,14 @@ class Charge:
     Attributes
     ----------
     events : tuple of dp_accounting.DpEvent
-        Reserved events, and released ones after the fit.
+        Reserved events; after the fit, the released ones. A charge without any is kept, too.
     delta : float
         Target δ of the plan.
     is_for_persons : bool
         Whether the privacy unit is a person.
     digest : str or None
-        Digest of the released numbers, once they are known: the update of a stream that follows
-        them is paid for.
+        Digest of the released numbers, once they are known. An update of a stream that follows
+        them takes over this charge at no cost.
     """
 
     events: tuple
@@ -61,8 +61,8 @@ class Charge:
     digest: str | None = None
 
 
-# Takes the charges by their tickets. Returns the ticket of the one to replace, or None; the charge
-# to store; and the one that stays if nothing is released.
+# Takes the charges by their tickets. Returns the ticket of the charge to replace, or None for a new
+# one; the charge to store; and the charge to settle for if nothing is released.
 Decide = Callable[[dict[int, Charge]], tuple[int | None, Charge, Charge]]
 
 
@@ -72,7 +72,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._charges: dict[int, Charge] = {}
         self._tickets = itertools.count()
-        # A forked copy of this object would be charged in vain.
+        # The parent would not see charges to a forked copy.
         self._pid = os.getpid()
 
     def read(self) -> list[Charge]:
@@ -86,11 +86,10 @@ class MemoryStore:
                 "A PrivacyBudget without a path cannot be spent in a child process: its parent "
                 "would not see the charge. Give it a path."
             )
-        ticket, charge, left = decide(self._charges)
+        ticket, charge, unused = decide(self._charges)
         ticket = next(self._tickets) if ticket is None else ticket
         self._charges[ticket] = charge
-        # No charge is ever removed: one without releases keeps an empty list of events.
-        return ticket, left
+        return ticket, unused
 
     def settle(self, ticket: int, charge: Charge) -> None:
         """Replace the reserved charge by that for what was released."""
@@ -129,12 +128,12 @@ class FileStore:
             self._warn_of_copies(database)
 
     def _warn_of_copies(self, database: sqlite3.Connection) -> None:
-        """Warn, once, if charges to another copy of the file are missing in it."""
+        """Warn, once, if the file is a copy, or restored: charges to another may be missing."""
         is_only = self._inode == _find_inode(self.path) and not _is_restored(database, self.path)
         if not (is_only or self._is_warned):
             self._is_warned = True
             warn_caller(
-                f"{self.path} was copied, restored or moved, and charges to another copy are "
+                f"{self.path} was copied, restored or moved: charges to another copy may be "
                 "missing here. Keep one copy, and delete the others.",
                 PrivacyLeakWarning,
             )
@@ -150,8 +149,8 @@ class FileStore:
             if _is_closed(database):
                 raise BudgetExceededError(f"The budget in {self.path} is closed.")
             self._warn_of_copies(database)
-            ticket, charge, left = decide(_read_charges(database))
-            return _write_charge(database, ticket, charge), left
+            ticket, charge, unused = decide(_read_charges(database))
+            return _write_charge(database, ticket, charge), unused
 
     def settle(self, ticket: int, charge: Charge) -> None:
         """Replace the reserved charge; warn if the file cannot be written."""
@@ -159,7 +158,7 @@ class FileStore:
             with _transaction(self.path) as database:
                 _write_charge(database, ticket, charge)
         except OSError as error:
-            # The reservation is at least the cost of the releases, so it may stay.
+            # The reservation costs at least as much as the releases, so it can stay.
             warnings.warn(
                 f"{error} The whole plan of the fit stays charged.", RuntimeWarning, stacklevel=4
             )
@@ -177,7 +176,7 @@ class FileStore:
 
     def _create(self, terms: dict[str, Any]) -> None:
         """Create the file atomically, unless another process is faster."""
-        # Written under another name and then linked: no process ever sees a file without its terms.
+        # Write under another name, then link: no process ever sees a file without its terms.
         with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
             draft = Path(folder, self.path.name)
             draft.touch()
@@ -185,7 +184,7 @@ class FileStore:
             with _transaction(draft) as database:
                 for statement in _TABLES:
                     database.execute(statement)
-                # More than that of a deleted budget of the same name.
+                # A deleted budget of this name may have left a count, which must be exceeded.
                 row = (json.dumps(terms), inode, _read_count(self.path) + 1)
                 database.execute("INSERT INTO budget VALUES (?, ?, 0, ?)", row)
             with contextlib.suppress(FileExistsError):
@@ -198,12 +197,13 @@ class FileStore:
 
 
 def read_terms(path: str | PathLike) -> tuple[dict[str, Any], str]:
-    """Return the parameters of a stored budget, and the inode at which it was created."""
+    """Return the parameters of a stored budget, and the device and inode of its creation."""
     with _transaction(Path(path).absolute()) as database:
         terms, inode = database.execute("SELECT terms, place FROM budget").fetchone()
     stored = json.loads(terms)
-    # Files of earlier versions do not say it.
-    return stored | {"adaptive": stored.get("adaptive", True)}, inode
+    # All budgets of versions that did not store this were adaptive.
+    stored.setdefault("adaptive", True)
+    return stored, inode
 
 
 @contextlib.contextmanager
@@ -216,18 +216,18 @@ def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
             sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
         ) as database:
             database.execute("PRAGMA synchronous=FULL")
-            # Not at the first write: two processes that read the same sum could each add a charge
-            # to it.
+            # Lock before reading, not at the first write: two processes that read the same sum
+            # could each add a charge to it.
             database.execute("BEGIN IMMEDIATE")
             yield database
-            # That of a restored file stays behind, so that each process warns of it.
+            # Do not count changes of a restored file, so that every process still warns of it.
             is_counted = database.total_changes and not _is_restored(database, path)
             if is_counted:
                 database.execute("UPDATE budget SET n_changes = n_changes + 1")
             database.execute("COMMIT")
             if is_counted:
-                # Locked again, so that the larger of two numbers is written last; not needed for
-                # the charge, which stands.
+                # Lock again, so that the larger of two numbers is written last. The charge is
+                # committed, so errors do not matter here.
                 with contextlib.suppress(sqlite3.Error):
                     database.execute("BEGIN IMMEDIATE")
                     _write_count(path, _count_changes(database))
@@ -252,7 +252,7 @@ def _read_count(path: Path) -> int:
 
 
 def _write_count(path: Path, n_changes: int) -> None:
-    # A full disk must not undo a charge. Not truncated: a larger number overwrites a smaller one.
+    # A full disk must not undo a charge. No need to truncate: counts grow, and so overwrite all.
     with contextlib.suppress(OSError):
         descriptor = os.open(f"{path}-count", os.O_WRONLY | os.O_CREAT, 0o666)
         os.write(descriptor, str(n_changes).encode())
@@ -276,8 +276,8 @@ def _read_charges(database: sqlite3.Connection) -> dict[int, Charge]:
 
 
 def _write_charge(database: sqlite3.Connection, ticket: int | None, charge: Charge) -> int:
-    """Store a charge, or a new one if the ticket is None; return its ticket."""
-    # Events rather than an ε: fits are composed again with each new one, under their joint δ.
+    """Store a charge, under a new ticket if it is None; return the ticket."""
+    # Store events rather than an ε: each new fit is composed with all others, under a joint δ.
     row = (ticket, _write(charge.events), charge.delta, charge.is_for_persons, charge.digest)
     return database.execute("REPLACE INTO charges VALUES (?, ?, ?, ?, ?)", row).lastrowid or 0
 

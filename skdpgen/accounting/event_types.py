@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Types of events: the ranges of their parameters, and what goes with what in one fit.
+"""Types of events: the ranges of their parameters, and which types one fit can combine.
 
-Accountants refuse what has no price, plans and certificates what no fit makes, and files all other
-types.
+Accountants refuse unpriced events, plans and certificates combinations that no fit makes, and
+readers of files all types that are not `KNOWN`.
 """
 
 import math
@@ -39,7 +39,7 @@ from .strict_json import ANY, FLAG, Member, number, whole
 
 @dataclass(frozen=True)
 class EventType:
-    """Terms that releases of one type of event can be made under.
+    """Terms under which releases of one type of event can be made.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class EventType:
     needs_replace_one : bool
         Whether ``relation="zero_out"`` is excluded.
     for_persons : bool
-        Whether the unit can be a person, with several rows: a sum of M rows changes by at most M
-        times as much as one of 1 row, while M rows are in a sample, or chosen, more often than one.
+        Whether the unit can be a person with up to M rows. They change a sum by at most M times as
+        much as one row does, but are also sampled, or selected, more often than one row.
     by_engine : bool
-        Whether the workers of an engine can add it up, where rows are stored.
+        Whether an engine's workers can compute it, where the rows are stored.
     local : bool
-        Whether it can be local: the noise of each record on its own.
+        Whether it can be local: each record is noised on its own.
     """
 
     what: str
@@ -78,18 +78,18 @@ RELEASES = {
     RandomizedResponseDpEvent: _RANDOMISED,
     RepeatAndSelectDpEvent: EventType("a private search"),
 }
-# All that a file can hold: it must not choose which class is constructed.
+# Only these can be read from a file, which must not choose arbitrary classes.
 KNOWN = {
     cls.__name__: cls for cls in (*RELEASES, ComposedDpEvent, NoOpDpEvent, SelfComposedDpEvent)
 }
 _SAMPLED = GaussianDpEvent, DiameterGaussianDpEvent, SlicedGaussianDpEvent
 
-# Largest mean number of runs of a search, and largest shape of its distribution: probabilities are
-# floats up to here.
+# Largest mean number of runs of a search, and largest shape of its distribution: up to these, its
+# probabilities do not leave the range of a float.
 _MAX_RUNS, _MAX_SHAPE = 1e6, 10
 _PROBABILITY = number("a number in [0, 1]", lambda given: 0 <= given <= 1)
 _SIZE = whole(most=MAX_SIZE)
-# Multipliers closer to no noise, or to no information, would leave the range of a float.
+# Smaller or larger multipliers would leave the range of a float in accounting.
 _FINITE_NOISE = number("", lambda given: given == 0 or 1e-9 <= given <= 1e100)
 # Ranges of the parameters of events, by name.
 PARAMETERS = {
@@ -160,7 +160,7 @@ def _check_selection(leaf: DpEvent, relation: str, supports_selection: bool) -> 
     if not supports_selection:
         return "private selection is supported by accountant='rdp' only"
     for part in flatten([leaf.event]):
-        # A run is priced by the moments of its Gaussian releases.
+        # The accountant prices a run by the Rényi divergences of its Gaussian releases only.
         unknown = RepeatAndSelectDpEvent, ThresholdDpEvent
         if isinstance(part, unknown) or pure_epsilon(part) is not None:
             return f"private selection over runs of {type(part).__name__} is not known"
@@ -176,7 +176,7 @@ def find_conflict(
     max_rows: int | None,
     engine: str | None,
 ) -> str | None:
-    """Return why releases cannot be those of one fit, or of several composed ones, or None.
+    """Return why no fit, or composition of fits, makes these releases, or None if one can.
 
     Parameters
     ----------
@@ -193,10 +193,10 @@ def find_conflict(
     -------
     str or None
     """
-    # Events of other types have no price.
+    # Accountants refuse other types of events.
     releases = [RELEASES[type(leaf)] for leaf in flatten(events) if type(leaf) in RELEASES]
 
-    def wrong(name: str, expected: bool = True) -> list[str]:
+    def list_unlike(name: str, expected: bool = True) -> list[str]:
         return [one.what for one in releases if getattr(one, name) != expected]
 
     if local and relation != "replace_one":
@@ -205,13 +205,13 @@ def find_conflict(
         return "Local releases are of records; set max_rows=None."
     if local and engine is not None:
         return "Local releases noise each record before anybody sums it; set engine=None."
-    if local and (others := wrong("local")):
+    if local and (others := list_unlike("local")):
         return f"Local releases noise each record; {others[0]} does not."
-    if relation != "replace_one" and (others := wrong("needs_replace_one", False)):
+    if relation != "replace_one" and (others := list_unlike("needs_replace_one", False)):
         return f"{others[0].capitalize()} needs relation='replace_one'."
-    if max_rows is not None and (others := wrong("for_persons")):
+    if max_rows is not None and (others := list_unlike("for_persons")):
         return f"{others[0].capitalize()} is for records, not for persons with their rows."
     # Other fits of a composition may have held their rows in memory.
-    if engine is not None and releases and len(wrong("by_engine")) == len(releases):
+    if engine is not None and releases and len(list_unlike("by_engine")) == len(releases):
         return f"An engine adds up rows, and cannot make {releases[0].what}."
     return None

@@ -221,7 +221,7 @@ class Terms:
         sensitivity: float,
     ) -> Plan:
         """Plan a repeated release with the remaining budget; see `repeated_plan`."""
-        return repeated_plan(
+        plan = repeated_plan(
             name,
             step,
             n_steps,
@@ -232,6 +232,9 @@ class Terms:
             sensitivity=sensitivity,
             **self._priced,
         )
+        if self.max_rows is None:
+            return plan
+        return replace(plan, max_rows=self.max_rows, sigma=(plan.sigma or 0.0) * self.max_rows)
 
 
 def gaussian_plan(

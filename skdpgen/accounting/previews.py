@@ -22,28 +22,29 @@ def preview(
     persons: Any = None,
     n_classes: int | None = None,
 ) -> "Certificate":
-    """Return what a fit would release and cost, before any data are read.
+    """Return the certificate that a fit would have, without running it.
 
     Parameters
     ----------
     estimator : estimator
         An unfitted generator.
     X : array-like, DataFrame, or int
-        The argument of `fit`, of which only the shape, dtypes and names are looked at, unless
-        classes are to be inferred. Or the number of rows.
+        The argument of `fit`, of which only the shape, dtypes and names are read, unless classes
+        must be inferred. Or the number of rows.
     y : array-like or int, default=None
-        The argument of `fit`. Or the number of features, a numeric `y` counted.
+        The argument of `fit`. Or the number of features, including a numeric `y`.
     target : str, default=None
         As in `fit`.
     persons : array-like or bool, default=None
-        The argument of `fit`. Beside numbers, whether the first of them is that of persons.
+        The argument of `fit`. If `X` is an int, whether it is the number of persons.
     n_classes : int, default=None
-        Beside numbers of rows and features, the number of classes of `y`; None for no classes.
+        If `X` is an int, the number of classes of `y`; None for no classes.
 
     Returns
     -------
     Certificate
-        With the noise level in `sigma`, where there is one, and in `notes` how many rows it takes.
+        `sigma` holds the noise level, if there is one, and `notes` how many rows a fit needs and,
+        for an array of rows, about how many seconds it takes.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def preview(
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
     n_samples, n_features = int(sizes["n_samples"]), int(sizes["n_features"])
     if persons and not hasattr(estimator, "max_rows_per_person"):
-        raise ValueError(f"{type(estimator).__name__} releases rows one by one: not of persons.")
+        raise ValueError(f"{type(estimator).__name__} releases rows one by one; drop persons.")
     n_classes = None if n_classes is None else int(n_classes)
     unit = {"has_persons": True} if persons else {}
     with plain_numbers(estimator):

@@ -28,12 +28,14 @@ from ..accounting.previews import preview
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import keep_nothing, report_spent_on_error
 from ..arrays.box import BoxFormat
+from ..arrays.image_layout import ImageLayout
 from ..arrays.layout import check_bounds
 from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, factory_of, in_range, one_of, positive, tried, whole
 from ..data.containers import as_array
 from ..data.inputs import check_order, check_rows, read_rows
+from ..data.lists import flatten_images
 from ..data.record_functions import clears_frames
 from ..encoders import PrivatePCA, split_encoder
 from ..exceptions import warn_caller
@@ -41,7 +43,7 @@ from ..generators._sliced_flow import DPSWFlowSampler
 from ..learners.rehearsal import rehearse
 from ..mechanisms.noise import NoiseSource
 from ..networks.encoders import ENCODERS, build_encoder
-from ..networks.generators import rehearsing
+from ..networks.generators import find_factory, find_shaped, rehearsing
 from ..params import (
     PRIVACY_CHECKS,
     Checked,
@@ -125,7 +127,8 @@ class _Start:
 class _Input:
     """Preprocessing of rows of either domain for the network.
 
-    Rows are clipped to the bounds and mapped to [0, 1], or standardised by the source.
+    Rows are clipped to the bounds and mapped to [0, 1], or standardised by the source; channels of
+    images come first.
 
     Parameters
     ----------
@@ -133,10 +136,11 @@ class _Input:
         Source rows.
     bounds : pair of arrays of shape (n_features,)
     standardise : bool
+    layout : ImageLayout
     """
 
-    def __init__(self, X, bounds, standardise):
-        self.bounds = bounds
+    def __init__(self, X, bounds, standardise, layout):
+        self.bounds, self.layout = bounds, layout
         self.mean, self.scale = 0.0, 1.0
         if standardise:
             rows = self(X).numpy()
@@ -149,7 +153,8 @@ class _Input:
         lower, upper = self.bounds
         # Clipped to bounds that the source or the user gives: a private row cannot leave their
         # range.
-        return self.of_unit(torch.as_tensor((np.clip(X, lower, upper) - lower) / (upper - lower)))
+        unit = (np.clip(X, lower, upper) - lower) / (upper - lower)
+        return self.of_unit(torch.as_tensor(self.layout.arrange(unit)))
 
     def of_unit(self, rows):
         """Map a tensor of features in [0, 1]."""
@@ -198,13 +203,13 @@ class DPSWDDomainAdapter(
     bounds : None or (lower, upper), default=None
         Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
         domains are clipped. None: the least and the greatest value in the source.
-    network : {"mlp", "conv28"} or callable, default="mlp"
+    network : {"mlp", "conv", "conv28"} or callable, default="mlp"
         The representation: ``"mlp"``, two layers for rows that are standardised by the source;
-        ``"conv28"``, two convolutions for 28×28 grey images in [0, 1]. A factory takes the number
-        of features and `n_components`, and returns a torch module that maps each row on its own;
-        its attribute ``unit_input = True`` requests features in [0, 1].
+        ``"conv28"``, two convolutions for 28×28 grey images, and ``"conv"`` for others. A factory
+        takes the number of features and `n_components`, and returns a torch module that maps each
+        row on its own; its attribute ``unit_input = True`` requests features in [0, 1].
     n_components : int, default=None
-        Columns of the representation. None: 50, or 1280 for ``"conv28"``.
+        Columns of the representation. None: 50, or up to 1280 for convolutions.
     n_projections : int, default=200
         Directions per step of the sliced distance.
     align_weight : float, default=0.1
@@ -230,10 +235,10 @@ class DPSWDDomainAdapter(
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
     augment : "auto", None, "affine" or callable, default="auto"
-        Augmentation of public and synthetic rows at each step. ``"affine"``: square grey images are
-        rotated, scaled, sheared and shifted slightly. A function takes a tensor of inputs of the
+        Augmentation of public and synthetic rows at each step. ``"affine"``: images are rotated,
+        scaled, sheared and shifted slightly. A function takes a tensor of inputs of the
         network, and a torch generator.
-        ``"auto"``: ``"affine"`` for ``network="conv28"``, else None.
+        ``"auto"``: ``"affine"`` for networks with convolutions by name, else None.
 
     Attributes
     ----------
@@ -243,6 +248,7 @@ class DPSWDDomainAdapter(
     target_sampler_ : generator or None
         Fitted generator of synthetic target rows; None without a target.
     %(n_features_in_)s
+    %(record_shape_in_)s
     %(feature_names_in_)s
     n_iter_ : int
         Number of training steps.
@@ -399,11 +405,11 @@ class DPSWDDomainAdapter(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or images
             Public source rows; with `sample_domain`, the rows of both domains.
         y : array-like of shape (n_samples,)
             Their labels. Those of target rows are not read.
-        X_target : array-like or Whole of shape (n_target, n_features), default=None
+        X_target : array-like or Whole of shape (n_target, n_features), or images, default=None
             Private target rows. None: the representation is fitted to the source, with a warning.
             Cross-validation cuts rows that are as many as those of `X`: give ``Whole(X_target)``.
         sample_domain : array-like of int of shape (n_samples,), default=None
@@ -505,13 +511,18 @@ class DPSWDDomainAdapter(
         bounds, noise = self._find_bounds(X), NoiseSource(self.random_state, stream=2)
         device = choose_device(self.device)
         # Means and deviations are those of the source, which is public.
-        self._input = _Input(X, bounds, standardise=not getattr(self._factory, "unit_input", False))
+        standardise = not getattr(find_factory(self.network, ENCODERS), "unit_input", False)
+        self._input = _Input(X, bounds, standardise, self._layout)
         rows = self._input(X)
         source = rows.to(device), torch.as_tensor(classes, device=device)
         batch = rows[torch.arange(self.batch_size) % len(X)].to(device)
         with tried("network"):
             encoder, head, self._n_features_out = build_encoder(
-                self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
+                find_shaped(self.network, self._layout, ENCODERS),
+                X.shape[1],
+                self.n_components,
+                len(self.classes_),
+                noise.seed(),
             )
         if callable(self.network) or device.type != "cpu":
             rehearse(encoder.to(device), batch, self._n_features_out)
@@ -526,7 +537,7 @@ class DPSWDDomainAdapter(
                 "source is labelled."
             )
         check_order(X, y, "y")
-        X, y = as_array(X), as_array(y)
+        X, y = flatten_images(self, as_array(X), reset=True), as_array(y)
         if isinstance(getattr(y, "dtype", None), ExtensionDtype):
             # scikit-learn reads nullable integers and booleans as floats.
             y = np.array(y.tolist())
@@ -543,11 +554,16 @@ class DPSWDDomainAdapter(
             )
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least 2 classes; got {self.classes_.tolist()}.")
+        self._layout = ImageLayout.of(X.shape[1], record_shape=self._record_shape)
         return X, classes
+
+    @property
+    def _record_shape(self):
+        return getattr(self, "record_shape_in_", None)
 
     def _find_bounds(self, X):
         if self.bounds is not None:
-            return check_bounds(self.bounds, X.shape[1], "bounds")
+            return check_bounds(self.bounds, X.shape[1], "bounds", self._record_shape)
         lower, upper = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         # A constant column gets a range as well, since features are divided by it.
         return lower, np.where(upper > lower, upper, lower + np.maximum(1, np.abs(lower)))
@@ -570,10 +586,6 @@ class DPSWDDomainAdapter(
         if not changed.isfinite().all():
             raise ValueError("augment gives NaN or infinity for rows of the source.")
 
-    @property
-    def _factory(self):
-        return ENCODERS[self.network] if isinstance(self.network, str) else self.network
-
     def _read_target(self, X_target):
         if X_target is None:
             return None
@@ -586,8 +598,12 @@ class DPSWDDomainAdapter(
     def _augment(self):
         augment = self.augment
         if isinstance(augment, str) and augment == "auto":
-            augment = "affine" if self.network == "conv28" else None
-        return AUGMENTATIONS[augment] if isinstance(augment, str) else augment
+            augment = "affine" if self.network in ("conv", "conv28") else None
+        if not isinstance(augment, str):
+            return augment
+        if self._layout.image_shape is None:
+            raise ValueError(f"augment={augment!r} is for images: give X of their shape.")
+        return partial(AUGMENTATIONS[augment], shape=self._layout.image_shape)
 
     def _adapt(self, start, X_target):
         sampler = self._make_sampler(start.X, start.bounds, self.n_target_)
@@ -620,6 +636,8 @@ class DPSWDDomainAdapter(
         sampler.set_params(**{name: getattr(self, name) for name in shared})
         if "bounds" in defaults:
             sampler.set_params(bounds=bounds)
+        if "image_shape" in defaults and self._layout.is_told:
+            sampler.set_params(image_shape=self._record_shape)
         is_central = isinstance(sampler, CentralGenerator)
         if is_central and "encoder" in defaults:
             sampler.set_params(encoder=self._choose_encoder(sampler, X, bounds, n_target))
@@ -757,6 +775,7 @@ class DPSWDDomainAdapter(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.three_d_array = True
         tags.non_deterministic = True
         return tags
 

@@ -25,25 +25,22 @@ class BallFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, layout
+    n_features, bounds, has_number, y_bounds, classes, layout, image_shape
         As in `ArrayFormat`.
     p : {1, 2}
         The norm of the ball.
     radius : float, default=None
         Radius of the ball. None: 1, or, with bounds, that of the smallest ball around their box.
     basis : None or "dct", default=None
-        The orthonormal cosine transform of a row, or of its images.
+        The orthonormal cosine transform of a row, or of the images that it is said to be.
     keep : float, default=None
         Share of coefficients, the largest, that a row keeps; the others become 0.
-    image_shape : tuple of int, default=None
-        Shape of the images that rows are; the transform is along the last two axes.
     """
 
     p: int = 2
     radius: float | None = None
     basis: str | None = None
     keep: float | None = None
-    image_shape: tuple | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -55,9 +52,6 @@ class BallFormat(ArrayFormat):
         if self.layout is not None:
             # Declared, as none are inferred.
             self.layout.check_bounds(self.bounds, self.y_bounds)
-        shape = self.image_shape
-        if shape is not None and math.prod(shape) != self.n_features:
-            raise ValueError(f"image_shape={shape} does not fit {self.n_features} features.")
         if self.radius is None:
             widest = self.n_columns if self.p == 1 else math.sqrt(self.n_columns)
             # A box of half-width 1; turned, it stays in the ball, since ‖c‖₁ ≤ √d ‖c‖₂.
@@ -71,14 +65,15 @@ class BallFormat(ArrayFormat):
     @property
     def grid(self):
         """The shape of the images in a row, or of a row that is none: (n, height, width)."""
-        height, width = (1, self.n_features) if self.image_shape is None else self.image_shape[-2:]
-        return (-1, height, width)
+        shape = self.images.image_shape if self.images.is_told else None
+        return (-1, *(shape or (1, 1, self.n_features))[1:])
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
         rows = np.clip(np.array(X, dtype=np.float64), -_LARGEST, _LARGEST)
         if self.bounds is not None:
             rows = _to_box(rows, self.bounds)
+        rows = self.images.arrange(rows)
         if self.basis is not None:
             rows = self._turn(rows)
             if self.keep is not None:
@@ -102,6 +97,7 @@ class BallFormat(ArrayFormat):
             y = (y if self.y_bounds is None else _from_box(y, self.y_bounds))[:, 0]
         if self.basis is not None:
             rows = self._turn(rows, inverse=True)
+        rows = self.images.restore(rows)
         return (rows if self.bounds is None else _from_box(rows, self.bounds)), y
 
     def _turn(self, rows, inverse=False):

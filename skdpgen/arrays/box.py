@@ -13,14 +13,14 @@ from ..registry import savable
 from .layout import ArrayFormat
 from .numbers import match_names
 
-# Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
-_SIDE_OF_IMAGES = 16
+# Smaller squares are not guessed to be images: a table may well have as many columns.
+_GUESSED_SIDE = 16
 
 
 @savable
 @dataclass(frozen=True)
 class BoxFormat(ArrayFormat):
-    """Maps features, and a numeric target beside them, to rows and back.
+    """Maps features, and a numeric target if there is one, to rows and back.
 
     With bounds, features are clipped to them, mapped to [0, 1] and divided by √(number of
     columns), so that rows lie in the unit ball. With an encoder, features are clipped to the
@@ -28,14 +28,14 @@ class BoxFormat(ArrayFormat):
 
     Parameters
     ----------
-    n_features, bounds, has_number, y_bounds, classes, layout
+    n_features, bounds, has_number, y_bounds, classes, layout, image_shape
         As in `ArrayFormat`.
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
     components : PrivatePCA, default=None
-        Components of the rows, which are released first and encode them.
+        Principal components of the rows: they are released first, and then encode the rows.
     clip_norm : float, default=1.0
-        The radius of rows, which are decoded from the unit ball.
+        Radius to which rows are scaled down. Decoding starts from rows of the unit ball.
     """
 
     encoder: object = None
@@ -50,7 +50,7 @@ class BoxFormat(ArrayFormat):
     @property
     def fitted_attributes(self):
         fitted = {
-            "bounds_": self.bounds,
+            "bounds_": self.shaped_bounds,
             "clip_norm_": self.clip_norm,
             "encoder_": self.encoder if self.components is None else self.components,
         }
@@ -60,7 +60,7 @@ class BoxFormat(ArrayFormat):
 
     @property
     def unit(self):
-        """Factor of a feature in [0, 1], by which rows of all columns lie in the unit ball."""
+        """Factor of each column in [0, 1], so that rows lie in the unit ball."""
         return (self.n_features + self.has_number) ** -0.5
 
     @property
@@ -70,7 +70,7 @@ class BoxFormat(ArrayFormat):
 
     @property
     def n_columns(self):
-        """Number of columns of a row; an encoder's are found with a public row of zeros."""
+        """Number of columns of a row; those of an encoder are found by a public row of zeros."""
         if self.encoder is None:
             return self.n_features + self.has_number
         zeros = np.zeros((1, self.n_features))
@@ -83,21 +83,34 @@ class BoxFormat(ArrayFormat):
             )
         return rows.shape[1] + self.has_number
 
-    # Whether rows would be images with declared bounds from 0 to one number.
-    could_be_images = False
-
     @property
     def are_images(self):
-        """Whether rows are square images, by their sizes and bounds from 0 to one number.
+        """Whether rows are said to be images, or are squares of numbers from 0 to the same bound.
 
-        Features that a network made of something may be as many, and are unlike images: few of them
-        come with such bounds.
+        Embeddings by a network may have as many columns, but seldom such bounds.
         """
+        if self.images.is_told:
+            return self.images.are_images and self.encoder is None and not self.has_number
+        return self._may_be_images and bool((self.bounds[0] == 0).all())
+
+    @property
+    def could_be_images(self):
+        """Whether they are not, but would be if that was declared."""
+        return not self.images.is_told and self._may_be_images and not self.are_images
+
+    @property
+    def _may_be_images(self):
+        """Whether rows are squares within one lower and one upper bound, without other parts."""
         if self.encoder is not None or self.has_number or self.bounds is None:
             return False
-        is_square = find_shape(self.n_features, (1, 3))[1] >= _SIDE_OF_IMAGES
-        lower, upper = self.bounds
-        return bool(is_square and (lower == 0).all() and (upper == upper[0]).all())
+        is_square = self.row_shape[1] >= _GUESSED_SIDE
+        return bool(is_square and all((ends == ends[0]).all() for ends in self.bounds))
+
+    @property
+    def row_shape(self):
+        if self.images.is_told and self.encoder is None and not self.has_number:
+            return self.images.image_shape or (1, 1, self.n_features)
+        return find_shape(self.n_columns, (1, 3))
 
     def draw_windows(self, n_windows, generator):
         """Draw small windows of images, as public directions of rows.
@@ -115,20 +128,21 @@ class BoxFormat(ArrayFormat):
         tensor of shape (n, n_columns)
             Together `n_windows`, in blocks; none if rows are not known to be images.
         """
-        is_linear = getattr(self.encoder, "maps_windows", self.encoder is None)
-        if is_linear and not self.has_number:
-            for windows in draw_windows(self.n_features, n_windows, generator):
+        shape, maps_windows = self.images.image_shape, getattr(self.encoder, "maps_windows", None)
+        is_linear = self.encoder is None if maps_windows is None else maps_windows(shape)
+        if is_linear and shape is not None and not self.has_number:
+            for windows in draw_windows(shape, n_windows, generator):
                 if self.encoder is not None:
-                    seen = call_quietly(self._encode_features, windows.numpy())
+                    seen = call_quietly(self._encode_features, self.images.restore(windows).numpy())
                     windows = torch.as_tensor(seen)
                 yield windows
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
-        # A copy: an encoder may work in place.
+        # A copy, since encoders may work in place.
         X = np.array(X, dtype=np.float64)
         if self.bounds is not None:
-            # In place: fresh memory for each step takes longer than the arithmetic.
+            # In place, since allocating memory takes longer than the arithmetic.
             np.clip(X, *self.bounds, out=X)
         if self.encoder is not None:
             rows = self._encode_features(X)
@@ -137,6 +151,8 @@ class BoxFormat(ArrayFormat):
             rows *= self.unit
         else:
             rows = X
+        if self.encoder is None:
+            rows = self.images.arrange(rows)
         if not self.has_number:
             return rows
         y = np.asarray(y, dtype=np.float64)[:, None]
@@ -157,15 +173,15 @@ class BoxFormat(ArrayFormat):
             y = y[:, 0]
         if self.encoder is not None:
             X = np.asarray(self.encoder.inverse_transform(rows), dtype=np.float64)
-        elif self.bounds is not None:
-            X = _from_unit(rows / self.unit, self.bounds)
+            X = X.reshape(len(rows), -1)
         else:
-            X = rows
+            X = self.images.restore(rows)
+            X = X if self.bounds is None else _from_unit(X / self.unit, self.bounds)
         return (X if self.bounds is None else np.clip(X, *self.bounds)), y
 
 
 def _to_unit(X, bounds):
-    """Map numbers to [0, 1], in place."""
+    """Map numbers to [0, 1] in place, and return them."""
     lower, upper = bounds
     X -= lower
     X /= upper - lower

@@ -88,13 +88,14 @@ class OpenBoxFormat(BoxFormat):
 
     @property
     def are_images(self):
-        """Whether rows can well be images: not without bounds, which are found later."""
-        return not self.opens_X and super().are_images
+        """Whether rows can well be images: not by bounds that are found later."""
+        return (self.images.is_told or not self.opens_X) and super().are_images
 
     @property
-    def could_be_images(self):
-        """Whether rows would be taken for images if their bounds, from 0 on, were declared."""
-        return self.opens_X and super().are_images
+    def _has_one_range(self):
+        """Whether columns share a range: pixels, and many others."""
+        are_pixels = self.images.is_told and self.images.image_shape is not None
+        return are_pixels or self.n_features > _MOST_RANGES
 
     def _name_ranges(self):
         """Return a name for each range that is to be found."""
@@ -103,7 +104,7 @@ class OpenBoxFormat(BoxFormat):
             names = []
         elif self.encoder is not None:
             names = [_ENCODED]
-        elif self.n_features > _MOST_RANGES:
+        elif self._has_one_range:
             names = ["the least of a row", "the greatest of a row"]
         else:
             names = columns
@@ -127,7 +128,7 @@ class OpenBoxFormat(BoxFormat):
         if self.opens_X and self.encoder is not None:
             rows = self._encode_features(X.copy())
             parts = [np.linalg.norm(rows, axis=1)]
-        elif self.opens_X and self.n_features > _MOST_RANGES:
+        elif self.opens_X and self._has_one_range:
             parts = [X.min(axis=1), X.max(axis=1)]
         elif self.opens_X:
             parts = [X]
@@ -229,7 +230,7 @@ class OpenBoxFormat(BoxFormat):
         if self.opens_X and self.encoder is not None:
             radius = float(upper[0])
             inferred["clip_norm"] = math.hypot(radius, self.unit) if self.has_number else radius
-        elif self.opens_X and self.n_features > _MOST_RANGES:
+        elif self.opens_X and self._has_one_range:
             # By noise, the greatest may seem to be below the least.
             inferred["bounds"] = lower[:2].min(), upper[:2].max()
         elif self.opens_X:

@@ -3,6 +3,8 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from ..data.dtypes import cast, find_held_range, find_numpy_dtype, hide_values
 from ..data.inputs import find_positions, read_rows
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
+from .image_layout import ImageLayout
 
 # Bounds that follow from the dtype.
 _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
@@ -21,7 +24,7 @@ _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 @savable
 @dataclass(frozen=True)
 class ArrayLayout:
-    """Containers and dtypes of the arrays given to `fit`, in which samples are returned."""
+    """Containers, dtypes and shapes of the arrays given to `fit`, in which samples are returned."""
 
     columns: pd.Index | None
     dtypes: tuple
@@ -31,6 +34,7 @@ class ArrayLayout:
     bounds: tuple | None = None
     X: Container = NUMPY
     y: Container | None = None
+    record_shape: tuple | None = None
 
     @classmethod
     def of(cls, dataset, *, has_classes: bool = False):
@@ -63,6 +67,7 @@ class ArrayLayout:
             bounds=_BOUNDS.get(find_numpy_dtype(dtypes[0])) if len(set(dtypes)) == 1 else None,
             X=dataset.container,
             y=label and label.container,
+            record_shape=dataset.record_shape,
         )
 
     def check_bounds(self, bounds, y_bounds=None):
@@ -88,7 +93,9 @@ class ArrayLayout:
         lower, upper = (-np.inf, np.inf) if bounds is None else bounds
         if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
             X = cast_numbers(X, self.dtypes[0], lower, upper)
-            X = X if self.columns is None else pd.DataFrame(X, columns=self.columns)
+            shaped = X.reshape(-1, *(self.record_shape or X.shape[1:]))
+            named = self.columns is not None
+            X = pd.DataFrame(X, columns=self.columns) if named else self.X.give_array(shaped)
         else:
             # Column by column, as their dtypes differ.
             ends = (np.broadcast_to(end, X.shape[1]) for end in (lower, upper))
@@ -172,6 +179,8 @@ class ArrayFormat(Format):
         The classes that y holds.
     layout : ArrayLayout, default=None
         Containers and dtypes of samples.
+    image_shape : "auto", None or tuple of int, default="auto"
+        Shape of the images that records are. ``"auto"``: that of records, or else a guess.
     """
 
     n_features: int
@@ -180,28 +189,62 @@ class ArrayFormat(Format):
     y_bounds: tuple | None = None
     classes: np.ndarray | None = None
     layout: ArrayLayout | None = None
+    image_shape: Any = "auto"
 
     def __post_init__(self):
-        object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
+        self.images  # noqa: B018 - raises for shapes that do not fit
+        bounds = check_bounds(self.bounds, self.n_features, "bounds", self._record_shape)
+        object.__setattr__(self, "bounds", bounds)
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
+
+    @cached_property
+    def images(self):
+        """The images that records are, if any."""
+        return ImageLayout.of(self.n_features, self.image_shape, self._record_shape)
+
+    @property
+    def _record_shape(self):
+        return None if self.layout is None else self.layout.record_shape
 
     @property
     def parameters(self):
-        names = ("bounds", "y_bounds", "classes")
-        return {"schema": None, **{name: getattr(self, name) for name in names}}
+        names = ("y_bounds", "classes", "image_shape")
+        return {
+            "schema": None,
+            "bounds": self.shaped_bounds,
+            **{name: getattr(self, name) for name in names},
+        }
 
     @property
     def column_names(self):
         """Names of the columns, and of y beside them, for messages."""
         columns = None if self.layout is None else self.layout.columns
-        columns = range(self.n_features) if columns is None else columns
+        columns = range(self.n_features) if columns is None else list(columns)
+        columns = [columns[i] for i in self._order]
         return [*(f"column {name!r}" for name in columns), *["y"] * self.has_number]
 
     @property
     def column_bounds(self):
         """Bounds of the columns, and of y beside them, two arrays."""
-        pairs = [self.bounds, *[self.y_bounds] * self.has_number]
+        pairs = [[end[self._order] for end in self.bounds], *[self.y_bounds] * self.has_number]
         return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
+
+    @property
+    def shaped_bounds(self):
+        """Bounds of X in the shape of its records, or None."""
+        return None if self.bounds is None else tuple(map(self.reshape, self.bounds))
+
+    def reshape(self, rows):
+        """Return flat rows, or one, in the shape of records of X."""
+        shape = self._record_shape
+        return rows if shape is None else rows.reshape(*rows.shape[:-1], *shape)
+
+    @property
+    def _order(self):
+        """Positions in X of the columns of rows."""
+        order = np.arange(self.n_features)
+        is_encoded = getattr(self, "encoder", None) is not None
+        return order if is_encoded else self.images.arrange(order[None])[0]
 
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)
@@ -232,13 +275,15 @@ class ArrayFormat(Format):
             )
 
 
-def check_bounds(bounds, n_features, name):
-    """Return bounds as two arrays of shape (n_features,), or None."""
+def check_bounds(bounds, n_features, name, record_shape=None):
+    """Return bounds, which may have the shape of records, as two flat arrays, or None."""
     if bounds is None:
         return None
     try:
         if any(map(np.iscomplexobj, bounds)):
             raise TypeError
+        if record_shape is not None and any(np.shape(b) not in ((), (n_features,)) for b in bounds):
+            bounds = [np.broadcast_to(b, record_shape).ravel() for b in bounds]
         # Copies: the caller may change its arrays after the fit.
         lower, upper = (np.full(n_features, b, dtype=np.float64) for b in bounds)
     except (TypeError, ValueError):

@@ -12,10 +12,12 @@ from ..data.record_functions import call_quietly, clears_frames
 
 @clears_frames()
 def read_numbers(X, name="X"):
-    """Check rows of numbers, such as codes, and return them as floats; errors quote none."""
+    """Check rows of numbers, or images, and return them as flat floats; errors quote none."""
     dtypes = set(X.dtypes) if hasattr(X, "columns") else {getattr(X, "dtype", None)}
     dtype = np.float32 if dtypes <= {np.dtype(np.float32), torch.float32} else np.float64
     rows = call_quietly(np.asarray, as_array(X))
+    if rows is not None and rows.ndim in (3, 4) and rows.size:
+        rows = rows.reshape(len(rows), -1)
     if rows is not None and rows.dtype.kind in "iufbO":
         rows = call_quietly(rows.astype, dtype)
     if rows is None or rows.ndim != 2 or rows.dtype != dtype:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of arrays that are at their bounds by released values: their units may be others."""
+"""Warnings of array columns at their bounds, by released values: their units may be wrong."""
 
 import math
 
@@ -11,19 +11,19 @@ from ..data.record_functions import call_quietly
 from ..quality import LEAST_SIGNAL, WITHIN_NOISE, find_signal, warn_of_columns, warn_of_fit
 from .box import BoxFormat
 
-# Largest mean distance from a bound at which nearly all values are there, and largest one that is
-# none, as shares of the range; set by hand.
+# Mean distances from a bound, as shares of the range: the largest at which a column counts as at a
+# bound, and the largest that counts as none even without noise. Set by hand.
 _NEAR, _NEGLIGIBLE = 0.05, 0.005
-# Probability that noise hides a distance of more than `_NEAR` in any column.
+# Probability that noise hides a distance of more than `_NEAR`, over all columns.
 _FALSE_RATE = 1e-4
-# Steps of Gauss and Newton, after which means of columns no longer move.
+# Gauss-Newton steps, after which means of columns no longer move.
 _N_STEPS = 10
 
 
 def are_near(distances, std):
-    """Return which mean distances from a bound are small, and none beyond noise.
+    """Return which mean distances from a bound are negligible, or zero up to noise.
 
-    The probability that any distance of more than a twentieth is found small is at most 1e-4.
+    The probability that any distance of more than a twentieth passes is at most 1e-4 (Bonferroni).
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def are_near(distances, std):
         Standard deviations of their noise.
     """
     sizes, quantile = np.abs(distances), stats.norm.isf(_FALSE_RATE / np.size(distances))
-    is_none = sizes <= np.maximum(WITHIN_NOISE * std, _NEGLIGIBLE)
-    return is_none & (sizes + quantile * std <= _NEAR)
+    is_negligible = sizes <= np.maximum(WITHIN_NOISE * std, _NEGLIGIBLE)
+    return is_negligible & (sizes + quantile * std <= _NEAR)
 
 
 def warn_of_bounds(format, near):
@@ -44,7 +44,7 @@ def warn_of_bounds(format, near):
     ----------
     format : ArrayFormat
     near : pair of ndarray of bool of shape (n_columns,)
-        Which columns are at their lower, and at their upper, bounds; or the last columns alone.
+        Which columns are at their lower, and at their upper, bounds; or which of the last columns.
     """
     n_columns = len(near[0])
     rows = zip(format.column_names, *format.column_bounds, strict=True)
@@ -60,33 +60,33 @@ def warn_of_bounds(format, near):
 def warn_of_means(format, means, covariance, corners=(None, None)):
     """Warn of columns whose released means are at a bound.
 
-    A lower bound of 0, where most values of sparse columns are, counts if all columns are there.
+    Sparse columns are mostly 0: at lower bounds of 0 only all columns together give a warning.
 
     Parameters
     ----------
     format : ArrayFormat
     means, covariance : ndarray of shape (n_columns,) and (n_columns, n_columns)
-        Noisy means of rows that are scaled down to the radius, as shares of the ranges, and the
+        Noisy means of rows that were scaled down to the radius, as shares of the ranges, and the
         covariance of their noise; or of the last columns alone.
     corners : pair of (float, ndarray of shape (n_columns,) or None), default=(None, None)
-        Means of rows whose columns are all at their lower, or upper, bounds, if it may be so.
+        Means if all columns are at their lower, or upper, bounds; None: not considered.
     """
     std, is_elsewhere = np.sqrt(covariance.diagonal()), format.column_bounds[0][-len(means) :] != 0
-    # Within bounds no row is longer than 1, and so none is scaled down by more than the radius.
+    # Rows within bounds have a norm of at most 1, so none is scaled by less than the radius.
     least = format.clip_norm
     near = [are_near(means / least, std / least) & is_elsewhere, are_near(means - 1, std)]
     for i, corner in enumerate(corners):
         if corner is not None:
-            distance, its_std = np.mean(means - corner), math.sqrt(covariance.mean())
-            near[i] |= are_near(distance / least, its_std / least)
+            distance, mean_std = np.mean(means - corner), math.sqrt(covariance.mean())
+            near[i] |= are_near(distance / least, mean_std / least)
     warn_of_bounds(format, near)
 
 
 def warn_of_moments(format, moments, n_records):
     """Warn of columns that are at a bound by the second moments of rows in the unit ball.
 
-    Squares are less than the numbers, which are shares of their ranges; and where they are below
-    t², the numbers are below t on average.
+    Let x be a column, as shares of its range in [0, 1]. Then E[x²] ≤ E[x], so E[x²] near 1 shows
+    the upper bound; and E[x] ≤ √E[x²] (Jensen), so a small E[x²] shows the lower one.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def warn_of_norms(format, counts, std, n_records):
 def warn_of_sketch_units(format, components, basis, sketch, n_records):
     """Warn of columns that are at a bound by a slice sketch.
 
-    The phase of the first harmonic on a slice is about the mean projection: least squares give the
-    means of columns. All rows are at one point if harmonics there have nearly all of the sums.
+    The phase of the first harmonic on a slice is about the mean projection, so least squares give
+    the means of columns. Rows are all at one point if their sums are those of its harmonics.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def warn_of_sketch_units(format, components, basis, sketch, n_records):
         # Columns of an encoder have no bounds.
         return warn_of_means(format, means[-1:], covariance[-1:, -1:])
     corners = _find_corners(format)
-    has = [
+    are_there = [
         are_near(
             1 - _sum_at(torch.as_tensor(corner) @ frequencies, basis, sums) / n_records,
             std / math.sqrt(k) / n_records,
@@ -162,25 +162,26 @@ def warn_of_sketch_units(format, components, basis, sketch, n_records):
         for corner in corners
     ]
     if format.encoder is not None:
-        return _warn_of_rows(format, has)
-    corners = zip(corners, has, strict=True)
+        return _warn_of_rows(format, are_there)
+    corners = zip(corners, are_there, strict=True)
     corners = [corner / scale if is_there else None for corner, is_there in corners]
     warn_of_means(format, means, covariance, corners)
 
 
 def warn_of_noised_rows(format, rows, std):
-    """Warn of columns that are at a bound by rows with local noise, in units of the ball's radius.
+    """Warn of columns that are at a bound by rows with local noise.
 
     Parameters
     ----------
     format : BallFormat
-    rows : ndarray of shape (n_samples, n_columns)
+    rows : ndarray of shape (n_samples, n_columns), in units of the ball's radius
     std : float
         Standard deviation of the noise on each number.
     """
     if format.bounds is not None:
         X, y = format.invert(rows.mean(axis=0)[None] * format.radius)
         lower, upper = format.column_bounds
+        X = format.images.arrange(X)
         means = (np.column_stack([X, *([y] * format.has_number)])[0] - lower) / (upper - lower)
         # Numbers in bounds are mapped to [-1, 1] before they are divided by the radius.
         variance = (std * format.radius / 2) ** 2 / len(rows)
@@ -188,7 +189,7 @@ def warn_of_noised_rows(format, rows, std):
 
 
 class SlicedMeans:
-    """Means of columns by releases of sliced rows, added up.
+    """Least-squares means of columns over releases of sliced rows, all with the same noise.
 
     Parameters
     ----------
@@ -228,7 +229,7 @@ class SlicedMeans:
         scale = self.mechanism.row_weight * self.format.unit / self.format.clip_norm
         means = np.linalg.solve(self.normal, self.sums)[:n_columns] / scale
         noise = np.linalg.inv(self.normal)[:n_columns, :n_columns] * self.variance / scale**2
-        sampling = self.is_sampled / (self.batch_size * self.n_steps)
+        sampling = self.is_sampled / (self.batch_size * self.n_steps)  # variances are at most 1
         warn_of_means(self.format, means, noise + sampling * np.eye(n_columns))
 
 
@@ -238,7 +239,7 @@ def _warn_of_rows(format, are_there):
 
 
 def _has_plain_columns(format):
-    """Whether columns of rows are those of X and y, within bounds."""
+    """Return whether the columns of rows are those of X and y, within bounds."""
     return isinstance(format, BoxFormat) and format.encoder is None and format.bounds is not None
 
 
@@ -256,10 +257,10 @@ def _find_corners(format):
 
 
 def _sum_at(angles, basis, sums):
-    """Return the part of sums that rows at a point would have: their number, if all are there."""
+    """Return the projection of sums on those of a row: the number of rows, if all equal it."""
     weights = basis.weights.double().cpu()[:, None]
-    turned = torch.arange(1.0, len(weights) + 1, dtype=torch.float64)[:, None] * angles
-    values = torch.stack([weights * turned.cos(), weights * turned.sin()], dim=1)
+    phases = torch.arange(1.0, len(weights) + 1, dtype=torch.float64)[:, None] * angles
+    values = torch.stack([weights * phases.cos(), weights * phases.sin()], dim=1)
     return float((values * sums).sum() / basis.n_projections)
 
 
@@ -269,7 +270,7 @@ def _find_means(frequencies, first, std):
     weighted = frequencies * (np.abs(sums) / max(std, 1e-12 * np.abs(sums).max())) ** 2
     inverse = np.linalg.pinv(weighted @ frequencies.T)
     for _ in range(_N_STEPS):
-        # Phases beyond half a turn are nearer to those of the last means.
+        # Phases are known up to whole turns: take those nearest to the last means.
         rest = np.angle(sums * np.exp(-1j * (means @ frequencies)))
         means = means + inverse @ weighted @ rest
     # Fewer slices than columns do not determine means.

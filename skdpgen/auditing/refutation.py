@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Refutation of trade-off functions by correct membership guesses, and the ε that remain.
 
-Each of m canaries is included by an independent fair coin. Under a trade-off function F (see
-`TradeOff`), a guess of a coin from the outcome is right with bounded probability, given the coins
-of all others. Two bounds on the number of right guesses follow.
+Each of m canaries is included by an independent fair coin. Under a bound F on the power of tests
+(see `TradeOff`), a guess of a coin from the outcome is right with bounded probability, given the
+coins of all others. Two bounds on the number of right guesses follow.
 
-*Many independent fits.* A guess is right with probability at most (1 + δ(0))/2, and so is the mean
-share of right guesses in a fit, however the guesses of one fit depend on each other. Let x be such
-a share, and p that bound. The product of 1 + λ(x - p) over all fits, for λ in [0, 1/p], has a mean
-of at most 1. So has its mean over several λ, and it exceeds 1/α with probability at most α.
+*Many independent fits.* A guess is right with probability at most p = (1 + δ(0))/2. If all coins of
+a fit are guessed, p also bounds the mean share x of right guesses, however these depend on each
+other. The product of 1 + λ(x - p) over all fits, for λ in [0, 1/p], has a mean of at most 1. So has
+its mean over several λ, and it exceeds 1/α with probability at most α.
 
-*One fit.* Let W of r guesses be right. The event that guess j is right and W ≥ v depends on the
-outcome and the other coins as does the event that guess j is wrong and W ≥ v - 1. So the
-probability of the first is at most F of that of the second: for the outcome under either coin, by
-concavity for both, for all other coins, and for the mean over the m canaries:
+*One fit, or fits together.* Let W of r guesses be right, of m canaries in all. The event that guess
+j is right and W ≥ v depends on the outcome and the other coins as does the event that guess j is
+wrong and W ≥ v - 1. So the probability of the first is at most F of that of the second: for the
+outcome under either coin, by concavity for both, for all other coins, and for the mean over the m:
 
     E[W; W ≥ v] / m ≤ F(E[r - W; W ≥ v - 1] / m)   for all v.
 
 Suppose that P(W ≥ c) were α. The mass below c is smallest if all mass at or above c is at c, and if
-each inequality is an equality, from v = c downwards: `wrong` and `right` are its two sides. By
+each inequality is an equality, from v = c downwards: `right` and `wrong` are the two means. By
 induction, no other law that satisfies the inequalities has less mass. If more than all mass would
 be needed, P(W ≥ c) is less than α. The guesses of one fit need not be wrong independently, since a
 fit may seldom reveal all coins at once: that is why this bound stays below the true ε however many
@@ -41,21 +41,21 @@ from ..accounting.accountants import ledger_delta, ledger_epsilon
 from ..accounting.certificate import Certificate
 from ..accounting.events import scale_noise
 
-# Bets λ as shares of their maximum 1/p, over the range where either few or many fits suffice.
+# Bets λ as shares of their maximum 1/p: large ones refute by few fits, small ones by many.
 _STAKES = np.geomspace(0.02, 0.98, 12)
 # Range of factors of the noise for the bisection, and its relative precision.
 _LEAST, _MOST, _PRECISION = 1 / 32, 128.0, 1e-3
-# Values of ε at which profiles are evaluated. Each gives two lines that bound the trade-off
-# function, so 33 of them suffice.
+# Values of ε at which profiles are evaluated, set by hand. Each gives two lines that bound the
+# trade-off function; fewer only loosen the bound.
 _EPSILONS = np.concatenate([np.linspace(0, 4, 17), np.geomspace(4.5, 50, 16)])
 
 
 class TradeOff:
-    """Upper bound on the power of any test that tells neighbours apart by the releases of a ledger.
+    """Upper bound on the power of any test between neighbours, by the releases of a ledger.
 
     A test with a false positive rate x has a power of at most F(x), the minimum of e^ε·x + δ(ε) and
-    1 - e^-ε·(1 - δ(ε) - x) over all ε. Profiles of accountants are upper bounds, and so is F, for
-    any set of ε over which the minimum is taken.
+    1 - e^-ε·(1 - δ(ε) - x) over all ε; 1 - F is the trade-off function of Dong et al. Profiles of
+    accountants are upper bounds, and so is F, for any set of ε over which the minimum is taken.
 
     Parameters
     ----------
@@ -86,14 +86,14 @@ class TradeOff:
 
     def min_false_positive_rate(self, power: float) -> float:
         """Return the smallest false positive rate x with F(x) at least `power`."""
-        # Computed at the first question, since each profile is a price.
+        # Computed on first use, since accounting is slow.
         if self._lines is None:
             profile = [
                 ledger_delta(self._ledger, float(e), relation=self._relation) for e in _EPSILONS
             ]
             self._lines = np.exp(_EPSILONS), np.array(profile)
         factors, deltas = self._lines
-        # The two families of lines, solved for x; the larger one binds.
+        # The two families of lines, solved for x; the largest value binds.
         first = np.max((power - deltas) / factors)
         return max(0.0, first, np.max(1 - deltas - factors * (1 - power)))
 
@@ -108,7 +108,7 @@ def refute_by_fits(curve: TradeOff, shares: Sequence[float], alpha: float) -> bo
 def refute_by_guesses(
     curve: TradeOff, n_canaries: int, n_guesses: int, n_right: int, alpha: float
 ) -> bool:
-    """Return whether so many right guesses of one fit have a probability below alpha."""
+    """Return whether `n_right` or more right guesses have a probability below alpha."""
     right = alpha * n_right / n_canaries
     wrong = alpha * (n_guesses - n_right) / n_canaries
     for v in range(n_right - 1, -1, -1):
@@ -122,7 +122,7 @@ def refute_by_guesses(
 
 
 def find_bound(certificate: Certificate, refute: Callable[[TradeOff], bool]) -> float:
-    """Return a lower bound on ε: that of the least noise which is found to be refuted.
+    """Return a lower bound on ε: that of the least noise that is refuted.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands on budgets and certificates, which need no networks, and so start soon."""
+"""Commands on budgets and certificates. They do not import torch, so they start fast."""
 
 import json
 from argparse import Namespace
@@ -19,13 +19,13 @@ _N_LINES = 21
 
 
 def budget(options: Namespace) -> int:
-    """Create, show or close the file of a budget."""
+    """Create, close or show the budget in a file."""
     if options.action == "init" and Path(options.path).exists():
         raise ValueError(f"{options.path} exists already; name a new file for the budget.")
     with collected_warnings() as caught:
         if options.action == "init":
             threshold_delta = options.threshold_delta
-            total = PrivacyBudget(
+            opened = PrivacyBudget(
                 options.epsilon,
                 options.delta,
                 relation=options.relation,
@@ -33,21 +33,21 @@ def budget(options: Namespace) -> int:
                 path=options.path,
             )
         else:
-            total = PrivacyBudget.from_file(options.path)
+            opened = PrivacyBudget.from_file(options.path)
     for message in caught:
         print_warning(message)
     if options.action == "close":
-        total.close()
-    state = "closed" if total.is_closed else "open"
+        opened.close()
+    state = "closed" if opened.is_closed else "open"
     print(
-        f"ε = {show(total.spent)} of {show(total.epsilon)} is spent at δ = {show(total.delta)} "
-        f"({total.relation}); the budget is {state}."
+        f"ε = {show(opened.spent)} of {show(opened.epsilon)} is spent at δ = {show(opened.delta)} "
+        f"({opened.relation}); the budget is {state}."
     )
     return 0
 
 
 def verify(options: Namespace) -> int:
-    """Recompute the ε of a certificate, and print both."""
+    """Recompute the ε of a certificate, check its signature, and print the result."""
     text = read_file(options.certificate)
     with collected_warnings() as caught:
         key = options.public_key
@@ -82,7 +82,7 @@ def sign(options: Namespace) -> int:
     """Sign a certificate."""
     check_outputs({"--output": options.output}, {"--key": options.key})
     text = Path(options.certificate).read_text(encoding="utf-8")
-    # Signed before the file is opened: an error leaves no empty file.
+    # Sign before the output is opened: an error must leave no empty file.
     signed = sign_text(text, Path(options.key).read_bytes())
     Path(options.output).write_text(signed + "\n", encoding="utf-8")
     return 0

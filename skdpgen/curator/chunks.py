@@ -14,7 +14,7 @@ from itertools import chain, filterfalse
 import pandas as pd
 
 from .._process.muting import muted
-from ..data.containers import PANDAS, adapt, adapt_records, take_names
+from ..data.containers import PANDAS, adapt, adapt_records, is_image, take_names
 from ..data.record_functions import call_quietly
 from ..exceptions import INTERRUPTS, PublicRuntimeError, TableError
 from .persons import Persons
@@ -48,6 +48,7 @@ class TableInParts(ABC):
     has_fixed_dtypes = False
     states_dtypes = False
     are_parsed = False
+    may_hold_arrays = False
     container = PANDAS
 
     head: pd.DataFrame
@@ -189,6 +190,7 @@ class TableChunks(TableInParts):
         self.states_dtypes = getattr(function, "states_dtypes", False)
         self.has_fixed_dtypes = getattr(function, "has_fixed_dtypes", False)
         self.are_parsed = getattr(function, "are_parsed", False)
+        self.may_hold_arrays = not hasattr(function, "states_dtypes")
 
     def by_person(self, column):
         table = copy.copy(self)
@@ -254,7 +256,8 @@ class TableChunks(TableInParts):
             raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
         return chunk.drop(columns=self.person_column), chunk[self.person_column]
 
-    def _call(self):
+    def call(self):
+        """Return what the function returns, an iterable that is no table."""
         chunks = self._function()
         # Tables are iterable: over their names.
         is_table = hasattr(chunks, "columns") or isinstance(chunks, str | Mapping)
@@ -268,8 +271,13 @@ class TableChunks(TableInParts):
     def _read(self):
         # Errors of files quote no cell.
         harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
-        chunks = iter_quietly(self._call, harmless, _describe_failure)
+        chunks = iter_quietly(self.call, harmless, describe_failure)
         for chunk in chunks:
+            if is_image(chunk) or (isinstance(chunk, tuple) and is_image(next(iter(chunk), None))):
+                raise TableError(
+                    f"Chunks of X must be tables; got {type(chunk).__name__}. For arrays declare "
+                    "bounds=(lower, upper), and classes=[...] if they hold labels."
+                )
             is_list = self._is_of_records and isinstance(chunk, list | tuple)
             chunk, self.container, _ = adapt_records(chunk) if is_list else adapt(chunk)
             if self._is_of_records:
@@ -298,14 +306,15 @@ def _check_names(names, first):
         )
 
 
-def _describe_failure(error):
+def describe_failure(error, what="The function that gives the chunks of X") -> str:
+    """Describe an error of a source of chunks without its message."""
     failure = type(error).__name__
     if isinstance(error, OSError) and error.errno is not None:
         # The system's text for the number: an error's own text may quote anything.
         failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
     return (
-        f"The function that gives the chunks of X failed ({failure}). Its message is "
-        "withheld, as it may quote rows: call the function yourself to read it."
+        f"{what} failed ({failure}). Its message is withheld, as it may quote rows: call it "
+        "yourself to read it."
     )
 
 

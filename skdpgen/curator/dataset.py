@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
@@ -44,6 +45,8 @@ class Dataset:
         Number of records or, if persons were given, of these: what is public. None until validated.
     n_columns : int or None
         Columns of an array, once validated.
+    record_shape : tuple of int or None
+        Shape of a record of an array of three or four dimensions.
     columns : Index or None
         Column names of a table in memory.
     dtypes : list
@@ -87,7 +90,13 @@ class Dataset:
         may_be_empty: bool = False,
     ):
         check_order(X, y, "y")
-        X, self._container, self.dtypes = adapt(X)
+        if isinstance(X, torch.utils.data.Dataset | torch.utils.data.DataLoader):
+            from .array_parts import read_dataset
+
+            adapted, y = read_dataset(X, y)
+        else:
+            adapted = adapt(X)
+        X, self._container, self.dtypes = adapted
         self._person_column = persons if isinstance(persons, str) else None
         if persons is not None:
             X, persons = self._split_persons(X, persons)
@@ -98,9 +107,12 @@ class Dataset:
         self.label = None if y is None else Label.of(y)
         is_frame = isinstance(X, pd.DataFrame)
         self.columns = X.columns if is_frame else None
+        is_shaped = isinstance(X, np.ndarray) and X.ndim in (3, 4)
+        self.record_shape = X.shape[1:] if is_shaped else None
         self.is_in_parts = isinstance(X, TableInParts)
         self.has_fixed_dtypes = getattr(X, "has_fixed_dtypes", True)
         self.has_public_dtypes = self.has_fixed_dtypes or X.states_dtypes
+        self.may_hold_arrays = getattr(X, "may_hold_arrays", False)
         self.n_records: int | None = None
         self.n_columns: int | None = None
         self.classes: np.ndarray | None = None
@@ -252,6 +264,15 @@ class Dataset:
         """
         # Popped, not read: after an error in a check no rows are left here.
         X, y, persons = self._held.pop()
+        chunks = None
+        if self.may_hold_arrays and persons is None and y is None:
+            from .array_parts import ArrayChunks
+
+            chunks = ArrayChunks(X)
+            X, y, self._container, self.dtypes = chunks.describe(classes)
+            self.label = None if y is None else Label.of(y)
+            self.record_shape = X.shape[1:] if X.ndim > 2 else None
+            self.has_public_dtypes = True
         if isinstance(X, TableInParts):
             raise ValueError(
                 "X comes in chunks or from an engine, and only a generator with a schema reads "
@@ -276,6 +297,8 @@ class Dataset:
         self.has_number = y is not None and self.classes is None
         self._has_objects = X.dtype == object
         self._hold(X, y, persons, len(X))
+        if chunks is not None:
+            self._held[-1] = chunks, None, None
         return self
 
     def validate_table(self, estimator: BaseEstimator, format, *, reset: bool = True) -> "Dataset":

@@ -40,9 +40,9 @@ class Container:
     Parameters
     ----------
     library : str, default="numpy"
-        ``"numpy"``, ``"pandas"``, ``"array"`` for an extension array of pandas, ``"records"`` for
-        dicts and other records, ``"columns"`` for a dict of columns, or the name of a library that
-        Narwhals knows.
+        ``"numpy"``, ``"torch"`` or a dtype of it that NumPy lacks, ``"pandas"``, ``"array"`` for an
+        extension array of pandas, ``"records"`` for dicts and other records, ``"columns"`` for a
+        dict of columns, a list of images, or the name of a library that Narwhals knows.
     columns_name : object, default=None
         The name of the index of a frame's columns.
     """
@@ -55,8 +55,8 @@ class Container:
         if self.library == "pandas":
             is_named = data.ndim == 2 and data.columns.nlevels == 1
             return data.rename_axis(columns=self.columns_name) if is_named else data
-        if self.library == "numpy":
-            return data.to_numpy()
+        if self.library.startswith(("numpy", "torch")):
+            return self.give_array(data.to_numpy())
         if self.library == "array":
             return data.array
         if self.library == "columns":
@@ -69,6 +69,17 @@ class Container:
             column = frame[frame.columns[0]].alias(data.name or "")
             return column.to_native()
         return self._write(data)
+
+    def give_array(self, array):
+        """Return synthetic numbers, an array, in this container."""
+        if self.library == "numpy":
+            return array
+        if self.library.startswith("torch"):
+            _, _, dtype = self.library.partition(".")
+            return torch.as_tensor(array, dtype=getattr(torch, dtype, None))
+        from .lists import give
+
+        return give(array, self.library)
 
     def _write(self, frame):
         library = nw.Implementation.from_string(self.library)
@@ -139,6 +150,11 @@ def adapt(data) -> Adapted:
         return Adapted(data, NUMPY, [data.dtype])
     if isinstance(data, list | tuple) and _has_records(data):
         return adapt_records(data)
+    is_list = isinstance(data, list | tuple) or (
+        isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1
+    )
+    if is_list and is_image(next(iter(data), None)):
+        return adapt_images(data)
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
     if not isinstance(data, np.ndarray | pd.DataFrame | pd.Series):
@@ -164,7 +180,24 @@ def adapt(data) -> Adapted:
     dtype = getattr(data if isinstance(data, np.ndarray) else array, "dtype", None)
     # It may state a text of its own for missing ones.
     dtype = np.dtypes.StringDType() if getattr(dtype, "kind", "O") == "T" else dtype
-    return Adapted(array, NUMPY, [dtype])
+    container = NUMPY
+    if isinstance(data, torch.Tensor):
+        container = Container("torch" if _is_shared(data) else str(data.dtype))
+    return Adapted(array, container, [dtype])
+
+
+def adapt_images(images) -> Adapted:
+    """Return a list of arrays, tensors or images of Pillow as one array."""
+    from .lists import stack
+
+    array, library = stack(images, _to_array)
+    return Adapted(array, Container(library), [array.dtype])
+
+
+def is_image(entry) -> bool:
+    """Whether an entry of a list is an array or a tensor of several dimensions, or of Pillow."""
+    is_array = issubclass(type(entry), np.ndarray | torch.Tensor)
+    return (is_array and entry.ndim > 1) or type(entry).__module__.partition(".")[0] == "PIL"
 
 
 def adapt_column(data):
@@ -243,8 +276,11 @@ def _to_dense(tensor):
     if tensor.layout != torch.strided:
         raise TypeError("Sparse tensors are no arrays: X and y must be dense, as of to_dense().")
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-    is_shared = tensor.dtype in _FLOATS or not tensor.is_floating_point()
-    return (tensor if is_shared else tensor.float()).numpy()
+    return (tensor if _is_shared(tensor) else tensor.float()).numpy()
+
+
+def _is_shared(tensor):
+    return tensor.dtype in _FLOATS or not tensor.is_floating_point()
 
 
 # Tables.

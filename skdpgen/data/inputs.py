@@ -50,7 +50,8 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
     ----------
     estimator : estimator
         Gets ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like or DataFrame of shape (n_samples, n_features)
+        Images also get ``record_shape_in_``, and are flattened.
+    X : array-like or DataFrame of shape (n_samples, n_features), or images
     reset : bool, default=True
         Whether to set these attributes rather than compare with them.
 
@@ -61,12 +62,18 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         does not say that all cells are numbers, of dtype object: see `parse_rows`.
     """
     X = as_array(X)
+    if reset:
+        vars(estimator).pop("record_shape_in_", None)
+    if isinstance(X, np.ndarray) and X.ndim in (3, 4):
+        from .lists import flatten_images
+
+        X = flatten_images(estimator, X, reset=reset)
     # A list of lists is read cell by cell, like an array of objects.
     if isinstance(X, list | tuple) or (_is_of_objects(X) and X.ndim == 1):
         X = _list_to_objects(X)
     # Only where all cells are rows is it a shape; a single cell that is a list is no number.
     if _is_of_objects(X) and X.ndim == 2 and all(map(_is_nested, X.flat)):
-        raise ValueError(_describe_shape("rows of several dimensions"))
+        raise ValueError(_describe_shape("lists of several levels"))
     are_numbers = sparse.issparse(X) or _check_dtypes(X)
     dtypes = [np.float64, np.float32] if are_numbers else object
     # NumPy warns of numbers that are too large for the dtype.
@@ -102,7 +109,7 @@ def _is_nested(cell):
 
 def _describe_shape(found, ndim=3):
     if ndim > 2:
-        advice = "np.reshape(X, (len(X), -1)) makes one row of each image or series."
+        advice = "np.reshape(X, (len(X), -1)) makes one row of each record."
     else:
         advice = "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
     return f"Expected 2D array, got {found} instead. Reshape your data: {advice}"

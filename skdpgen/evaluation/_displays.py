@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..arrays.image_layout import flatten
 from ._columns import as_numbers, as_table
 
 
@@ -75,8 +76,9 @@ class SyntheticSamplesDisplay(Display):
     y : array-like of shape (n_samples,), default=None
         Their labels.
     image_shape : tuple of int, default=None
-        (height, width) or (channels, height, width) of rows that are images. None: rows are drawn
-        as points, by the first two numeric columns or, if there is one only, by that.
+        (height, width) of rows that are images, or with channels first or last. None: that of `X`
+        if it has three or four dimensions; otherwise rows are drawn as points, by the first two
+        numeric columns or, if there is one only, by that.
 
     Attributes
     ----------
@@ -147,19 +149,20 @@ class SyntheticSamplesDisplay(Display):
         -------
         self : object
         """
-        if self.image_shape is None:
+        rows, layout = flatten(self.X, "auto" if self.image_shape is None else self.image_shape)
+        if not layout.is_told:
             return self._plot_points(ax, kwargs)
-        return self._plot_images(ax, kwargs)
+        images = np.asarray(rows).reshape(-1, *layout.image_shape)
+        return self._plot_images(images, ax, kwargs)
 
-    def _plot_images(self, ax, kwargs):
-        images = np.asarray(self.X).reshape(-1, *self.image_shape)
+    def _plot_images(self, images, ax, kwargs):
         n_wide = min(10, len(images))
         shape = (math.ceil(len(images) / n_wide), n_wide)
         axes = self._take_axes(ax, shape, (n_wide * 0.8, shape[0] * 0.9))
         # One scale for all images, or else a dark one would look like a bright one.
         options = {"cmap": "gray", "vmin": images.min(), "vmax": images.max(), **kwargs}
-        if images.ndim == 4:  # matplotlib takes colours in [0, 1], channels last
-            images = np.moveaxis(images, 1, -1)
+        images = np.moveaxis(images, 1, -1)
+        if images.shape[-1] > 1:  # matplotlib takes colours in [0, 1], channels last
             images = (images - images.min()) / max(np.ptp(images), 1e-12)
         for one in axes:
             one.set_axis_off()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scores of synthetic rows: downstream classification and the Fréchet distance."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import torch
@@ -20,7 +18,9 @@ from torch import nn
 
 from .._process.isolation import isolated
 from .._process.muting import muted
+from ..arrays.image_layout import flatten
 from ..data.inputs import check_order
+from ..images import find_shape
 from ..learners.training import Descent
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
@@ -215,6 +215,7 @@ def _check_rows(X_syn, X_test, classifier: str):
         if len(X_syn.columns) != len(X_test.columns) or set(X_syn) != set(X_test):
             raise ValueError("X_syn and X_test must have the same columns.")
         return X_syn, X_test
+    (X_syn, _), (X_test, _) = map(flatten, (X_syn, X_test))
     floats = [np.float64, np.float32]
     X_syn = check_array(X_syn, dtype=floats, input_name="X_syn")
     X_test = check_array(X_test, dtype=floats, input_name="X_test")
@@ -272,11 +273,9 @@ def _fit_predict(X, codes, X_test, classifier: str, seed: int) -> np.ndarray:
 
 def _image_shape(n_features: int) -> tuple[int, int, int]:
     """Return (channels, side, side) of flat square images."""
-    # The order does not matter: no number is a square and three times a square.
-    for channels in (1, 3):
-        side = math.isqrt(n_features // channels)
-        if channels * side**2 == n_features and side >= 4:
-            return channels, side, side
+    shape = find_shape(n_features, (1, 3))
+    if shape[1] >= 4:
+        return shape
     raise ValueError(
         "classifier='cnn' takes square images of side 4 or more: side² features if grey, "
         f"3 · side² if RGB; got {n_features} features."

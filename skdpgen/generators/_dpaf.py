@@ -14,14 +14,18 @@ from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggrega
 from ..learners.interface import Sampler
 from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
-from ..networks.discriminators import Discriminator, default_layers, infer_square_shape
-from ..networks.generators import mirror, seeded
+from ..networks.discriminators import Discriminator, default_layers
+from ..networks.generators import seeded
 from ..params import Specification, documented
 from ..releases.forward_aggregates import ForwardAggregates
 from ._network import NetworkGenerator, check_network
 
 if TYPE_CHECKING:
     from ..tables.schema import Schema
+
+
+# Least sides of images that are guessed, and of those that are said to be some.
+_LEAST_SIDES = (8, 4)
 
 
 @dataclass(eq=False, repr=False)
@@ -34,10 +38,6 @@ class DPAFDiscriminator(Specification):
         Numbers c1, c2, c3 of layers: conv1, which are frozen; conv2*, the others before the
         aggregate; and conv3*, those after it, which only images have. None: (2, 1, 0) for images of
         up to 32 pixels, (2, 2, 1) of up to 64, (3, 1, 0) of more; (1, 1, 0) for dense layers.
-    image_shape : "auto", None or tuple of (channels, height, width), default="auto"
-        Shape of rows that are images; None: they are none, and layers are dense. ``"auto"``: a
-        square one, grey or RGB, of at least 8×8 pixels, if there are `bounds` and as many features;
-        otherwise None.
 
     Examples
     --------
@@ -49,40 +49,20 @@ class DPAFDiscriminator(Specification):
     """
 
     layers: Sequence | None = None
-    image_shape: object = "auto"
 
-    _checks = {
-        "layers": lambda name, value: _check_tuple(name, value, (1, 1, 0)),
-        "image_shape": lambda name, value: _check_shape(name, value),
-    }
-
-    @property
-    def guesses_shape(self):
-        """Whether the shape of images is inferred from the number of features."""
-        return isinstance(self.image_shape, str)
+    _checks = {"layers": lambda name, value: _check_layers(name, value)}
 
     def find_layers(self, format):
         """Return the shape of the images that rows of a format are, or None, and the layers."""
-        image_shape = self._find_image_shape(format)
+        # Only features in bounds, with nothing beside them, are pixels.
+        images = None if format.feature_scale is None else format.images
+        image_shape = None if images is None else images.image_shape
+        if image_shape is not None and min(image_shape[1:]) < _LEAST_SIDES[images.is_told]:
+            image_shape = None
         layers = self.layers or default_layers(image_shape)
         if image_shape is None and layers[2]:
             raise ValueError("Only images have layers after the aggregate: layers=(c1, c2, 0).")
         return image_shape, layers
-
-    def _find_image_shape(self, format):
-        if self.image_shape is None:
-            return None
-        if self.guesses_shape:
-            is_image = format.feature_scale is not None
-            return infer_square_shape(format.n_features) if is_image else None
-        if format.block_sizes or format.encoder is not None or format.has_number:
-            raise ValueError("image_shape is for rows of X without an encoder or a numeric y.")
-        if math.prod(self.image_shape) != format.n_features:
-            raise ValueError(
-                f"Images of shape {tuple(self.image_shape)} have {math.prod(self.image_shape)} "
-                f"features; X has {format.n_features}."
-            )
-        return tuple(self.image_shape)
 
 
 @documented
@@ -114,7 +94,8 @@ class DPAFGenerator(NetworkGenerator):
         The generator's network. None: the mirror of the discriminator for images with `bounds`, and
         else ``"mlp"``. Names and factories are those of `DPSlicedWassersteinGenerator`.
     discriminator : "auto" or DPAFDiscriminator, default="auto"
-        Layers of the discriminator, and the shape of images.
+        Layers of the discriminator. They are convolutions if rows are images of at least 4×4
+        pixels by `image_shape` or `X`, or, as a guess, square ones of 8×8 pixels or more.
     latent_dim : int, default=16
         Dimension of the network's random code; the one-hot class is joined to it.
     learning_rate : float, default=0.001
@@ -193,6 +174,7 @@ class DPAFGenerator(NetworkGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: ForwardAggregates | str = "aggregates",
@@ -214,6 +196,7 @@ class DPAFGenerator(NetworkGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.schema = schema
         self.encoder = encoder
         self.release = release
@@ -222,11 +205,6 @@ class DPAFGenerator(NetworkGenerator):
         self.discriminator = discriminator
         self.latent_dim = latent_dim
         self.learning_rate = learning_rate
-
-    def _list_array_params(self):
-        discriminator = self._resolve_spec("discriminator")
-        has_shape = not (discriminator.guesses_shape or discriminator.image_shape is None)
-        return super()._list_array_params() + ["image_shape"] * has_shape
 
     def _plan(self, terms, format):
         # These raise an error for layers or networks of another size.
@@ -238,10 +216,7 @@ class DPAFGenerator(NetworkGenerator):
     def _learn_aggregates(self, release, curator, format, noise):
         image_shape, layers = self._resolve_spec("discriminator").find_layers(format)
         n_classes, batch_size = curator.n_classes, release.count_rows(curator.n_records)
-        factory = self.network
-        if factory is None:
-            has_mirror = image_shape is not None and format.feature_scale is not None
-            factory = mirror(image_shape) if has_mirror else "mlp"
+        factory = self.network or ("mlp" if image_shape is None else "conv")
         rows = make_rows(factory, format, self.latent_dim, n_classes, noise.seed())
         rows = rows.to(curator.device)
 
@@ -319,20 +294,16 @@ def _input_map(format):
     return math.sqrt(format.n_columns), 0.0
 
 
-def _check_shape(name, value):
-    if not (isinstance(value, str) and value == "auto"):
-        _check_tuple(name, value, (1, 4, 4), or_else="None or 'auto'")
-
-
-def _check_tuple(name, value, least, or_else="None"):
+def _check_layers(name, value):
     """Raise a ValueError unless a value is None or three large enough whole numbers."""
-    if value is None:
-        return
     is_tuple = isinstance(value, tuple | list) and len(value) == 3
-    if not is_tuple or not all(
-        isinstance(number, numbers.Integral) and number >= low
-        for number, low in zip(value, least, strict=True)
+    if value is not None and not (
+        is_tuple
+        and all(
+            isinstance(number, numbers.Integral) and number >= low
+            for number, low in zip(value, (1, 1, 0), strict=True)
+        )
     ):
         raise ValueError(
-            f"{name} must be three whole numbers, of at least {least}, or {or_else}; got {value!r}."
+            f"{name} must be three whole numbers, of at least (1, 1, 0), or None; got {value!r}."
         )

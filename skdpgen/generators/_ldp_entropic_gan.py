@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..accounting.certificate import Certificate
 from ..arrays.units import warn_of_noised_rows
 from ..base import BaseGenerator
-from ..checks import check_size, positive, whole
+from ..checks import check_size, positive, shape_of_images, whole
 from ..curator.curator import find_digest
 from ..data.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
@@ -21,7 +21,7 @@ from ..learners.rows import has_unit_output
 from ..losses import EntropicWasserstein, OwnLoss, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
-from ..networks.generators import build, find_factory
+from ..networks.generators import build, find_shaped
 from ..params import choose_device, documented, fitting
 from ..preprocessing._local_privatizer import LocalPrivatizer
 from ..releases.local_noise import LocalNoise, find_local_sigma
@@ -67,6 +67,9 @@ class LDPEntropicGAN(BaseGenerator):
         Public radius of the ball, in the units after `bounds`. Rows outside are projected on it,
         and the noise is calibrated to its diameter. None: 1; with `bounds`, that of the
         smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
+    image_shape : "auto", None or tuple of int, default="auto"
+        Shape of the images that records are: (height, width), or with channels first or last.
+        ``"auto"``: that of `X`, if it has three or four dimensions; flat rows are no images then.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
         Noise and its basis, in which generated rows are compared, too.
     loss : {"entropic", "wasserstein", "sinkhorn_divergence"}, object or callable
@@ -160,6 +163,7 @@ class LDPEntropicGAN(BaseGenerator):
     _wrappers = {"loss": OwnLoss}
     _checks = {
         "clip_norm": positive(optional=True, most=math.inf),
+        "image_shape": shape_of_images("auto", None),
         "network": check_network,
         "latent_dim": whole(),
         "n_steps": whole(optional=True),
@@ -181,6 +185,7 @@ class LDPEntropicGAN(BaseGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | None = None,
+        image_shape: Sequence | str | None = "auto",
         release: LocalNoise | str = "laplace",
         loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | Callable | str = "entropic",
         network: Callable | str = "mlp",
@@ -200,6 +205,7 @@ class LDPEntropicGAN(BaseGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.release = release
         self.loss = loss
         self.network = network
@@ -300,7 +306,12 @@ class LDPEntropicGAN(BaseGenerator):
 
     def _make_format(self, n_samples, n_features, n_classes, **public):
         return self._resolve_spec("release").make_format(
-            n_features, bounds=self.bounds, y_bounds=self.y_bounds, radius=self.clip_norm, **public
+            n_features,
+            bounds=self.bounds,
+            y_bounds=self.y_bounds,
+            radius=self.clip_norm,
+            image_shape=self.image_shape,
+            **public,
         )
 
     def _plan(self, terms, format):
@@ -315,11 +326,12 @@ class LDPEntropicGAN(BaseGenerator):
             format.n_columns,
             terms.n_classes * self._count_rows(terms.n_samples, has_labels),
             choose_device(self.device),
+            images=format.images,
         )
         loss = self._resolve_spec("loss")
         if isinstance(loss, OwnLoss):
             n_rows = self._count_rows(terms.n_samples, has_labels)
-            try_loss(loss, n_rows, terms.n_columns, choose_device(self.device))
+            try_loss(loss, (n_rows, n_rows), terms.n_columns, choose_device(self.device))
         # None: no labels, and so no response to pay for.
         n_classes = terms.n_classes if has_labels else None
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
@@ -369,19 +381,18 @@ class LDPEntropicGAN(BaseGenerator):
         return self.batch_size or max(_FEWEST_ROWS, min(largest, n_samples))
 
     def _find_factory(self, format):
-        factory = find_factory(self.network)
-        if has_unit_output(factory) and (format.bounds is None or format.has_number):
+        if has_unit_output(self.network) and (format.bounds is None or format.has_number):
             raise ValueError(
                 f"network={self.network!r} makes features in [0, 1]: it needs bounds, and no "
                 "numeric y beside them."
             )
-        return factory
+        return find_shaped(self.network, format.images)
 
     def _build(self, format, n_classes, seed):
         factory = self._find_factory(format)
         network = build(factory, self.latent_dim + n_classes, format.n_columns, seed)
         return LocalRowNetwork(
-            network, n_classes, self.latent_dim, format, has_unit_output(factory)
+            network, n_classes, self.latent_dim, format, has_unit_output(self.network)
         )
 
     def _generate(self, classes, generator):

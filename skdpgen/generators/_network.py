@@ -28,9 +28,10 @@ class NetworkGenerator(CentralGenerator):
         # A network must make any number of columns that are still to be inferred.
         n_columns = terms.n_columns or len(format.schema)
         n_outputs = find_outputs(self.network, format, n_columns)[1]
+        images = getattr(format, "images", None)
         n_classes = terms.n_classes if n_classes is None else n_classes
         sizes, device = (self.latent_dim, n_classes, n_outputs), choose_device(self.device)
-        try_generator(self.network, *sizes, batch_size, device, optimizer)
+        try_generator(self.network, *sizes, batch_size, device, optimizer, images)
 
     def _make_rows(self, release, curator, format, noise) -> RowNetwork:
         """Return the network to be trained, with the components of the rows."""

@@ -39,10 +39,11 @@ class DPSinkhornGenerator(NetworkGenerator):
         The release at each step, and the number of steps.
     loss : "semi_debiased", SemiDebiasedSinkhorn or callable, default="semi_debiased"
         The loss whose gradients are released. ``loss(generated, real)`` returns one number for
-        tensors of rows, as features in [0, 1] where they are, with the one-hot class joined if
-        there are several. Any function is private that keeps and reports nothing of its inputs.
+        tensors of rows, any number of real ones: features in [0, 1] where they are, with the
+        one-hot class joined if there are several. Any function is private that keeps and reports
+        nothing of its inputs.
     network : str or callable, default="mlp"
-        ``"mlp"`` for tables and encoded rows; for images, channels first, with `bounds`,
+        ``"mlp"`` for tables and encoded rows; for images, with `bounds`, ``"conv"`` of any shape,
         ``"conv28"`` and ``"dcgan28"`` (that of [1]_; slow on a CPU) of 28×28 grey ones,
         ``"resnet32"`` and ``"conv64"`` of RGB ones. A factory takes the numbers of inputs and
         outputs and returns a torch module; by ``unit_output = True`` it says that outputs are
@@ -129,6 +130,7 @@ class DPSinkhornGenerator(NetworkGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: SampledGradients | str = "gradients",
@@ -150,6 +152,7 @@ class DPSinkhornGenerator(NetworkGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.schema = schema
         self.encoder = encoder
         self.release = release
@@ -167,7 +170,9 @@ class DPSinkhornGenerator(NetworkGenerator):
         if isinstance(loss := self._resolve_spec("loss"), OwnLoss):
             n_columns = terms.n_columns or len(format.schema)
             loss = loss.make_gradient(n_columns, terms.n_classes, input_scale(format))
-            try_loss(loss, n_generated, n_columns, choose_device(self.device))
+            # Samples are of any size.
+            sizes = n_generated, n_generated + 1
+            try_loss(loss, sizes, n_columns, choose_device(self.device))
         return release.plan(terms, format)
 
     def _count_debiasing(self, n_generated):

@@ -174,6 +174,7 @@ class DPSWFlowSampler(CentralGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: "SliceSketch | SlicedRows | str" = "sketch",
@@ -196,6 +197,7 @@ class DPSWFlowSampler(CentralGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.schema = schema
         self.encoder = encoder
         self.release = release
@@ -223,6 +225,10 @@ class DPSWFlowSampler(CentralGenerator):
             n_particles = self._count_particles(terms.n_samples, 1)
             check_size("n_particles", n_particles, format.n_columns)
         return self._find_release(format).plan(terms, format)
+
+    def _min_samples_for_components(self, plan, format):
+        # Particles that start from public rows keep there what noisy components lose.
+        return 0 if self.init is not None else super()._min_samples_for_components(plan, format)
 
     def _list_assumptions(self, format):
         assumed = super()._list_assumptions(format)
@@ -280,9 +286,11 @@ class DPSWFlowSampler(CentralGenerator):
             n_particles = self._count_particles(curator.n_records, curator.n_classes)
             starts = draw_normals(normals, n_particles, spread, generator)
         scale = 1.0 if components is None else components.scale
-        moved, losses = fit_particles_to_sketch(
-            basis, sketch, starts, spread, scale, n_steps=n_steps, **options
-        )
+        sizes = len(spread), curator.n_classes, curator.n_records
+        # Particles are down to the noise sooner where it is large; see `preview`.
+        expected = 100 + 5 / max(1e-9, release.noise_ratio(curator.plan, *sizes))
+        options |= {"n_steps": n_steps, "n_expected": min(n_steps, expected)}
+        moved, losses = fit_particles_to_sketch(basis, sketch, starts, spread, scale, **options)
         shares = sketch.class_shares
         rows = Particles(moved, components, shares, format.feature_scale)
         return Sampler(rows, losses, shares)
@@ -385,7 +393,7 @@ class DPSWFlowSampler(CentralGenerator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features), or of images
         """
         check_is_fitted(self, "privacy_")
         if self._format.block_sizes or self._format.has_number:
@@ -394,7 +402,7 @@ class DPSWFlowSampler(CentralGenerator):
         rows, components = _to_unit_ball(X, self._format), self._rows.components
         if components is not None:
             rows = components.decode(components.encode(rows))
-        return self._format.decode_rows(rows.double().numpy())[0]
+        return self._format.reshape(self._format.decode_rows(rows.double().numpy())[0])
 
     def _count_particles(self, n_samples, n_classes, most=_MOST):
         """Return the number of particles of a class."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # Generated rows per step for a sketch, over all classes.
 _BATCH_SIZE = 256
+# Signal of sliced rows over that which particles need, whose steps are along released slices; found
+# by `run_rows_needed.py`.
+_TIMES_SIGNAL = 3.0
 # The same for tables: the loss is a difference of squares, too noisy for early stopping in smaller
 # batches.
 _TABLE_BATCH_SIZE = 1000
@@ -53,7 +56,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         of strong interactions; or projected rows, released at each step.
     network : str or callable, default="mlp"
         ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) and ``"dpswgen"`` generate
-        any rows.
+        any rows, and ``"conv"`` images of any shape.
         ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
         3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
         slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and
@@ -158,6 +161,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         y_bounds: Sequence | None = None,
         classes: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         schema: "Schema | str | None" = "auto",
         encoder: object = "auto",
         release: "SliceSketch | SlicedRows | str" = "sketch",
@@ -180,6 +184,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         self.y_bounds = y_bounds
         self.classes = classes
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.schema = schema
         self.encoder = encoder
         self.release = release
@@ -211,6 +216,11 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
             n_classes, batch_size = 0, self.batch_size or _TABLE_BATCH_SIZE
         self._try_network(terms, format, batch_size, n_classes)
         return plan
+
+    def _count_needed(self, release, plan, terms, format):
+        if release.learner != "rows":
+            return super()._count_needed(release, plan, terms, format)
+        return release.min_samples(plan, terms, format, times=_TIMES_SIGNAL)
 
     def _count_per_class(self, n_classes):
         """Return the generated rows of each class in a step, for a sketch."""

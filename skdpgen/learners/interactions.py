@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training on a table: on its pairs of columns, then on subsets with strong interactions."""
+"""Training on two-way tables, then on multi-way tables of columns with strong interactions."""
 
 import math
 import sys
@@ -25,13 +25,13 @@ from .tables import fit_to_release
 class InteractionConstants:
     """Constants of the search for interactions; all are set by hand."""
 
-    # Probability that noise alone makes any interaction significant,
+    # Probability that noise alone makes any interaction significant.
     chance: float = 0.01
-    # and the share of the records from which one is relevant: the total variation of a table is
-    # then wrong by at least half of it.
+    # Least size of a relevant interaction, as a share of the records: without its table, rows are
+    # wrong by at least half of it in total variation.
     relevant: float = 0.05
-    # Interactions of two columns with the target are in stratified tables. From this share of the
-    # records, tables of finer levels are worth their noise.
+    # The same for interactions of two columns with the target: stratified tables show them already,
+    # and only finer levels are new.
     strong: float = 0.5
     # Generated rows with which released interactions are compared.
     n_rows: int = 20_000
@@ -39,9 +39,9 @@ class InteractionConstants:
     n_subsets: int = 20
     # Least size of an interaction, in standard deviations of the noise on a cell of its tables.
     worth: float = 8.0
-    # Rows whose pairs match up to the noise blur what these imply. An interaction of up to so many
-    # times the predicted one is not sought: tables of 2.2 times (of marital status, relationship
-    # and sex, on Adult) gained nothing.
+    # Rows that match noisy pairs predict weaker interactions than the exact pairs imply. One of up
+    # to so many times the prediction gets no table: tables of 2.2 times (marital status,
+    # relationship and sex, on Adult) gained nothing.
     blur: float = 3.0
 
 
@@ -53,16 +53,16 @@ def fit_to_table(
 ) -> Sampler:
     """Make the planned releases of a table, and train rows until they match, up to the noise.
 
-    Rows that match the released pairs predict how often signs of several columns agree. Subsets
-    whose released interaction differs from the prediction get tables of finer levels, and rows are
-    trained on all tables. The format that is returned has finer knots in columns of strong
-    interactions, and no absent classes; the report names the subsets that have tables.
+    An interaction of columns is the mean product of their signs: -1 and 1 for the two halves of the
+    levels of a column. Rows that match the released pairs predict it. Subsets whose released
+    interaction differs get multi-way tables, and rows are trained on all tables. The returned
+    format has finer knots in these columns, and no absent classes; the report names the subsets.
 
     Parameters
     ----------
     release : TwoWayTables
     curator : Curator
-        It is closed after the last release.
+        Closed here after the last release.
     format : TableFormat
         A resolved format.
     make_rows, **training
@@ -92,13 +92,13 @@ def fit_to_table(
         rows, more = fit_to_release(make_rows, tables, marginals, multi_way=multi_way, **training)
         losses += more
     names = [name for name, _ in format.blocks]
-    # The half of the target stands for the target.
+    # After all columns, a numeric target's halves may be one more; it is shown as the target.
     named = [*names, format.layout and format.layout.label]
     kept = [list(dict.fromkeys(named[c] for c in sorted(subset))) for subset in subsets]
     shown = [" × ".join(map(str, columns)) for columns in kept]
     for name in names:
-        its_own = [text for text, columns in zip(shown, kept, strict=True) if name in columns]
-        report.loc[name, "interactions"] = "; ".join(its_own) or None
+        texts = [text for text, columns in zip(shown, kept, strict=True) if name in columns]
+        report.loc[name, "interactions"] = "; ".join(texts) or None
     if training["verbose"]:
         text = ("; ".join(shown) or "none") if has_subsets else "not sought"
         tqdm.write(f"interactions of three or more columns: {text}", file=sys.stderr)
@@ -107,7 +107,7 @@ def fit_to_table(
 
 @dataclass(frozen=True)
 class InteractionSearch:
-    """Search for subsets of columns that pairs do not explain, and release of their tables.
+    """Search for interactions that pairs do not explain, and release of their tables.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class InteractionSearch:
     def run(
         self, rows, generator: torch.Generator, public: np.random.Generator
     ) -> tuple[list[tuple[int, ...]], MultiWayTables, Any]:
-        """Release interactions, and multi-way tables of the significant ones.
+        """Release interactions of all candidates, and multi-way tables of the chosen ones.
 
         Parameters
         ----------
@@ -140,9 +140,9 @@ class InteractionSearch:
         Returns
         -------
         subsets : list of tuple of int
-            Columns of each significant interaction.
+            The chosen subsets of columns. If empty, `multi_way` must not be used.
         multi_way : MultiWayTables
-            Their tables.
+            Their tables, or those of the first candidate.
         format : TableFormat
             With the levels of these tables.
         """
@@ -165,7 +165,7 @@ class InteractionSearch:
             release.noise_on(curator.plan, release.multi_way),
             is_stratified=by is not None,
         )
-        # The spent budget must not depend on the records: all that is planned is released.
+        # The spent budget must not depend on the records: the planned tables are always released.
         chosen = found or candidates[:1]
         format, refinement = self.format.refine({c for subset in found for c in subset})
         learned = refinement.without(n_columns)
@@ -176,7 +176,7 @@ class InteractionSearch:
         return found, replace(multi_way, by=by), format
 
     def _halve(self, counts, sizes, public):
-        """Return the signs of the halves of the levels of each column."""
+        """Return the sign of each level, for each column: -1 or 1 for the halves of its records."""
         halves = join_levels(counts, sizes, 2, self.format.is_ordered, public)
         return [half @ torch.tensor([[-1.0], [1.0]]).to(half)[: half.shape[1]] for half in halves]
 
@@ -187,14 +187,14 @@ def list_products(
     sizes: Sequence[int],
     signs: Sequence[torch.Tensor],
 ) -> list[list[Factor]]:
-    """List the tables of subsets: for each column, its levels with the signs of the others.
+    """List the factors of tables: for each column of a subset, its levels by the others' signs.
 
-    They show where along a column an interaction changes, with few cells: noise hides less of it.
+    They show where along a column an interaction changes, with fewer cells than all levels have.
 
     Parameters
     ----------
     subsets : sequence of tuple of int
-    by : int, default=None
+    by : int or None
         The column by which records are stratified; its levels are in each table, at the end.
     sizes : sequence of int
         Numbers of levels of the columns.
@@ -205,7 +205,7 @@ def list_products(
     for subset in subsets:
         others = [c for c in subset if c != by]
         last = [] if by is None else [(by, torch.eye(sizes[by]).double())]
-        # Two levels have as much information as their sign.
+        # The sign of a column of two levels determines the level.
         for column in [c for c in others if sizes[c] > 2] or others[:1]:
             rest = [(c, signs[c]) for c in others if c != column]
             products.append([(column, torch.eye(sizes[column]).double()), *rest, *last])
@@ -241,13 +241,13 @@ def join_levels(
         The one-hot group of each level, for each column.
     """
     joined, starts = [], np.cumsum(sizes)[:-1]
-    for its_counts, has_order in zip(np.split(counts, starts), is_ordered, strict=True):
-        size = len(its_counts)
+    for own_counts, has_order in zip(np.split(counts, starts), is_ordered, strict=True):
+        size = len(own_counts)
         group = order = np.arange(size)
         if size > n_groups:
             order = order if has_order else public.permutation(size)
-            shares = np.maximum(its_counts[order], 1e-9)
-            # By the middle of each level; the first and the last are always separate.
+            shares = np.maximum(own_counts[order], 1e-9)
+            # By the middle of each level; the first and last level get the first and last group.
             group = (shares.cumsum() - shares / 2) / shares.sum() * n_groups
             # The middle of a level without records can be the end itself.
             group = np.minimum(group.astype(int), n_groups - 1)
@@ -267,14 +267,14 @@ def predict_interactions(
     subsets: Sequence[Sequence[int]],
     generator: torch.Generator,
 ) -> np.ndarray:
-    """Return the mean products of signs of generated rows.
+    """Return the interactions of generated rows: their mean products of signs.
 
     Parameters
     ----------
     rows : TableRows or StratifiedRows
     sizes : sequence of int
         Numbers of levels of all columns.
-    by : int, default=None
+    by : int or None
         The column by which rows are stratified.
     signs : sequence of tensor of shape (n_levels, 1)
     subsets : sequence of sequence of int
@@ -308,10 +308,10 @@ def find_subsets(
 ) -> list[tuple[int, ...]]:
     """Return the subsets of columns whose tables are worth their noise.
 
-    An interaction is significant if the noise and the sampling error would hardly make any of all
-    so much larger than pairs imply, and worth a table if it exceeds the noise of the table. All
-    tables share a budget: each of K tables has √K times the noise. Supersets of a chosen subset
-    show the same interaction.
+    An interaction is significant if its excess over the prediction exceeds noise and sampling error
+    (normal quantiles with a Bonferroni correction), and worth tables if it exceeds their noise.
+    All tables share a budget: each of K tables has √K times the noise. Supersets of a chosen subset
+    are skipped, as they show the same interaction.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def find_subsets(
     list of tuple of int
     """
     n_columns = np.array([len(subset) for subset in subsets])
-    # Tables of each stratum hold its pairs: there, what differs between strata is an interaction.
+    # The pairs of each stratum include these: their size is how far strata differ from the mean.
     is_known = np.full(len(subsets), is_stratified) & (n_columns == 3)
     pooled = released.sum(1, keepdims=True) / counts.sum()
     implied = np.where(is_known[:, None], pooled, predicted)
@@ -343,8 +343,8 @@ def find_subsets(
     # No sum of signs exceeds the number of records.
     sums = released.clip(-counts, counts)
     gaps = np.abs(sums - sums.clip(*ends))
-    chance = np.sqrt(std**2 + counts + counts**2 / CONSTANTS.n_rows)
-    clear = norm.isf(CONSTANTS.chance / (2 * gaps.size)) * chance
+    error_std = np.sqrt(std**2 + counts + counts**2 / CONSTANTS.n_rows)  # noise, records, rows
+    clear = norm.isf(CONSTANTS.chance / (2 * gaps.size)) * error_std
     sizes = gaps.sum(1)
     least = np.where(is_known, CONSTANTS.strong, CONSTANTS.relevant) * counts.sum()
     candidates = np.flatnonzero((gaps > clear).any(1) & (sizes > least)).tolist()

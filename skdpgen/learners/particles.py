@@ -157,6 +157,7 @@ def fit_particles_to_sketch(
     learning_rate: float,
     generator: torch.Generator,
     verbose: int = 0,
+    n_expected: float | None = None,
 ) -> tuple[torch.Tensor, list[float]]:
     """Move particles until they have the sketch, up to the noise of the sketch.
 
@@ -174,8 +175,8 @@ def fit_particles_to_sketch(
         The largest number of steps for each class.
     learning_rate : float
         For Adam, in units of the mean standard deviation.
-    generator, verbose
-        As in `SketchLearner.fit`.
+    generator, verbose, n_expected
+        As in `SketchLearner.fit` and `run_steps`.
 
     Returns
     -------
@@ -199,7 +200,7 @@ def fit_particles_to_sketch(
             return part.squared_distance(rows[None], target, one, unbiased=False)
 
         descent = Descent([rows], learning_rate * float(std.mean()))
-        losses = descend_to_noise(descent, loss, noise, n_steps, verbose)
+        losses = descend_to_noise(descent, loss, noise, n_steps, verbose, n_expected)
         moved.append(rows.detach())
         longest = max(longest, losses, key=len)
     return torch.stack(moved), longest

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ..checks import tried
-from ..networks.generators import build, find_factory, rehearsing
+from ..networks.generators import build, find_shaped, rehearsing
 from .training import Training, list_trained
 
 
@@ -21,10 +21,11 @@ def try_generator(
     batch_size: int,
     device: torch.device,
     optimizer: str | Callable = "adam",
+    images: Any = None,
 ) -> None:
     """Raise an error if a network cannot be made, trained or sampled from."""
     with tried("network"):
-        module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed=0)
+        module = build(find_shaped(network, images), latent_dim + n_classes, n_outputs, seed=0)
     # The library's own networks need no rehearsal, but on an accelerator the memory for one.
     if isinstance(network, str) and isinstance(optimizer, str) and device.type == "cpu":
         return
@@ -41,15 +42,20 @@ def try_generator(
     rehearse(module, codes.to(device), n_outputs, optimizer)
 
 
-def try_loss(loss: Any, n_rows: int, n_columns: int, device: torch.device) -> None:
-    """Raise an error if an `OwnLoss` has no gradient, or follows from more than its batch."""
+def try_loss(loss: Any, sizes: tuple[int, int], n_columns: int, device: torch.device) -> None:
+    """Raise an error if an `OwnLoss` has no gradient, or follows from more than its batch.
+
+    The sizes are the numbers of generated and of real rows.
+    """
     with rehearsing("loss"):
         generator = torch.Generator().manual_seed(0)
-        batches = torch.rand(3, n_rows, n_columns, generator=generator).to(device) / n_columns**0.5
-        classes = torch.arange(n_rows, device=device) % loss.n_classes
-        one_hot = nn.functional.one_hot(classes, loss.n_classes)
+        parts = [*sizes, sizes[1]]
+        rows = torch.rand(sum(parts), n_columns, generator=generator).to(device) / n_columns**0.5
+        generated, *real = rows.split(parts)
+        classes = torch.arange(max(sizes), device=device) % loss.n_classes
+        one_hot = nn.functional.one_hot(classes[: sizes[1]], loss.n_classes)
         # The first one again, after another.
-        calls = [(batches[0], classes, batches[i], one_hot) for i in (1, 2, 1)]
+        calls = [(generated, classes[: sizes[0]], real[i], one_hot) for i in (0, 1, 0)]
         found = [copy.deepcopy(loss).cross(*call)[0] for call in calls]
         if not all(bool(gradient.isfinite().all()) for gradient in found):
             raise ValueError("loss has a gradient of NaN or infinity for made-up rows.")

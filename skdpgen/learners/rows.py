@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..data.rows import clip_rows
-from ..networks.generators import build, find_factory
+from ..networks.generators import build, find_factory, find_shaped
 from ..registry import savable
 from .table_rows import SoftmaxBlocks
 
@@ -115,7 +115,12 @@ def make_rows(
     """
     unit, n_outputs = find_outputs(network, format, n_encoded or format.n_columns)
     scale = even_scale(format.n_columns)
-    module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed)
+    module = build(
+        find_shaped(network, getattr(format, "images", None)),
+        latent_dim + n_classes,
+        n_outputs,
+        seed,
+    )
     if format.block_sizes:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
         scale.fill_(len(format.block_sizes) ** -0.5)

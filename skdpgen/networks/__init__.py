@@ -7,13 +7,13 @@ from .._lazy import import_late
 
 if TYPE_CHECKING:
     from .autoencoders import SphericalAutoencoder, infer_image_shape, make_autoencoder
-    from .discriminators import Discriminator, default_layers, infer_square_shape
+    from .discriminators import Discriminator, default_layers
     from .encoders import ENCODERS, build_encoder
     from .generators import GENERATORS, build, find_factory, mirror, seeded
 
 _NAMES = {
     ".autoencoders": ("SphericalAutoencoder", "infer_image_shape", "make_autoencoder"),
-    ".discriminators": ("Discriminator", "default_layers", "infer_square_shape"),
+    ".discriminators": ("Discriminator", "default_layers"),
     ".encoders": ("ENCODERS", "build_encoder"),
     ".generators": ("GENERATORS", "build", "find_factory", "mirror", "seeded"),
 }
@@ -27,7 +27,6 @@ __all__ = [
     "default_layers",
     "find_factory",
     "infer_image_shape",
-    "infer_square_shape",
     "make_autoencoder",
     "mirror",
     "seeded",

@@ -5,7 +5,6 @@ Rows are flat; images are channels first.
 """
 
 import itertools
-import math
 
 import torch
 from torch import nn
@@ -49,7 +48,7 @@ def make_autoencoder(n_features, n_components, image_shape=None):
     ----------
     n_features, n_components : int
     image_shape : tuple of (channels, height, width), default=None
-        28×28, 32×32 or 64×64. None: a multilayer perceptron.
+        Sides from 8 to 64 pixels. None: a multilayer perceptron.
 
     Returns
     -------
@@ -57,19 +56,11 @@ def make_autoencoder(n_features, n_components, image_shape=None):
     """
     if image_shape is None:
         return _make_mlp(n_features, n_components)
-    shape = tuple(image_shape) if isinstance(image_shape, tuple | list) else ()
-    if len(shape) != 3 or shape[1:] not in [(28, 28), (32, 32), (64, 64)]:
-        raise ValueError(
-            "image_shape must be (channels, height, width), of 28×28, 32×32 or 64×64; got "
-            f"{image_shape!r}."
-        )
-    if math.prod(shape) != n_features:
-        raise ValueError(
-            f"Images of shape {shape} have {math.prod(shape)} features; X has {n_features}."
-        )
-    make = _make_conv64 if shape[1] == 64 else _make_conv32
+    if min(image_shape[1:]) < 8 or max(image_shape) > 64:
+        raise ValueError(f"Images must have sides of 8 to 64 pixels; got {image_shape[1:]}.")
+    make = _make_conv64 if max(image_shape) > 32 else _make_conv32
     # Convolutions on CPUs are much faster in this memory format.
-    return make(shape, n_components).to(memory_format=torch.channels_last)
+    return make(image_shape, n_components).to(memory_format=torch.channels_last)
 
 
 def infer_image_shape(n_features):
@@ -88,17 +79,16 @@ def _make_mlp(n_features, n_components):
 
 
 def _make_conv32(image_shape, n_components):
-    """Make the network of Sebag et al. for MNIST (appendix C.2): 32×32, or 28×28 with padding.
+    """Make the network of Sebag et al. for MNIST (appendix C.2): 32×32, or smaller with padding.
 
     Their second convolution is printed with a kernel of 4, stride 2 and no padding, which takes
     32×32 to 15×15, but the decoder starts at 16×16. A kernel of 2 gives that, as in the decoder's
     own layer of stride 2, and in the design that they took over.
     """
-    n_channels, height, _ = image_shape
-    margin = (32 - height) // 2
+    n_channels, margins = image_shape[0], _find_margins(image_shape, 32)
     encoder = nn.Sequential(
         nn.Unflatten(1, image_shape),
-        nn.ZeroPad2d(margin),
+        nn.ZeroPad2d(margins),
         nn.Conv2d(n_channels, 3, 3, 1, 1),
         nn.ReLU(),
         # Stride 2 halves the sides to 16.
@@ -124,19 +114,29 @@ def _make_conv32(image_shape, n_components):
         nn.Conv2d(32, n_channels, 3, 1, 1),
         nn.Sigmoid(),
         # A negative margin crops: the counterpart of the padding of the encoder.
-        nn.ZeroPad2d(-margin),
+        nn.ZeroPad2d([-margin for margin in margins]),
         nn.Flatten(),
     )
     return SphericalAutoencoder(encoder, decoder)
 
 
-def _make_conv64(image_shape, n_components):
-    """Make the network of Sebag et al. for 64×64 faces, after DCGAN (appendix C.2).
+def _find_margins(image_shape, side):
+    """Return the margins at the left, the right, the top and the bottom of images in a square."""
+    height, width = image_shape[1:]
+    sides = [(side - width) // 2, (side - width + 1) // 2]
+    return [*sides, (side - height) // 2, (side - height + 1) // 2]
 
-    The four transposed convolutions of its decoder lead to 32×32; a fifth leads to the image.
+
+def _make_conv64(image_shape, n_components):
+    """Make the network of Sebag et al. for 64×64 faces, or smaller with padding, after DCGAN.
+
+    It is that of their appendix C.2. The four transposed convolutions of its decoder lead to 32×32;
+    a fifth leads to the image.
     """
     widths = [64, 128, 256, 512]
-    layers = [nn.Unflatten(1, image_shape), nn.Conv2d(image_shape[0], 64, 3, 1, 1)]
+    margins = _find_margins(image_shape, 64)
+    layers = [nn.Unflatten(1, image_shape), nn.ZeroPad2d(margins)]
+    layers.append(nn.Conv2d(image_shape[0], 64, 3, 1, 1))
     for width, wider in itertools.pairwise(widths):
         layers += [nn.LeakyReLU(0.2), nn.Conv2d(width, wider, 4, 2, 1)]
     layers += [nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(512 * 8 * 8, n_components)]
@@ -150,5 +150,6 @@ def _make_conv64(image_shape, n_components):
             nn.BatchNorm2d(width),
         ]
         stride, padding = 2, 1
-    layers += [nn.ConvTranspose2d(64, image_shape[0], 4, 2, 1), nn.Sigmoid(), nn.Flatten()]
+    layers += [nn.ConvTranspose2d(64, image_shape[0], 4, 2, 1), nn.Sigmoid()]
+    layers += [nn.ZeroPad2d([-margin for margin in margins]), nn.Flatten()]
     return SphericalAutoencoder(encoder, nn.Sequential(*layers))

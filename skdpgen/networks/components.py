@@ -57,7 +57,7 @@ class PrincipalComponents(nn.Module):
         self.register_buffer("spread", spread / radius)
 
     @classmethod
-    def from_noisy_moments(cls, moments, n_records, n_components, **params):
+    def from_noisy_moments(cls, moments, n_records, n_components, shape=None, **params):
         """Compute the leading components of released second moments, by post-processing.
 
         Noise rotates components, and more so in many dimensions. They are therefore restricted to
@@ -72,10 +72,12 @@ class PrincipalComponents(nn.Module):
             Number of records.
         n_components : int
             p ≤ n_features.
+        shape : tuple of (channels, height, width), default=None
+            See `find_spaces`.
         **params
             Further parameters of the constructor.
         """
-        space, inside, held = choose_space(moments, n_components)
+        space, inside, held = choose_space(moments, n_components, shape)
         _warn_of_noise(held, np.trace(moments.value))
         values, vectors = np.linalg.eigh(inside)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
@@ -128,7 +130,9 @@ class PrincipalComponents(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def choose_space(moments, n_components: int) -> tuple[np.ndarray, np.ndarray, float]:
+def choose_space(
+    moments, n_components: int, shape: tuple | None = None
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Choose the space where leading components explain most: all, or that of low frequencies.
 
     Parameters
@@ -136,6 +140,8 @@ def choose_space(moments, n_components: int) -> tuple[np.ndarray, np.ndarray, fl
     moments : NoisySum
         Noisy Σ xxᵀ, a matrix.
     n_components : int
+    shape : tuple of (channels, height, width), default=None
+        See `find_spaces`.
 
     Returns
     -------
@@ -147,7 +153,7 @@ def choose_space(moments, n_components: int) -> tuple[np.ndarray, np.ndarray, fl
         Estimated second moment that leading components explain there; see `held_by_leading`.
     """
     n_columns = len(moments.value)
-    spaces = [np.eye(n_columns), *find_spaces(n_columns, n_components)]
+    spaces = [np.eye(n_columns), *find_spaces(n_columns, n_components, shape)]
     parts = [space.T @ moments.value @ space for space in spaces]
     held = [held_by_leading(np.linalg.eigvalsh(part), n_components, moments.std) for part in parts]
     # The choice reads released moments only, so that it costs nothing.
@@ -155,17 +161,19 @@ def choose_space(moments, n_components: int) -> tuple[np.ndarray, np.ndarray, fl
     return spaces[best], parts[best], float(held[best])
 
 
-def find_spaces(n_columns: int, n_components: int) -> Iterator[np.ndarray]:
+def find_spaces(
+    n_columns: int, n_components: int, shape: tuple | None = None
+) -> Iterator[np.ndarray]:
     """Yield spaces of low frequencies, from `n_components` dimensions to nearly all.
 
-    Columns are taken for square images, grey or in three colours, or else for lines. Each space is
-    a matrix with orthonormal columns.
+    Without a shape, columns are taken for square images, grey or in three colours, or else for
+    lines. Each space is a matrix with orthonormal columns.
     """
-    shape, n_last = find_shape(n_columns, (1, 3)), 0
+    shape, n_last = shape or find_shape(n_columns, (1, 3)), 0
     n_axes = sum(side > 1 for side in shape[1:])
     n = (n_components / shape[0]) ** (1 / max(1, n_axes))
     # The last space, of all frequencies, is the identity that the caller has.
-    while math.ceil(n) < shape[-1]:
+    while math.ceil(n) < max(shape[1:]):
         if math.ceil(n) > n_last:
             n_last = math.ceil(n)
             yield lowest_frequencies(shape, n_last)

@@ -11,20 +11,12 @@ import math
 import torch
 from torch import nn
 
-from ..images import find_shape
-
 # Channels of convolutions, and of the last one before the aggregation; units of the head.
 _WIDTH, _N_MAPS, _N_UNITS = 32, 64, 256
 # Units of dense layers before the aggregation, for rows that are no images.
 _N_DENSE = 64
 # Least side of a feature map that a layer of stride 2 may produce.
 _LEAST_SIZE = 4
-
-
-def infer_square_shape(n_features: int) -> tuple[int, int, int] | None:
-    """Return the shape of square grey or RGB images of at least 8×8 pixels, or None."""
-    shape = find_shape(n_features, (1, 3))
-    return shape if shape[1] >= 8 else None
 
 
 def default_layers(image_shape: tuple | None) -> tuple[int, int, int]:

@@ -5,6 +5,8 @@ A factory maps the number of columns of a row and that of the representation (No
 default) to a module.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
@@ -18,33 +20,49 @@ def mlp(n_inputs, n_components=None):
     )
 
 
-def conv28(n_inputs, n_components=None):
-    """Make the two 5×5 convolutions of Rakotomamonjy & Ralaivola 2021 for 28×28 grey digits.
+def conv(image_shape):
+    """Return a factory of the two 5×5 convolutions of Rakotomamonjy & Ralaivola 2021 for digits.
 
-    32 filters, ReLU and 2×2 max pooling; 20 filters and a sigmoid. A linear layer maps the 1280
-    outputs to `n_components`, if given.
+    32 filters, ReLU and 2×2 max pooling; 20 filters and a sigmoid. A linear layer maps the outputs,
+    1280 for 28×28 grey digits, to `n_components`, if given. Smaller images are padded, and larger
+    maps averaged.
     """
+    n_channels, *sides = image_shape
+    padding = 0 if min(sides) >= 28 else 2
+    pooled = [min(8, side // 2) for side in sides]
+
+    def make(n_inputs, n_components=None):
+        layers = [
+            nn.Unflatten(1, image_shape),
+            nn.Conv2d(n_channels, 32, 5, padding=padding),
+            # The order does not matter to the result; this one leaves ReLU a quarter of the work.
+            nn.MaxPool2d(2),
+            nn.ReLU(),
+            nn.Conv2d(32, 20, 5, padding=padding),
+            nn.Sigmoid(),
+            nn.AdaptiveAvgPool2d(pooled),
+            nn.Flatten(),
+        ]
+        if n_components:
+            layers.append(nn.Linear(20 * pooled[0] * pooled[1], n_components))
+        # Convolutions on CPUs are much faster in this memory format.
+        return nn.Sequential(*layers).to(memory_format=torch.channels_last)
+
+    return make
+
+
+def conv28(n_inputs, n_components=None):
+    """Make `conv` for 28×28 grey digits."""
     if n_inputs != 784:
         raise ValueError(f"network='conv28' is for images of 784 pixels; X has {n_inputs}.")
-    layers = [
-        nn.Unflatten(1, (1, 28, 28)),
-        nn.Conv2d(1, 32, 5),
-        # The order does not matter to the result; this one leaves ReLU a quarter of the work.
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Conv2d(32, 20, 5),
-        nn.Sigmoid(),
-        nn.Flatten(),
-    ]
-    if n_components:
-        layers.append(nn.Linear(1280, n_components))
-    # Convolutions on CPUs are much faster in this memory format.
-    return nn.Sequential(*layers).to(memory_format=torch.channels_last)
+    return conv((1, 28, 28))(n_inputs, n_components)
 
 
-# The network reads pixels in [0, 1] rather than standardised columns.
-conv28.unit_input = True  # type: ignore[attr-defined]
-ENCODERS = {"mlp": mlp, "conv28": conv28}
+# These networks read pixels in [0, 1] rather than standardised columns.
+for factory in (conv28, conv):
+    factory.unit_input = True  # type: ignore[attr-defined]
+conv.takes_shape = True  # type: ignore[attr-defined]
+ENCODERS: dict[str, Callable] = {"mlp": mlp, "conv": conv, "conv28": conv28}
 
 
 def build_encoder(factory, n_inputs, n_components, n_classes, seed):

@@ -184,15 +184,16 @@ def resnet32(n_inputs, n_outputs):
 def mirror(image_shape: tuple[int, int, int]) -> Callable:
     """Return a factory of upsampling convolutions for images of any shape.
 
-    Small maps are upsampled repeatedly by `UpsampledConv2d`; the number of maps is halved each
-    time.
+    Small maps are upsampled repeatedly by `UpsampledConv2d`, and cropped at the end; the number of
+    maps is halved each time.
     """
     n_channels, height, width = image_shape
-    widths = [n_channels]
-    # Halved as long as both sides are even, so that upsampling ×2 gives the exact size.
-    while height % 2 == width % 2 == 0 and min(height, width) >= 8:
-        height, width = height // 2, width // 2
+    widths, scale = [n_channels], 1
+    while min(height, width) >= 8:
+        height, width, scale = -(-height // 2), -(-width // 2), 2 * scale
         widths.insert(0, min(64, max(16, 2 * widths[0])))
+    # A negative margin crops.
+    margins = [0, image_shape[2] - scale * width, 0, image_shape[1] - scale * height]
 
     def make(n_inputs, n_outputs):
         size = widths[0] * height * width
@@ -201,7 +202,7 @@ def mirror(image_shape: tuple[int, int, int]) -> Callable:
         layers += [nn.Unflatten(1, (widths[0], height, width))]
         for maps, fewer in itertools.pairwise(widths):
             layers += [nn.ReLU(), UpsampledConv2d(maps, fewer)]
-        return nn.Sequential(*layers, nn.Sigmoid(), nn.Flatten())
+        return nn.Sequential(*layers, nn.Sigmoid(), nn.ZeroPad2d(margins), nn.Flatten())
 
     # By the sigmoid, outputs are features in [0, 1].
     make.unit_output = True  # type: ignore[attr-defined]
@@ -210,9 +211,12 @@ def mirror(image_shape: tuple[int, int, int]) -> Callable:
 
 for factory in (conv28, conv64, dcgan28, resnet32):
     factory.unit_output = True  # type: ignore[attr-defined]
-GENERATORS = {
+for name in ("unit_output", "takes_shape"):
+    setattr(mirror, name, True)
+GENERATORS: dict[str, Callable] = {
     "mlp": mlp,
     "dpswgen": dpswgen,
+    "conv": mirror,
     "conv28": conv28,
     "conv64": conv64,
     "dcgan28": dcgan28,
@@ -229,6 +233,19 @@ def find_factory(
 ) -> Callable:
     """Return the factory of a name; a factory is returned as it is."""
     return factories[generator] if isinstance(generator, str) else generator
+
+
+def find_shaped(generator, images, factories: Mapping[str, Callable] = GENERATORS) -> Callable:
+    """Return the factory of a name for images of an `ImageLayout`, or None, as `find_factory`."""
+    factory = find_factory(generator, factories)
+    if not getattr(factory, "takes_shape", False):
+        return factory
+    if images is None or images.image_shape is None:
+        raise ValueError(
+            f"network={generator!r} makes images: give image_shape=(channels, height, width), or X "
+            "of that shape."
+        )
+    return factory(images.image_shape)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,6 @@ from ..data.record_functions import call_quietly
 from ..encoders import PrivatePCA, split_encoder
 from ..format import Format
 from ..networks.generators import rehearsing
-from ..quality import warn_of_pixels
 
 # A sketch keeps all of up to this many columns, with this many slices for each.
 _FEW_COLUMNS, _SLICES = 64, 25
@@ -53,17 +52,24 @@ def make_array_format(estimator, n_samples, n_features, n_classes, **public) -> 
         encoder=public_encoder,
         components=None if is_auto else components,
         clip_norm=estimator.clip_norm,
+        image_shape=estimator.image_shape,
         **public,
     )
     if public_encoder is not None:
         try_encoder(format)
+    if format.are_images and not format.images.is_told and format.row_shape[0] > 1:
+        from .pixels import warn_of_pixels
+
+        warn_of_pixels(format.row_shape, True)
     if not (is_auto and estimator._takes_components):
         return format
     components = choose_components(
         n_samples, n_features, n_classes, estimator._multiplier, format.are_images
     )
     if components is None and format.could_be_images:
-        warn_of_pixels(n_features)
+        from .pixels import warn_of_pixels
+
+        warn_of_pixels(format.row_shape, False)
     return replace(format, components=components)
 
 

@@ -20,6 +20,7 @@ from ..mechanisms.categories import CategoryCountsMechanism, FrequentValuesMecha
 from ..mechanisms.noise import ASSUMED_OF_NOISE
 from ..mechanisms.sums import count_rows_by
 from ..params import TakesSpecifications
+from .few_rows import find_few_rows
 
 if TYPE_CHECKING:
     from ..tables.schema import Schema
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _THRESHOLDS_DELTA = 0.1
 # Parameters that are for arrays only, and their defaults.
 _ARRAY_PARAMETERS = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
-    ("encoder", "clip_norm"), "auto"
+    ("encoder", "clip_norm", "image_shape"), "auto"
 )
 # Values of `schema` other than a Schema.
 _SCHEMAS = ("auto", "private", None)
@@ -75,6 +76,7 @@ class Planning(TakesSpecifications):
     y_bounds: Any
     classes: Any
     clip_norm: Any
+    image_shape: Any = "auto"
     relation = "replace_one"
     schema: Any = None
     encoder: Any = None
@@ -112,6 +114,8 @@ class Planning(TakesSpecifications):
                 self._refuse_samples("X as chunks", "give a table in memory")
             format = self._make_table_format(schema, dataset)
             return format, dataset.validate_table(self, format)
+        if dataset.is_in_parts:
+            self._refuse_samples("X as chunks", "give an array in memory")
         failure = None
         try:
             dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
@@ -128,6 +132,8 @@ class Planning(TakesSpecifications):
         if not is_one_of(self.schema, ("auto",)):
             return self.schema
         if dataset.is_in_parts:
+            if dataset.may_hold_arrays and self._list_array_params():
+                return None
             self._refuse_array_params()
             return "private"
         is_array = self._resolve_spec("release").needs_columns or self._list_array_params()
@@ -247,11 +253,15 @@ class Planning(TakesSpecifications):
         terms.check(plan)
         release = self._find_release(format)
         min_samples = max(
-            release.min_samples(plan, terms, format) or 0,
+            self._count_needed(release, plan, terms, format) or 0,
             self._min_samples_for_components(plan, format),
         )
         # Two digits: more would suggest a precision that rules of thumb do not have.
         return FitPlan(plan, release.resolved(plan, terms), int(float(f"{min_samples:.2g}")))
+
+    def _count_needed(self, release, plan: Plan, terms: Terms, format: Format) -> int | None:
+        """Return the number of records that the learner of a release needs, or None."""
+        return release.min_samples(plan, terms, format)
 
     def _find_release(self, format: Format) -> Any:
         """Return the release of data in a format."""
@@ -270,7 +280,7 @@ class Planning(TakesSpecifications):
         multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
         n_encoded = self._count_encoded(format)
         return format.components.min_samples(
-            n_encoded, format.n_columns, multiplier, format.are_images
+            n_encoded, format.n_columns, multiplier, format.row_shape if format.are_images else None
         )
 
     def _find_components(self, curator, format, **scaling):
@@ -300,11 +310,12 @@ class Planning(TakesSpecifications):
         else:
             format = self._make_table_format(self.schema)
         fit_plan = self._make_plan(n_samples, format, n_classes, max_rows)
-        refusals = list_refusals(self.strict)
-        return self._certify(n_samples, format, fit_plan.plan, fit_plan.min_samples, refusals)
+        return self._certify(n_samples, n_classes, format, fit_plan, list_refusals(self.strict))
 
     @clears_frames()
-    def _plan_data(self, X, y, target, persons) -> tuple[Format, FitPlan, Certificate]:
+    def _plan_data(
+        self, X, y, target, persons, *, is_timed=False
+    ) -> tuple[Format, FitPlan, Certificate]:
         """Plan a fit to data, of which only what is public is read; return its price, too."""
         copied = clone(self)
         copied._check_params()
@@ -312,27 +323,37 @@ class Planning(TakesSpecifications):
         n_samples = dataset.n_records
         fit_plan = copied._make_plan(n_samples, format, dataset.n_classes, dataset.max_rows)
         fit_plan = replace(fit_plan, plan=dataset.cover(fit_plan.plan))
-        refusals, needed = dataset.list_assumptions(self.strict), fit_plan.min_samples
-        return (
+        certificate = copied._certify(
+            n_samples,
+            dataset.n_classes,
             format,
             fit_plan,
-            copied._certify(n_samples, format, fit_plan.plan, needed, refusals),
+            dataset.list_assumptions(self.strict),
         )
+        if is_timed and dataset.reader is None:
+            # Imported here: no fit on a CPU needs it.
+            from .rehearsal import note_seconds
+
+            notes = certificate.notes + note_seconds(copied, format, fit_plan.plan, dataset)
+            certificate = replace(certificate, notes=notes)
+        return format, fit_plan, certificate
 
     def _preview_data(self, X, y, target, persons) -> Certificate:
         """Price a fit to data, of which only what is public is read."""
-        return self._plan_data(X, y, target, persons)[-1]
+        return self._plan_data(X, y, target, persons, is_timed=True)[-1]
 
-    def _certify(self, n_samples, format, plan, min_samples, refusals) -> Certificate:
+    def _certify(self, n_samples, n_classes, format, fit_plan, refusals) -> Certificate:
         certificate = Certificate.of_plan(
-            plan,
+            fit_plan.plan,
             (*refusals, *self._list_assumptions(format)),
             reproducible=self.random_state is not None,
             n_records=n_samples,
         )
-        given = describe_n_rows(n_samples, plan.weight)
-        note = f"it takes about {min_samples:,} rows to be of use; here are {given}."
-        return replace(certificate.made_by(self), notes=(note,) * bool(min_samples))
+        given, needed = describe_n_rows(n_samples, fit_plan.plan.weight), fit_plan.min_samples
+        note = f"it takes about {needed:,} rows to be of use; here are {given}."
+        few = find_few_rows(self, fit_plan, n_samples, n_classes, format)
+        notes = (note if few is None else few.detail,) * bool(needed)
+        return replace(certificate.made_by(self), notes=notes)
 
 
 def list_assumptions(format: Format) -> tuple[str, ...]:

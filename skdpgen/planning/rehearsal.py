@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rehearsal of the releases and of a step of a fit on an accelerator, before a budget is spent."""
+"""Rehearsal of the releases and of a few steps of a fit, on made-up records."""
 
 import copy
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +16,15 @@ from ..curator.curator import Curator
 from ..curator.dataset import Dataset
 from ..data.cells import FrameCells
 from ..data.record_functions import RecordFunction
-from ..learners.training import at_most_one_step
+from ..learners.training import shortens_loops
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import RowCountMechanism
-from ..params import is_out_of_memory
+from ..params import choose_device, is_out_of_memory
 
 # Made-up records of a table, of which sums read one block.
 _CELLS = 2**11
+# Steps of each training loop by which the time of the others is estimated.
+_TIMED_STEPS = 5
 
 
 class _NoNoise(NoiseSource):
@@ -39,16 +42,29 @@ class _MadeUpCurator(Curator):
     def __init__(self, X, y, **params):
         super().__init__(X, y, **params)
         source = self._source
+        # What reading the other blocks would take.
+        self.seconds = 0.0
 
         def read_first(size):
             X, y, _ = next(source._batches(size))
+            start = time.perf_counter()
             yield X, y, None
+            self.seconds += (time.perf_counter() - start) * (self.n_records / len(X) - 1)
 
         source._read_records = read_first
 
     def release(self, mechanism):
+        start, before = time.perf_counter(), self.seconds
         # Not through `intercept_releases`: whoever counts releases must not see this one.
-        return self._release(mechanism)
+        released = self._release(mechanism)
+        for name in ("values", "codes") if self.plan.local else ():
+            # Records are noised one by one, and each is learned from.
+            if (values := getattr(released, name, None)) is not None:
+                times = self.n_records / len(values)
+                self.seconds = before + (time.perf_counter() - start) * (times - 1)
+                values = np.resize(values, (self.n_records, *values.shape[1:]))
+                released = replace(released, **{name: values})
+        return released
 
     def _read(self, read):
         # Errors say what they are, as no private row is read.
@@ -73,9 +89,9 @@ def rehearse_fit(estimator, format, plan: Plan, dataset: Dataset, device: torch.
     device : torch.device
     """
     error = None
-    with muted(), PublicRun(), at_most_one_step():
+    with muted(), PublicRun(), shortens_loops():
         try:
-            _rehearse(copy.copy(estimator), format, plan, dataset, device)
+            _rehearse(copy.copy(estimator), format, plan, dataset, device, _NoNoise(0))
         except Exception as raised:
             error = raised
     if device.type == "cuda":
@@ -88,7 +104,20 @@ def rehearse_fit(estimator, format, plan: Plan, dataset: Dataset, device: torch.
         ) from error
 
 
-def _rehearse(estimator, format, plan, dataset, device):
+def note_seconds(estimator, format, plan: Plan, dataset: Dataset) -> tuple[str, ...]:
+    """Return a note of how long a fit of arrays takes here, if its rehearsal does not fail."""
+    start, device = time.perf_counter(), choose_device(estimator.device)
+    try:
+        with muted(), PublicRun(), shortens_loops(_TIMED_STEPS) as short:
+            left = _rehearse(copy.copy(estimator), format, plan, dataset, device, NoiseSource(0))
+    except Exception:
+        return ()  # errors are left to the fit
+    seconds = time.perf_counter() - start + left + short.seconds
+    return (f"a fit takes about {float(f'{seconds:.2g}'):g} s on this machine.",)
+
+
+def _rehearse(estimator, format, plan, dataset, device, noise):
+    """Make all releases, and take some steps; return the seconds that other blocks would take."""
     n_records, y = dataset.n_records, None
     if dataset.reader is None:
         X = np.broadcast_to(0.0, (n_records, dataset.n_columns))
@@ -103,7 +132,7 @@ def _rehearse(estimator, format, plan, dataset, device):
         y,
         classes=dataset.classes,
         plan=replace(plan, releases=tuple(releases), max_rows=None),
-        noise=_NoNoise(0),
+        noise=noise,
         prepare=RecordFunction(format.encode),
         cells=dataset.reader or False,
         clip_norm=format.clip_norm,
@@ -111,4 +140,5 @@ def _rehearse(estimator, format, plan, dataset, device):
     )
     with curator:
         curator.n_records = curator.n_rows = n_records
-        estimator._learn(curator, format.resolve(curator), _NoNoise(0))
+        estimator._learn(curator, format.resolve(curator), noise)
+    return curator.seconds

@@ -12,9 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from .._process.isolation import isolated
+from ..arrays.image_layout import ImageLayout
 from ..arrays.layout import cast_numbers, check_bounds
 from ..arrays.numbers import read_numbers
-from ..checks import in_range, positive, whole
+from ..checks import in_range, positive, shape_of_images, whole
+from ..data.containers import as_array
+from ..data.lists import flatten_images
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks.autoencoders import infer_image_shape, make_autoencoder
@@ -44,16 +47,16 @@ class Autoencoder(
        scikit-learn's `FrozenEstimator`.
 
     Codes have norm 1, so that no row is clipped at a radius of 1. Networks are those of [1]_:
-    convolutions for 28×28, 32×32 and 64×64 images, and one hidden layer of 256 units otherwise.
+    convolutions for images of 8 to 64 pixels a side, and one hidden layer of 256 units otherwise.
 
     Parameters
     ----------
     n_components : int, default=8
         Dimension of the codes.
     image_shape : "auto", None or tuple of (channels, height, width), default="auto"
-        Shape of flattened images, channels first: 28×28, 32×32 or 64×64. None: rows are not images.
-        ``"auto"``: (1, 28, 28), (1, 32, 32) or (3, 64, 64) for as many features;
-        otherwise None.
+        Shape of images, with channels first or last, or (height, width). None: rows are not images.
+        ``"auto"``: that of `X`, if it has three or four dimensions; else (1, 28, 28), (1, 32, 32)
+        or (3, 64, 64) for as many features; otherwise None.
     n_epochs : int, default=None
         Passes over the rows. None: about 2400 training steps, within 1 to 50 epochs. For 30,000
         grey images these are 4 epochs, a few minutes on one core; more improve the result.
@@ -124,6 +127,7 @@ class Autoencoder(
         "n_epochs": whole(optional=True),
         "batch_size": whole(),
         "learning_rate": positive(optional=True),
+        "image_shape": shape_of_images("auto", None),
         "verbose": in_range(),
     }
 
@@ -169,16 +173,20 @@ class Autoencoder(
     def _fit(self, X):
         self._check_params()
         device = choose_device(self.device)
+        X = flatten_images(self, as_array(X), reset=True)
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         n_samples, n_features = X.shape
-        bounds = check_bounds(self.bounds, n_features, "bounds")
+        record_shape = getattr(self, "record_shape_in_", None)
+        bounds = check_bounds(self.bounds, n_features, "bounds", record_shape)
         # None is the default of other estimators, which infer bounds by a release; here rows are
         # public.
         if bounds is None:
             raise ValueError("bounds must be a pair (lower, upper) of numbers or arrays; got None.")
         shape = self.image_shape
-        if isinstance(shape, str) and shape == "auto":
+        if isinstance(shape, str) and record_shape is None:
             shape = infer_image_shape(n_features)
+        self._layout = ImageLayout.of(n_features, shape, record_shape)
+        shape = self._layout.image_shape
         seeds = NoiseSource(self.random_state)
         # The lambda drops the width that `build` asks for: the decoder has it from the number of
         # features.
@@ -188,7 +196,7 @@ class Autoencoder(
             n_features,
             seeds.seed(),
         )
-        is_large = shape is not None and shape[1] == 64
+        is_large = shape is not None and max(shape) > 32
         self._bounds = bounds
         self.loss_curve_ = _train(
             network.to(device),
@@ -204,7 +212,7 @@ class Autoencoder(
         self._dtype = torch.float64 if shape is None else torch.float32
         self._network = network.to("cpu", self._dtype)
         self._n_features_out = self.n_components
-        self.image_shape_ = None if shape is None else tuple(shape)
+        self.image_shape_ = shape
         self.n_iter_ = len(self.loss_curve_)
         return self
 
@@ -223,6 +231,7 @@ class Autoencoder(
             Codes of norm 1, in the floating dtype of `X`.
         """
         check_is_fitted(self)
+        X = flatten_images(self, as_array(X), reset=False)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return self._apply("encode", lambda block: self._read_features(X[block], self._dtype), X)
 
@@ -237,7 +246,7 @@ class Autoencoder(
 
         Returns
         -------
-        rows : ndarray of shape (n_samples, n_features)
+        rows : ndarray of shape (n_samples, n_features), or of images
             Features within `bounds`, in the floating dtype of `X`.
         """
         check_is_fitted(self)
@@ -249,12 +258,15 @@ class Autoencoder(
         # Clipped, since rounding of the affine map may leave the bounds by an ulp.
         unit = self._apply("decode", lambda block: torch.tensor(X[block], dtype=self._dtype), X)
         lower, upper = self._bounds
-        return cast_numbers(lower + unit * (upper - lower), X.dtype, lower, upper)
+        unit = self._layout.restore(unit)
+        rows = cast_numbers(lower + unit * (upper - lower), X.dtype, lower, upper)
+        return rows.reshape(len(rows), *getattr(self, "record_shape_in_", rows.shape[1:]))
 
     def _read_features(self, rows, dtype):
         """Map features to [0, 1]."""
         lower, upper = self._bounds
-        return torch.tensor((np.clip(rows, lower, upper) - lower) / (upper - lower), dtype=dtype)
+        unit = (np.clip(rows, lower, upper) - lower) / (upper - lower)
+        return torch.tensor(self._layout.arrange(unit), dtype=dtype)
 
     @torch.no_grad()
     def _apply(self, method, read, X):

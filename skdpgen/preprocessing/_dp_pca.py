@@ -70,7 +70,8 @@ class DPPCA(
 
     `fit` releases the second moments of the rows once, with Gaussian noise (Analyze Gauss [1]_),
     and computes their leading eigenvectors. Rows are **not centred**, since their mean is private:
-    with `bounds`, the first component is mostly that mean.
+    with `bounds`, the first component is mostly that mean. Components of images are restricted to
+    low frequencies if the noisy moments show more of them there.
 
     The components are public, and `transform` and `inverse_transform` cost nothing further.
     Transformed private rows are as sensitive as the rows.
@@ -89,6 +90,7 @@ class DPPCA(
         Radius, in the units after `bounds`, to which each row is scaled down before second moments
         are computed; `transform` does not clip. ``"auto"``: from the root mean square norm, by
         noisy counts at a cost. A number without `bounds`: rows are used as they are.
+    %(image_shape)s
     n_components : int, default=None
         Number of components, at most n_features. None: 64, or all if there are fewer.
     %(persons)s
@@ -169,6 +171,7 @@ class DPPCA(
         strict: bool = False,
         bounds: Sequence | None = None,
         clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
         n_components: int | None = None,
         max_rows_per_person: int = 1,
     ) -> None:
@@ -182,6 +185,7 @@ class DPPCA(
         self.strict = strict
         self.bounds = bounds
         self.clip_norm = clip_norm
+        self.image_shape = image_shape
         self.n_components = n_components
         self.max_rows_per_person = max_rows_per_person
 
@@ -219,9 +223,9 @@ class DPPCA(
         self._check_params()
         max_rows = None if persons is None else self.max_rows_per_person
         dataset = Dataset.of(X, persons=persons, max_rows=max_rows)
-        layout = ArrayLayout.of(dataset)
         # Sizes and dtypes are checked before the plan: an error after a release would waste its ε.
         dataset.validate_array(self)
+        layout = ArrayLayout.of(dataset)
         n_samples, n_features = dataset.n_records, dataset.n_columns
         # The second moments are a square matrix, whose size is refused before anything is spent.
         check_size("X", n_features, n_features)
@@ -282,15 +286,21 @@ class DPPCA(
         warn_of_moments(format, moments, published.n_rows)
         if not isinstance(self.clip_norm, str):
             warn_of_radius(format, moments, published.n_rows)
-        values, vectors = np.linalg.eigh(moments.value)
-        values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
+        space, inside = np.eye(format.n_columns), moments.value
+        if format.are_images:
+            from ..networks.components import choose_space
+
+            space, inside, _ = choose_space(moments, n_components, format.row_shape)
+        values, vectors = np.linalg.eigh(inside)
+        values, vectors = values[::-1][:n_components], (space @ vectors).T[::-1][:n_components]
+        vectors = format.images.restore(vectors)
         # The sign of an eigenvector is arbitrary: its largest entry is made positive.
         largest = np.abs(vectors).argmax(axis=1, keepdims=True)
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
         # Moments were released in units of the radius, and as a sum over rows.
         self.explained_variance_ = values * (format.clip_norm**2 / published.n_rows)
         self.n_components_ = self._n_features_out = n_components
-        self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
+        self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.shaped_bounds
         self.n_samples_ = published.n_samples
         self.privacy_ = published.certificate.made_by(self)
 
@@ -313,7 +323,8 @@ class DPPCA(
         check_is_fitted(self, "privacy_")
         X = parse_rows(check_rows(self, X, reset=False))
         # Products of the largest numbers overflow.
-        rows = np.clip(self._format.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
+        rows = self._format.images.restore(self._format.encode(X))
+        rows = np.clip(rows, -_LARGEST, _LARGEST) @ self.components_.T
         # Each component mixes all cells of a row, so that one missing cell leaves none of them
         # known.
         rows[~np.isfinite(X).all(axis=1)] = np.nan
@@ -329,7 +340,7 @@ class DPPCA(
 
         Returns
         -------
-        ndarray of shape (n_samples, `n_features_in_`)
+        ndarray of shape (n_samples, `n_features_in_`), or of images
             Features within `bounds`, if there are any, in the floating dtype of `X`.
         """
         check_is_fitted(self, "privacy_")
@@ -338,12 +349,14 @@ class DPPCA(
             raise ValueError(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."
             )
-        features, _ = self._format.decode_rows(X.astype(np.float64) @ self.components_)
-        return cast_numbers(features, X.dtype)
+        rows = self._format.images.arrange(X.astype(np.float64) @ self.components_)
+        features, _ = self._format.decode_rows(rows)
+        return self._format.reshape(cast_numbers(features, X.dtype))
 
     def _make_format(self, n_samples, n_features, layout=None, max_rows=None):
         if self.bounds is None and not isinstance(self.clip_norm, str):
-            return BoxFormat(n_features, clip_norm=self.clip_norm)
+            images = {"layout": layout, "image_shape": self.image_shape}
+            return BoxFormat(n_features, clip_norm=self.clip_norm, **images)
         # Over the sensitivity, under either relation.
         multiplier = calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
         return make_box(
@@ -354,6 +367,7 @@ class DPPCA(
             bounds=self.bounds,
             clip_norm=self.clip_norm,
             layout=layout,
+            image_shape=self.image_shape,
         )
 
     def _plan(self, format, n_samples, max_rows):
@@ -406,5 +420,6 @@ class DPPCA(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

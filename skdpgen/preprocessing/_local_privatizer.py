@@ -15,7 +15,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..arrays.layout import ArrayLayout, cast_numbers
 from ..arrays.numbers import read_numbers
-from ..checks import positive
+from ..checks import positive, shape_of_images
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
 from ..data.inputs import check_classes, check_rows, parse_rows
@@ -83,7 +83,9 @@ class LocalPrivatizer(
     %(mechanism)s
     %(basis)s
     %(keep)s
-    %(image_shape)s
+    image_shape : "auto", None or tuple of int, default="auto"
+        Shape of images for `basis`: (height, width), or with channels first or last. ``"auto"``:
+        that of `X`, if it has three or four dimensions; the transform of flat rows is along them.
     %(label_share)s
 
     Attributes
@@ -154,7 +156,7 @@ class LocalPrivatizer(
         mechanism: str = "laplace",
         basis: str | None = None,
         keep: float | None = None,
-        image_shape: Sequence | None = None,
+        image_shape: Sequence | str | None = "auto",
         label_share: float = 0.2,
     ) -> None:
         self.epsilon = epsilon
@@ -182,7 +184,7 @@ class LocalPrivatizer(
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
+        X : array-like or DataFrame of shape (n_samples, n_features), or images
             Rows; public ones suffice.
         y : Ignored
 
@@ -294,7 +296,8 @@ class LocalPrivatizer(
         """
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
-        return cast_numbers(self.format_.invert(X.astype(np.float64))[0], X.dtype)
+        features = cast_numbers(self.format_.invert(X.astype(np.float64))[0], X.dtype)
+        return self.format_.reshape(features)
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.
@@ -360,11 +363,15 @@ class LocalPrivatizer(
         return NoiseSource(random_state, stream=counter[0] + 1)  # generators have 0 and 1
 
     def _find_noise(self):
-        return LocalNoise(self.mechanism, self.basis, self.keep, self.image_shape, self.label_share)
+        return LocalNoise(self.mechanism, self.basis, self.keep, self.label_share)
 
     def _make_format(self, n_features, **public):
         return self._find_noise().make_format(
-            n_features, bounds=self.bounds, radius=self.clip_norm, **public
+            n_features,
+            bounds=self.bounds,
+            radius=self.clip_norm,
+            image_shape=self.image_shape,
+            **public,
         )
 
     def _make_plan(self, format, n_classes):
@@ -386,6 +393,7 @@ class LocalPrivatizer(
     _checks = {
         **PRIVACY_CHECKS,
         "clip_norm": positive(optional=True, most=math.inf),
+        "image_shape": shape_of_images("auto", None),
         "random_state": check_seed,
     }
 

@@ -9,7 +9,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._process.isolation import isolated
+from ..arrays.image_layout import ImageLayout
 from ..checks import shape_of_images, whole
+from ..data.containers import as_array
+from ..data.lists import flatten_images
 from ..images import cosine_matrices, find_shape
 from ..params import Checked, DocumentedEstimator, documented
 from ..saving.serialization import Saves
@@ -31,8 +34,9 @@ class LowFrequencies(
     n_frequencies : int, default=14
         Frequencies to keep along each axis of an image, at most its size.
     image_shape : "auto", None or tuple of (channels, height, width), default="auto"
-        Shape of the images, or (height, width). None: rows are one-dimensional signals.
-        ``"auto"``: square grey images if the number of columns is a square; otherwise None.
+        Shape of the images, with channels first or last, or (height, width). None: rows are
+        one-dimensional signals. ``"auto"``: that of `X`, if it has three or four dimensions; else
+        square grey images if the number of columns is a square; otherwise None.
 
     Attributes
     ----------
@@ -68,7 +72,7 @@ class LowFrequencies(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or images
             Public rows, or zeros of the same width.
         y : Ignored
 
@@ -77,18 +81,12 @@ class LowFrequencies(
         self : object
         """
         self._check_params()
-        X = validate_data(self, X)
-        shape = self.image_shape
-        if isinstance(shape, str) and shape == "auto":
-            shape = find_shape(X.shape[1])
-        shape = (1, X.shape[1]) if shape is None else tuple(map(int, shape))
-        if math.prod(shape) != X.shape[1]:
-            raise ValueError(
-                f"Images of shape {shape} have {math.prod(shape)} pixels, X has {X.shape[1]} "
-                "features."
-            )
-        # Three numbers for grey images, too, so that one product serves all shapes.
-        self.image_shape_ = (1, *shape)[-3:]
+        X = validate_data(self, flatten_images(self, as_array(X), reset=True))
+        shape, record_shape = self.image_shape, getattr(self, "record_shape_in_", None)
+        if isinstance(shape, str) and record_shape is None:
+            shape = find_shape(X.shape[1])[1:]
+        self._layout = ImageLayout.of(X.shape[1], shape, record_shape)
+        self.image_shape_ = self._layout.image_shape or (1, 1, X.shape[1])
         self._n_features_out = self.image_shape_[0] * math.prod(map(len, self._bases()))
         return self
 
@@ -106,7 +104,8 @@ class LowFrequencies(
             `n_kept` is the square of `n_frequencies`, or less for small images.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = flatten_images(self, as_array(X), reset=False)
+        X = self._layout.arrange(validate_data(self, X, reset=False, dtype=np.float64))
         rows, columns = self._bases()
         # The transform is separable: two small products in place of one by a matrix of all pixels.
         return (rows @ X.reshape(-1, *self.image_shape_) @ columns.T).reshape(len(X), -1)
@@ -121,7 +120,7 @@ class LowFrequencies(
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features), or of images
         """
         check_is_fitted(self)
         X = np.asarray(X, dtype=np.float64)
@@ -129,12 +128,13 @@ class LowFrequencies(
         shape = (-1, self.image_shape_[0], len(rows), len(columns))
         # Rows of an orthonormal transform: the transpose is the inverse on the frequencies that are
         # kept.
-        return (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
+        images = (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
+        record_shape = getattr(self, "record_shape_in_", (self.n_features_in_,))
+        return self._layout.restore(images).reshape(len(X), *record_shape)
 
-    @property
-    def maps_windows(self) -> bool:
-        """Whether rows are square images, so that windows of them can be mapped, too."""
-        return self.image_shape_ == find_shape(self.n_features_in_, (1, 3))
+    def maps_windows(self, image_shape) -> bool:
+        """Return whether windows of images of a shape can be mapped, too."""
+        return self.image_shape_ == image_shape
 
     def _bases(self) -> list[np.ndarray]:
         """Return the matrices of the lowest frequencies along both axes."""

@@ -2,13 +2,12 @@
 """Local differential privacy: noise on each row, added by its client."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..arrays.ball import BallFormat
-from ..checks import budget_share, one_of, positive, shape_of_images
+from ..checks import budget_share, one_of, positive
 from ..exceptions import FitQualityWarning, warn_caller
 from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
 from ..params import documented
@@ -16,6 +15,8 @@ from .release import Release
 
 # The norm of the ball, and of the cost ‖·‖_p^p, for each noise.
 _NORMS = {"laplace": 1, "gaussian": 2}
+# Least ratio of half the range of a column to the noise on its mean; see `LocalNoise.min_samples`.
+_LEAST_SIGNAL = 4.0
 
 
 @documented
@@ -41,14 +42,12 @@ class LocalNoise(Release):
     mechanism: str = "laplace"
     basis: str | None = None
     keep: float | None = None
-    image_shape: Sequence | None = None
     label_share: float = 0.2
 
     _checks = {
         "mechanism": one_of(*_NORMS),
         "basis": one_of(None, "dct"),
         "keep": positive(optional=True, most=1),
-        "image_shape": shape_of_images(None),
         "label_share": budget_share,
     }
 
@@ -75,7 +74,6 @@ class LocalNoise(Release):
             p=_NORMS[self.mechanism],
             basis=self.basis,
             keep=self.keep,
-            image_shape=None if self.image_shape is None else tuple(self.image_shape),
             **public,
         )
 
@@ -92,10 +90,11 @@ class LocalNoise(Release):
         return replace(plan, sigma=(plan.sigma or 0.0) * format.radius)
 
     def min_samples(self, plan: Plan, terms: Terms, format) -> int:
-        """Return the number of records at which the noise on the mean of a column is its range.
+        """Return the number of records at which the noise on the mean of a column is small.
 
-        With c classes this holds for each class, of which a share (e^ε - 1) / (e^ε + c - 1) of the
-        noised labels is unchanged by design.
+        It is then an eighth of the column's range, as on breast cancer and blobs of three columns
+        (`run_rows_needed.py`). With c classes this holds for each class, of which a share
+        (e^ε - 1) / (e^ε + c - 1) of the noised labels is unchanged by design.
         """
         noise = (plan.sigma or 0.0) / format.radius * format.n_columns ** (1 / format.p)
         unchanged = 1.0
@@ -103,7 +102,7 @@ class LocalNoise(Release):
             # The share is 1 in doubles from ε = 100 on, far below an overflow.
             odds = math.expm1(min(100.0, self.label_share * terms.epsilon))
             unchanged = odds / (odds + terms.n_classes)
-        return math.ceil((terms.n_classes or 1) * (noise / unchanged) ** 2)
+        return math.ceil((terms.n_classes or 1) * (_LEAST_SIGNAL * noise / unchanged) ** 2)
 
 
 def find_local_sigma(certificate: Certificate, format: BallFormat) -> float:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Noisy projections of rows, at each step or once, as in the DP-SWD and DPSWflow papers."""
 
+import bisect
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,10 @@ class SlicedRowsDefaults:
     steps: tuple[int, int] = (30, 3000)
     # q·√T/μ: the noise is least at 0.5 for large ε and at 1 for small ε; see `count_rows`.
     rate: float = 0.75
+    # Least signal-to-noise ratios for useful results, and that of a single release, whose slices
+    # are used again and again; found on digits, USPS, MNIST and tables (`run_rows_needed.py`).
+    least_signal: float = 8.0
+    least_at_once: float = 4.5
 
 
 DEFAULTS = SlicedRowsDefaults()
@@ -129,6 +134,29 @@ class SlicedRows(Release):
             "batch_size": self.count_rows(terms, terms.n_samples),
             "n_steps": self.count_steps(terms.n_samples),
         }
+
+    def min_samples(self, plan: Plan, terms: Terms, format, times: float = 1.0) -> int | None:
+        """Return the number of records at which the rows of an average class exceed the noise.
+
+        T releases of k projections of B records with noise σ in d columns and c classes have a
+        signal-to-noise ratio of √(T·B·k/c) / (σ·d), and σ is nearly in proportion to
+        1/√log(1 + μ² / (q²·T)); see `count_rows`. A learner may need `times` the least ratio.
+        """
+        if not plan.sigma or terms.n_columns is None:
+            return None
+        d = SlicedRowsMechanism(terms.n_columns, terms.n_classes).n_features
+        mu = 1 / calibrate_gaussian(plan.epsilon, plan.delta)
+
+        def precision(n):
+            n_steps, n_rows = self.count_steps(n), self.count_rows(plan, n)
+            return n_steps * n_rows * math.log1p((mu * n / n_rows) ** 2 / n_steps)
+
+        n = terms.n_samples
+        numbers = self.count_steps(n) * self.count_rows(plan, n) * self.count_projections(d)
+        signal = math.sqrt(numbers / terms.n_classes) / (plan.sigma * d)
+        least = DEFAULTS.least_at_once if self.n_steps == 1 else DEFAULTS.least_signal * times
+        enough = precision(n) * (least / signal) ** 2
+        return 1 + bisect.bisect_left(range(1, 10**9), enough, key=precision)
 
     def run(self, curator, format, n_columns: int, components=None) -> "SlicedReleases":
         """Return the releases of rows of so many columns, after an encoder by `components`."""

@@ -19,7 +19,7 @@ from torch import nn
 from ..accounting.certificate import Certificate
 from ..accounting.event_json import event_from_dict, event_to_dict
 from ..data.dtypes import read_arrow_type, write_arrow_type
-from ..registry import ARRAY, find_class, is_savable, savable
+from ..registry import ARRAY, find_class, find_name, is_savable, savable
 from ..tables.rules.rule import Rule
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
@@ -79,7 +79,7 @@ class Writer:
                 f"{where} cannot be saved: it is a {type(value).__name__}, and files hold no code. "
                 f"{cures[0] if cures else 'Pickle'} the estimator."
             )
-        return {"is": type(value).__name__, "of": self._write_parts(value, where)}
+        return {"is": find_name(type(value)), "of": self._write_parts(value, where)}
 
     def _write_parts(self, value, where):
         """Return the attributes of an object, and what else it holds, as JSON."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The smoothest density with given weights of knots: a logarithmic spline, by its evidence."""
+"""Smoothest densities with given weights of knots, by penalized logarithmic splines."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,18 @@ class SplineConstants:
 
     # Weights of the penalty among which the evidence decides, the smoothest first.
     penalties: tuple = tuple(10.0**k for k in range(7, -5, -1))
-    # Order of the differences that are penalized: a normal density has none, nor has a log-normal
-    # one between knots that grow geometrically.
+    # Order of the penalized differences. Third differences of the logarithm of a normal density are
+    # 0, and so are those of a log-normal one if knots grow geometrically.
     order: int = 3
-    # Splines in an interval between knots, at most, and in all; and points in an interval.
+    # Most B-splines in an interval between knots, and in all; and points in an interval.
     per_interval: int = 4
     most: int = 128
     n_points: int = 16
-    # Most values that have a mass each.
+    # Largest number of values with masses of their own.
     few_values: int = 512
     # Least standard deviation of a share.
     least_std: float = 1e-4
-    # Newton steps of a penalty, at most; the gain in log posterior density at which they end.
+    # Most Newton steps for a penalty; they end at a gain in log posterior density below this.
     n_steps: int = 30
     least_gain: float = 1e-2
 
@@ -44,7 +44,7 @@ def smooth_density(scale, shares, std, unit=None, atoms=()):
     Parameters
     ----------
     scale : CodeScale
-        Of the encoder, from the first of the knots, at code 0, to the last.
+        Codes of numbers, from the first knot, at code 0, to the last.
     shares : ndarray of shape (n_knots,)
         Mean weights of the knots, which sum to 1.
     std : float
@@ -53,7 +53,7 @@ def smooth_density(scale, shares, std, unit=None, atoms=()):
         Values are whole multiples of it, to which numbers are rounded. If there are few, each has a
         mass of its own.
     atoms : sequence of float, default=()
-        Multiples of the unit that are no values.
+        Point masses among the multiples of the unit: they get no mass here.
 
     Returns
     -------
@@ -87,11 +87,11 @@ def smooth_density(scale, shares, std, unit=None, atoms=()):
     codes = scale.encode if is_line else PchipInterpolator(scale.numbers, scale.codes)
     per_interval = int(np.clip(CONSTANTS.most // last, 1, CONSTANTS.per_interval))
     ends = np.arange(-3, last * per_interval + 4) / per_interval
-    places = codes(middles).clip(0, last * (1 - 1e-12))
+    inside = codes(middles).clip(0, last * (1 - 1e-12))
     std = max(std, CONSTANTS.least_std)
     model = _LogSpline(
         knot_weights(scale.encode(middles), np.arange(last + 1.0)).T / std,
-        BSpline.design_matrix(places, ends, 3).toarray(),
+        BSpline.design_matrix(inside, ends, 3).toarray(),
         widths / widths.sum(),
         shares / std,
     )
@@ -99,7 +99,7 @@ def smooth_density(scale, shares, std, unit=None, atoms=()):
 
 
 class _LogSpline:
-    """Masses widths · exp(basis · coefficients), normalized, of which linear functions are known.
+    """Fit of masses ∝ widths · exp(basis · coefficients) to noisy linear functions of them.
 
     Parameters
     ----------
@@ -114,16 +114,16 @@ class _LogSpline:
         self._weights, self._basis, self._widths, self._shares = weights, basis, widths, shares
 
     def fit(self, order):
-        """Return the masses by the penalty of the largest evidence."""
+        """Return the masses at the penalty with the largest evidence."""
         size = self._basis.shape[1]
-        roughness = np.diff(np.eye(size), order, axis=0)
-        self._roughness = roughness.T @ roughness
+        differences = np.diff(np.eye(size), order, axis=0)
+        self._roughness = differences.T @ differences
         spline, most, best = np.zeros(size), -np.inf, None
-        # Each penalty starts where the one before ended.
+        # Each penalty starts at the coefficients of the one before.
         for penalty in CONSTANTS.penalties:
             spline = self._minimize(spline, penalty)
             curvature = self._linearize(spline, penalty)[0]
-            # Masses do not depend on the mean of the coefficients.
+            # A ridge, since masses do not depend on the mean of the coefficients.
             curvature += 1e-9 * np.trace(curvature) / size * np.eye(size)
             evidence = (size - order) * np.log(penalty) - np.linalg.slogdet(curvature)[1]
             evidence = evidence / 2 - self._find_loss(spline, penalty)
@@ -141,7 +141,7 @@ class _LogSpline:
         return (rest @ rest + penalty * spline @ self._roughness @ spline) / 2
 
     def _linearize(self, spline, penalty):
-        """Return the Gauss-Newton matrix of the loss, and its descent direction."""
+        """Return the Gauss-Newton matrix of the loss, and its negative gradient."""
         masses = self._find_masses(spline)
         slopes = self._weights @ (masses[:, None] * (self._basis - masses @ self._basis))
         rest = self._shares - self._weights @ masses
@@ -149,13 +149,13 @@ class _LogSpline:
         return matrix, slopes.T @ rest - penalty * self._roughness @ spline
 
     def _minimize(self, spline, penalty):
-        """Minimize the loss by steps of Levenberg and Marquardt."""
-        loss, damping, even = self._find_loss(spline, penalty), 1e-6, np.eye(len(spline))
+        """Minimize the loss by Levenberg-Marquardt steps."""
+        loss, damping, identity = self._find_loss(spline, penalty), 1e-6, np.eye(len(spline))
         for _ in range(CONSTANTS.n_steps):
             matrix, descent = self._linearize(spline, penalty)
             scale = np.trace(matrix) / len(spline)
             while True:
-                moved = spline + np.linalg.solve(matrix + damping * scale * even, descent)
+                moved = spline + np.linalg.solve(matrix + damping * scale * identity, descent)
                 after = self._find_loss(moved, penalty)
                 if after <= loss:
                     break

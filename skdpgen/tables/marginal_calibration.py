@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Marginal calibration: synthetic numeric columns match their noisy histograms.
 
-The weights of knots do not determine the distribution between the knots. Released counts on a finer
-grid do, where knots were inferred; for declared knots it is the smoothest density with the weights
-that generated rows have. Calibration finds the monotone map from the codes that rows draw to
-numbers of this density, so that the ranks of values stay.
+The weights of knots do not determine the distribution between the knots. For inferred knots it is
+estimated from released counts on a finer grid; for declared knots it is the smoothest density with
+the weights of generated rows. Calibration maps the codes that rows draw to numbers with this
+distribution. The map is monotone, so the ranks of values stay.
 """
 
 from dataclasses import dataclass
@@ -22,39 +22,39 @@ from .log_splines import smooth_density
 class CalibrationConstants:
     """Constants of marginal calibration. Those without a source are set by hand."""
 
-    # Batches of generated rows, rows in one, and points per interval of distribution functions.
+    # Batches of generated rows, rows in a batch, and steps of distribution functions per interval.
     n_batches: int = 20
     batch_size: int = 1000
     n_steps: int = 32
-    # Powers of densities, from 0 to 1, between which distribution functions are interpolated; more
-    # of them are small, where these change most.
+    # Exponents from 0 to 1 (see `find_power`) by which rows are tabulated, on a quadratic grid:
+    # distribution functions change most at small exponents.
     n_powers: int = 65
-    # Standard deviation of the weights of knots of generated rows, relative to that of counts:
-    # they match tables that have more of the budget (tuned on training rows of Adult and
-    # bank_marketing).
+    # Standard deviation of the mean weights of generated rows, relative to the noise of the counts.
+    # It is less, since rows match tables with more of the budget; tuned on training rows of Adult
+    # and bank_marketing.
     rows_std: float = 0.7
-    # Densities at neighbouring knots are similar up to this factor.
+    # Largest ratio of similar densities at neighbouring knots; see `_find_narrow`.
     similar: float = 3.0
-    # Least share of the rows' mass of an interval whose distribution is known.
+    # Least share of the rows' mass in an interval that is calibrated.
     least_mass: float = 1e-9
-    # Share of a uniform distribution, which keeps the codes strictly increasing.
+    # Share of a uniform distribution that is mixed in, so that the map is strictly increasing.
     uniform_share: float = 1e-6
 
 
 CONSTANTS = CalibrationConstants()
-# Positions between two knots at which distribution functions are known: more of them near knots,
-# where rows are.
+# Positions between two knots at which distribution functions are evaluated: Chebyshev points, as
+# most values are near knots.
 _STEPS = (1 - np.cos(np.pi * np.arange(1, CONSTANTS.n_steps + 1) / CONSTANTS.n_steps)) / 2
 
 
 def calibrate_scales(blocks, histograms, std, make_rows):
-    """Return scales by which numbers that are drawn from rows have the released densities.
+    """Return scales that decode the codes of generated rows to numbers of the released densities.
 
     Parameters
     ----------
     blocks : list of Block
     histograms : dict of str to list of Histogram
-        Noisy histograms of the values, by column name; none of declared knots. See
+        Noisy histograms of the values, by column name; columns with declared knots have none. See
         `SchemaInference`.
     std : dict of str to float
         Standard deviation of the noise on the share of a knot, by column name.
@@ -64,7 +64,7 @@ def calibrate_scales(blocks, histograms, std, make_rows):
     Returns
     -------
     dict of str to CodeScale
-        By column name; those of numbers and dates that have values between knots.
+        By column name; for numbers and dates that have values between knots.
     """
     columns = [
         _DrawDistribution(block, histograms.get(block.name, ()), std.get(block.name, 0.0))
@@ -89,12 +89,12 @@ class _DrawDistribution:
     """
 
     def __init__(self, block, histograms=(), std=0.0):
-        # Rows are spread as those of the calibrated column will be.
+        # Calibrated, so that weights are split as in draws of the calibrated column.
         self.block = KnotBlock(block.name, block.column_type, block.where.start, block.scale)
         self._histograms, self._std, self._n_rows = histograms, std, 0
         n_intervals = len(block.knots) - 1
         self._from_left, self._from_right = np.zeros((2, n_intervals))
-        # Masses by whether the density falls or rises, and how fast, and by interval.
+        # Masses by falling or rising density, exponent, and interval.
         self._masses = np.zeros((2, CONSTANTS.n_powers, n_intervals))
 
     def add(self, rows):
@@ -108,13 +108,14 @@ class _DrawDistribution:
         first = np.minimum(power.astype(int), CONSTANTS.n_powers - 2)
         row = (from_right > from_left) * CONSTANTS.n_powers + first
         where = (row * n_intervals + np.arange(n_intervals)).ravel()
+        # Share each mass linearly between the two nearest exponents of the grid.
         to_next = masses * (power - first)
         for shift, part in ((0, masses - to_next), (n_intervals, to_next)):
             added = np.bincount(where + shift, part.ravel(), minlength=size)
             self._masses += added.reshape(self._masses.shape)
 
     def find_below(self):
-        """Return the mass below each of `_STEPS` between two knots, (n_intervals, n_steps)."""
+        """Return the mass of each interval below each of `_STEPS`, (n_intervals, n_steps)."""
         powers = np.linspace(0, 1, CONSTANTS.n_powers) ** 2
         steps = _STEPS[:, None]
         falling, rising = share_below(steps, 1, powers), share_below(steps, powers, 1)
@@ -123,15 +124,16 @@ class _DrawDistribution:
     def calibrate(self):
         """Return the scale that maps the quantiles of rows to those of the released density."""
         block, masses = self.block, self._from_left + self._from_right
-        is_free = block.has_inner & (masses > CONSTANTS.least_mass * masses.sum())
+        is_calibrated = block.has_inner & (masses > CONSTANTS.least_mass * masses.sum())
         if self._histograms:
-            # The mass of other intervals may be that of a single value, whose knot was inferred.
-            is_free &= self._find_narrow() | (np.histogram(block.number.cuts, block.knots)[0] > 0)
+            # Without a breakpoint, the mass may be that of a single value at an inferred knot.
+            has_cut = np.histogram(block.number.cuts, block.knots)[0] > 0
+            is_calibrated &= has_cut | self._find_narrow()
             points, counted = self._estimate()
         below = self.find_below()
-        # Elsewhere, knots and breakpoints stay where they are.
+        # Knots and breakpoints outside of calibrated intervals keep their numbers.
         found = dict(zip(block.scale.codes.tolist(), block.scale.numbers.tolist(), strict=True))
-        for run in _find_runs(is_free):
+        for run in _find_runs(is_calibrated):
             if self._histograms:
                 numbers, wanted = _select(points, counted, *block.knots[[run.start, run.stop]])
             else:
@@ -150,42 +152,38 @@ class _DrawDistribution:
 
     def _smooth(self, run):
         """Return numbers, and the smoothest distribution function, in a run of intervals."""
-        block = self.block
-        near = np.r_[self._from_left[run], 0] + np.r_[0, self._from_right[run]]
+        block, weights = self.block, self._sum_weights(run)
         points, masses = smooth_density(
             block.scale.between(run.start, run.stop),
-            near / near.sum(),
-            self._std * self._n_rows / near.sum(),
+            weights / weights.sum(),
+            self._std * self._n_rows / weights.sum(),
             None if block.decimals is None else 10.0**-block.decimals,
             block.atoms,
         )
         return points, np.r_[0, np.cumsum(masses)]
 
     def _find_narrow(self):
-        """Return intervals with one value, where no breakpoint fits, between similar densities.
+        """Return whether intervals hold one value, so no breakpoint, between similar densities.
 
-        Beside a value that has far more than the next one, an interval holds so little that a small
-        difference of mass would move codes far. So it would between two values of whole numbers,
-        whose masses rows have.
+        Between dissimilar ones, the interval holds so little mass that noise would move codes far.
         """
         if self.block.decimals is None:
             return False
         knots = self.block.knots
         n_between = np.round(np.diff(knots) * 10.0**self.block.decimals) - 1
-        densities = self._near_knots / find_widths(knots)
-        fewer, more = np.sort([densities[:-1], densities[1:]], axis=0)
-        return (n_between == 1) & (more <= CONSTANTS.similar * fewer)
+        densities = self._sum_weights() / find_widths(knots)
+        lower, higher = np.sort([densities[:-1], densities[1:]], axis=0)
+        return (n_between == 1) & (higher <= CONSTANTS.similar * lower)
 
-    @property
-    def _near_knots(self):
-        return np.r_[self._from_left, 0] + np.r_[0, self._from_right]
+    def _sum_weights(self, run=slice(None)):
+        """Return the sums over rows of the weights of knots, in a run of intervals."""
+        return np.r_[self._from_left[run], 0] + np.r_[0, self._from_right[run]]
 
     def _estimate(self):
         """Return numbers, and their distribution function, from counts and rows."""
-        last, near_knots = self._histograms[-1], self._near_knots
-        near_knots *= last.counts.sum().clip(0) / max(near_knots.sum(), 1e-300)
-        block = self.block
-        rows = Histogram(block.knots, near_knots, CONSTANTS.rows_std * last.std, block.number.cuts)
+        block, last, weights = self.block, self._histograms[-1], self._sum_weights()
+        weights *= last.counts.sum().clip(0) / max(weights.sum(), 1e-300)
+        rows = Histogram(block.knots, weights, CONSTANTS.rows_std * last.std, block.number.cuts)
         unit = None if block.decimals is None else 10.0**-block.decimals
         points, masses = estimate_density(
             [rows, *self._histograms], *last.knots[[0, -1]], unit, to_nearest=True
@@ -194,18 +192,14 @@ class _DrawDistribution:
 
 
 def _select(points, below, first, last):
-    """Return the points of a range and its ends, and the mass below each."""
-    inside = points[(first < points) & (points < last)]
-    points = np.r_[first, inside, last], points
-    below = np.interp(*points, below)
-    return points[0], below - below[0]
+    """Return the points of a range, with its ends, and the mass of the range below each."""
+    selected = np.r_[first, points[(first < points) & (points < last)], last]
+    below = np.interp(selected, points, below)
+    return selected, below - below[0]
 
 
 def _map_quantiles(codes, drawn, numbers, wanted):
-    """Return the number at the quantile of each code.
-
-    A little of a uniform distribution keeps both distribution functions increasing.
-    """
+    """Map each code to the number at the same quantile, by the mass below both."""
     share = CONSTANTS.uniform_share
     drawn, wanted = (
         (1 - share) * below / below[-1] + share * even

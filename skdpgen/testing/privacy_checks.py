@@ -86,8 +86,12 @@ def check_ledger(estimator):
         certified += [(name, event)] * count
     listed = [name for name, _ in certified]
     assert listed == names, f"Released {names}, but the certificate lists {listed}."
+    release, relation = fitted.release_, fitted.privacy_.relation
     for spy, (_, event) in zip(spies, certified, strict=True):
         assert event == spy.event, f"{spy.name}: {spy.event} is certified as {event}."
+        if spy.name == getattr(release, "name", None):
+            stated, true = release.sensitivity(relation, 2), spy.mechanism.sensitivity(relation)
+            assert math.isclose(stated, true), f"{release} states {stated}, {spy.name} has {true}."
 
 
 def check_plan(estimator):

@@ -413,7 +413,7 @@ def test_bad_target_rows_count_as_absent():
         ({"sampler": DPSWFlowSampler(relation="replace_one")}, "sampler has relation"),
         ({"sampler": DPSWFlowSampler(random_state=7)}, "sampler has random_state=7"),
         ({"bounds": (1, 0)}, "bounds"),
-        ({"augment": "affine"}, "square grey images"),
+        ({"augment": "affine"}, "is for images"),
         ({"augment": lambda rows, generator: rows[:1]}, "augment must return"),
     ],
 )

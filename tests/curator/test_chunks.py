@@ -338,12 +338,12 @@ class Panic(BaseException):
     "curator.chunks:iter_quietly", "BaseException", "Exception", param="None-later"
 )
 @pytest.mark.catches(
-    "curator.chunks:_describe_failure",
+    "curator.chunks:describe_failure",
     "os.strerror(error.errno)",
     "error.strerror",
     param="patient-called",
 )
-@pytest.mark.catches("curator.chunks:_describe_failure", "type(error).__name__", "str(error)")
+@pytest.mark.catches("curator.chunks:describe_failure", "type(error).__name__", "str(error)")
 @pytest.mark.parametrize("when", ["called", "first", "later", "warned"])
 @pytest.mark.parametrize("persons", [None, "patient"])
 def test_errors_of_a_function_of_chunks_are_withheld(when, persons):

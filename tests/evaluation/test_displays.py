@@ -69,6 +69,9 @@ def test_images_are_as_they_were():
     colours = SyntheticSamplesDisplay(X, image_shape=(3, 2, 2)).plot()
     shown = np.ravel(colours.ax_)[0].images[0].get_array()
     assert_allclose(shown[0, 0], np.array([0, 4, 8]) / 23)
+    last = np.arange(150.0).reshape(2, 5, 5, 3)
+    shown = np.ravel(SyntheticSamplesDisplay(last).plot().ax_)[0].images[0].get_array()
+    assert_allclose(shown, last[0] / 149)
 
 
 def test_points_need_numbers():

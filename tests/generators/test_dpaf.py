@@ -226,8 +226,7 @@ def test_the_head_learns_to_tell_what_is_real(objective):
 def test_rows_are_images_if_they_can_be_unless_they_are_said_to_be_none():
     X = np.random.RandomState(0).uniform(size=(60, 64))
     for shape, are_images in (("auto", True), ((1, 8, 8), True), (None, False)):
-        params = dict(discriminator=DPAFDiscriminator(image_shape=shape))
-        generator = make(bounds=(0, 1), release=ONE_STEP, **params).fit(X)
+        generator = make(bounds=(0, 1), release=ONE_STEP, image_shape=shape).fit(X)
         layers = {type(layer) for layer in generator._rows.network.modules()}
         assert (nn.Unflatten in layers) == are_images, shape
 
@@ -356,14 +355,12 @@ def test_the_first_phase_is_as_private(check):
         (dict(release__budget_split=None), "sum to 1"),
         (dict(release__budget_split=(0.2, 0.2, 0.6)), "at least two classes"),
         (
-            dict(discriminator__image_shape=(1, 8, 8), bounds=(0, 1), encoder=None),
-            "have 64 features; X has 16",
+            dict(image_shape=(1, 8, 8), bounds=(0, 1), encoder=None),
+            "does not fit records of X, of 16 features",
         ),
-        (dict(discriminator__image_shape=(4, 4)), "image_shape"),
-        (dict(discriminator__image_shape=(1, 2, 8)), "image_shape"),
-        (dict(discriminator__image_shape="none"), "None or 'auto'"),
+        (dict(image_shape="none"), "image_shape must be"),
         (
-            dict(discriminator=DPAFDiscriminator((1, 1, 1), None), bounds=(0, 1)),
+            dict(discriminator=DPAFDiscriminator((1, 1, 1)), image_shape=None, bounds=(0, 1)),
             "Only images",
         ),
         (dict(discriminator__layers=(0, 1, 0)), "layers"),

@@ -1,5 +1,7 @@
 """A method of a third party: one release and one generator, which nothing in the library names."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +13,11 @@ from skdpgen.base import CentralGenerator
 from skdpgen.checks import positive
 from skdpgen.params import parameters
 from skdpgen.privacy import (
+    Curator,
     GaussianSumMechanism,
     LaplaceSumMechanism,
+    NoiseSource,
+    Plan,
     PlanError,
     RecordFunction,
     gaussian_plan,
@@ -109,6 +114,13 @@ def test_sums_have_the_noise_and_the_bound_that_they_state():
         checks[name](generator)
     fitted = generator.set_params(epsilon=2.0).fit(np.full((50, 3), 0.5))
     assert fitted.privacy_.delta_at(2.0) == 0
+    plan = Plan((("mean", LaplaceDpEvent(2.0)),), math.inf, 1e-5)
+    mechanism = LaplaceSumMechanism(RecordFunction(lambda rows: 0 * rows), 1.0, "mean")
+    with Curator(np.ones((4, 5000)), plan=plan, noise=NoiseSource(0)) as curator:
+        noise = curator.release(mechanism).value
+    # Six standard errors; Gaussian noise would have 1.6 and 2.
+    assert np.abs(noise).mean() == pytest.approx(2.0, abs=6 * 2 / math.sqrt(5000))
+    assert noise.std() == pytest.approx(2 * math.sqrt(2), rel=6 * math.sqrt(5 / 4 / 5000))
 
 
 def test_checks_want_shares_of_classes_where_there_are_some():

@@ -199,14 +199,14 @@ def test_windows_are_of_pixels(encoder, monkeypatch):
     """Half of the slices see windows of images, also where an encoder is linear and known."""
     X, drawn = np.random.default_rng(0).random((300, 144)), []
 
-    def draw(n_columns, n_windows, generator):
-        drawn.append((n_columns, n_windows))
-        return draw_windows(n_columns, n_windows, generator)
+    def draw(shape, n_windows, generator):
+        drawn.append((shape, n_windows))
+        return draw_windows(shape, n_windows, generator)
 
     monkeypatch.setattr(box, "draw_windows", draw)
     both = PrivatePCA(8) if encoder is None else [FrozenEstimator(encoder.fit(X)), PrivatePCA(8)]
     make(bounds=(0, 1), encoder=both, n_steps=1, release=SliceSketch(40)).fit(X)
-    assert drawn == ([] if isinstance(encoder, PCA) else [(144, 20)])
+    assert drawn == ([] if isinstance(encoder, PCA) else [((1, 12, 12), 20)])
 
 
 @pytest.mark.parametrize("n", [10, 5000])

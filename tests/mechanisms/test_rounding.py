@@ -300,7 +300,7 @@ def excess(exact, bound, p=2):
 )
 @pytest.mark.catches(
     "mechanisms.sums:GaussianSumMechanism._block_sum",
-    "to_grid(clip_rows(vectors, self.radius), scale)",
+    "to_grid(self._clip(vectors), scale)",
     "(clip_rows(vectors, self.radius) * (1 - MARGIN) * scale).round()",
     param="Gaussian sum of radius 3-100003-20",
 )

@@ -7,7 +7,7 @@ from torch import nn
 from skdpgen.networks.autoencoders import infer_image_shape, make_autoencoder
 from skdpgen.networks.generators import build
 
-SHAPES = [None, (1, 28, 28), (3, 28, 28), (1, 32, 32), (3, 32, 32), (3, 64, 64)]
+SHAPES = [None, (1, 28, 28), (3, 32, 32), (3, 64, 64), (1, 8, 9), (3, 24, 24), (1, 40, 33)]
 
 
 def make(shape, n_components=5):
@@ -62,18 +62,10 @@ def test_sizes_are_those_of_the_paper():
     assert [(m.in_features, m.out_features) for m in linear] == [(8192, 8), (8, 8192)]
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ((1, 29, 29), r"28×28, 32×32 or 64×64"),
-        ((28, 28), r"\(channels, height, width\)"),
-        ((784,), r"\(channels, height, width\)"),
-        ((3, 28, 28), "have 2352 features; X has 784"),
-    ],
-)
-def test_other_images_are_refused(shape, message):
-    with pytest.raises(ValueError, match=message):
-        make_autoencoder(784, 5, shape)
+@pytest.mark.parametrize("shape", [(1, 7, 28), (3, 65, 28)])
+def test_other_images_are_refused(shape):
+    with pytest.raises(ValueError, match="sides of 8 to 64 pixels"):
+        make_autoencoder(int(np.prod(shape)), 5, shape)
 
 
 def test_shapes_are_inferred():

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.images import draw_windows
+from skdpgen.images import draw_windows, find_shape
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.networks.components import (
     PrincipalComponents,
@@ -144,7 +144,9 @@ def test_local_directions_show_windows_of_decoded_images():
     for n_features in (100, 300):  # grey, and in three colours
         axes = torch.linalg.qr(torch.randn(n_features, 5, generator=generator))[0]
         components = PrincipalComponents(axes, torch.linspace(2, 0.1, 5), 0.4)
-        blocks = list(draw_windows(n_features, 300, torch.Generator().manual_seed(1)))
+        blocks = list(
+            draw_windows(find_shape(n_features, (1, 3)), 300, torch.Generator().manual_seed(1))
+        )
         directions, windows = components.find_directions(blocks), torch.cat(blocks)
         assert_allclose(directions.norm(dim=0), 1, rtol=1e-6)
         codes = torch.randn(7, 5, generator=generator, dtype=torch.float64)
@@ -157,7 +159,7 @@ def test_local_directions_show_windows_of_decoded_images():
 
 
 def test_windows_are_small_and_everywhere():
-    windows = torch.cat([*draw_windows(400, 2000, torch.Generator().manual_seed(0))])
+    windows = torch.cat([*draw_windows((1, 20, 20), 2000, torch.Generator().manual_seed(0))])
     energy = windows.square().view(-1, 20, 20)
     energy = energy / energy.sum((1, 2), keepdim=True)
     at = torch.arange(20.0, dtype=torch.float64)
@@ -173,7 +175,7 @@ def test_windows_are_small_and_everywhere():
 
 @pytest.mark.parametrize("n_columns", [401, 81, 1])
 def test_rows_that_are_no_images_or_tiny_ones_have_no_windows(n_columns):
-    assert list(draw_windows(n_columns, 10, torch.Generator())) == []
+    assert list(draw_windows(find_shape(n_columns), 10, torch.Generator())) == []
     components = PrincipalComponents(torch.eye(5), torch.ones(5))
     assert components.find_directions([]).shape == (5, 0)
 
@@ -185,7 +187,7 @@ def test_half_of_the_slices_of_images_are_local():
     directions = _draw_directions(format, components, 6, 24, torch.Generator().manual_seed(1))
     assert directions.shape == (6, 24)
     assert_allclose(directions.norm(dim=0), 1, rtol=1e-6)
-    windows = draw_windows(100, 12, torch.Generator().manual_seed(1))
+    windows = draw_windows((1, 10, 10), 12, torch.Generator().manual_seed(1))
     assert_allclose(directions[:, :12], components.find_directions(windows), atol=1e-6)
     assert_allclose(directions[:, 12:18].T @ directions[:, 12:18], torch.eye(6), atol=1e-6)
     # Random directions remain for rows that are no images, or with a number, or no components.
@@ -202,7 +204,7 @@ def test_windows_go_through_low_frequencies(n_frequencies):
     named = pd.DataFrame(np.zeros((1, 144)), columns=[f"pixel {i}" for i in range(144)])
     encoder = FrozenEstimator(LowFrequencies(n_frequencies).fit(named))
     format = BoxFormat(144, encoder=encoder)
-    windows = torch.cat([*draw_windows(144, 300, torch.Generator().manual_seed(1))])
+    windows = torch.cat([*draw_windows((1, 12, 12), 300, torch.Generator().manual_seed(1))])
     with warnings.catch_warnings(action="error"):  # such as that windows have no names
         seen = torch.cat([*format.draw_windows(300, torch.Generator().manual_seed(1))])
     coefficients = np.random.default_rng(0).normal(size=(5, format.n_columns))

@@ -248,7 +248,7 @@ def test_huge_numbers_stay_finite():
         ({"keep": 0.5}, "keep is a share"),
         ({"keep": 1.5, "basis": "dct"}, "keep must be at most 1"),
         ({"keep": 0, "basis": "dct"}, "keep must be"),
-        ({"image_shape": (2, 2)}, "does not fit 6"),
+        ({"image_shape": (2, 2)}, "does not fit records of X, of 6"),
         ({"image_shape": (6,)}, "image_shape must be"),
         ({"label_share": 1.0}, "label_share"),
         ({"accountant": "none"}, "accountant"),

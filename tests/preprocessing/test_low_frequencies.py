@@ -29,14 +29,22 @@ def test_coefficients_are_those_of_the_cosine_transform():
 
 
 def test_channels_and_lines():
-    X = np.random.RandomState(0).normal(size=(6, 24))
-    assert LowFrequencies(2, image_shape=(2, 3, 4)).fit(X).transform(X).shape == (6, 8)
+    X = np.random.RandomState(0).normal(size=(6, 60))
+    images = X.reshape(6, 5, 6, 2)
+    coded = LowFrequencies(2, image_shape=(2, 5, 6)).fit(X).transform(images.transpose(0, 3, 1, 2))
+    assert coded.shape == (6, 8)
+    for data, shape in ((images, "auto"), (X, (5, 6, 2))):
+        encoder = LowFrequencies(2, image_shape=shape).fit(data)
+        np.testing.assert_allclose(encoder.transform(data), coded, atol=1e-12)
+        assert encoder.inverse_transform(coded).shape == data.shape
     assert LowFrequencies(5).fit(X).transform(X).shape == (6, 5)
+    with pytest.raises(ValueError, match="do not tell which axis"):
+        LowFrequencies().fit(X.reshape(6, 4, 5, 3))
     # A square that is said to be none is a line.
     assert LowFrequencies(5, image_shape=None).fit(X[:, :16]).image_shape_ == (1, 1, 16)
     made = LowFrequencies(2).fit(X[:, :16]).set_output(transform="pandas").transform(X[:, :16])
     assert list(made) == [f"lowfrequencies{i}" for i in range(4)]
-    with pytest.raises(ValueError, match="24 features"):
+    with pytest.raises(ValueError, match="of 60 features"):
         LowFrequencies(image_shape=(5, 5)).fit(X)
     with pytest.raises(ValueError, match="n_frequencies"):
         LowFrequencies(0).fit(X)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays in parts: torch datasets, which are read once into memory, and functions of chunks."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+)
+
+from ..data.containers import Adapted, Container, adapt, adapt_images, is_image
+from ..exceptions import TableError
+from .chunks import TableChunks, describe_failure, iter_quietly
+
+# Items of a dataset that are read at once.
+_BATCH = 256
+
+
+def read_dataset(data, y=None) -> tuple[Adapted, object]:
+    """Return the records of a torch Dataset or DataLoader, in the dataset's order, and labels.
+
+    Raises ValueError for a loader that would not read each record once, and for labels beside
+    those of the dataset.
+    """
+    # Without workers, of which each would read all of an iterable dataset, and with a generator of
+    # its own: loaders draw from the global one.
+    if isinstance(data, DataLoader):
+        _check_loader(data)
+        read = partial(DataLoader, data.dataset, data.batch_size, collate_fn=data.collate_fn)
+    else:
+        read = partial(DataLoader, data, _BATCH, collate_fn=_collate)
+    describe = partial(describe_failure, what="The reading of an item of X")
+    parts = list(_iter_parts(partial(read, generator=torch.Generator()), describe))
+    if not parts or (parts[0][1] is not None and y is not None):
+        raise ValueError("X must be a dataset of records, and hold labels only if y is None.")
+    X, labels = parts[0]
+    # Items that are arrays or tensors come back as one.
+    library = {"tensors": "torch", "arrays": "numpy"}.get(X.container.library, X.container.library)
+    if labels is not None:
+        y = np.concatenate([y for _, y in parts])
+        is_tensor = y.dtype.kind in "iufb" and library.startswith("torch")
+        y = torch.as_tensor(y) if is_tensor else y
+    rows = np.concatenate([X.data for X, _ in parts])
+    return Adapted(rows, Container(library), X.dtypes), y
+
+
+class ArrayChunks:
+    """Arrays in chunks, X or (X, y), of a table in parts: a function that returns an iterator."""
+
+    def __init__(self, table: TableChunks):
+        self._table = table
+
+    def describe(self, classes) -> tuple:
+        """Count the records; return zeros in place of X and y, the container and the dtypes."""
+        n_rows, last = 0, None
+        for last in self._read():
+            n_rows += len(last[0].data)
+        if last is None:
+            raise TableError("There are no chunks of X.")
+        X, labels = last
+        if labels is not None and classes is None and labels.dtype.kind != "f":
+            raise ValueError("Labels come in chunks: declare classes=[...].")
+        # They take no memory.
+        zeros = np.broadcast_to(np.float32(0), (n_rows, *X.data.shape[1:]))
+        y = None if labels is None else np.zeros(n_rows, labels.dtype)
+        return zeros, y, X.container, X.dtypes
+
+    def __call__(self) -> Iterator[tuple]:
+        for X, y in self._read():
+            yield X.data.reshape(len(X.data), math.prod(X.data.shape[1:])), y
+
+    def _read(self):
+        return _iter_parts(self._table.call, describe_failure)
+
+
+def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:
+    """Yield arrays, as `adapt` returns them, and labels or None; see `iter_quietly`."""
+    first = None
+    for batch in iter_quietly(make, (TableError,), describe):
+        is_pair = isinstance(batch, tuple | list) and len(batch) <= 2 and not is_image(batch[-1])
+        rows, labels = (*batch, None)[:2] if is_pair else (batch, None)
+        X = adapt_images(rows) if isinstance(rows, list) else adapt(rows)
+        y = None if labels is None else np.asarray(adapt(labels).data)
+        if not isinstance(X.data, np.ndarray) or X.data.dtype.kind not in "iufb" or X.data.ndim < 2:
+            raise TableError(
+                f"Parts of X must be arrays, or pairs of arrays and labels; got "
+                f"{type(rows).__name__}. For tables leave bounds and classes at their defaults."
+            )
+        facts = X.container, X.data.dtype, X.data.shape[1:], y is None
+        first = first or facts
+        if facts != first or (y is not None and len(y) != len(X.data)):
+            raise TableError("Parts of X must have one shape and dtype, and one label a record.")
+        yield X, y
+
+
+def _collate(items):
+    pairs = [item if isinstance(item, tuple | list) else (item,) for item in items]
+    if len(pairs[0]) > 2:
+        raise TableError("Items of X must be a record, or a record and its label.")
+    return [list(part) for part in zip(*pairs, strict=True)]
+
+
+def _check_loader(loader):
+    """Raise a ValueError for a loader that does not read each record once."""
+    sampler, is_iterable = loader.sampler, isinstance(loader.dataset, IterableDataset)
+    reads_all = is_iterable or (
+        type(sampler) in (SequentialSampler, RandomSampler)
+        and not getattr(sampler, "replacement", False)
+        and len(sampler) == len(loader.dataset)
+    )
+    if not reads_all or loader.drop_last or type(loader.batch_sampler) is not BatchSampler:
+        raise ValueError(
+            "X is a DataLoader that may not read each record once, by its sampler, drop_last or "
+            "batch_size: give the dataset, as fit(loader.dataset)."
+        )

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fits to too few rows, and their remedies: a release that needs fewer, or a larger ε."""
+
+import contextlib
+import copy
+
+from .._lazy import late
+from ..accounting.units import describe_n_rows
+from ..quality import Finding, advice_on_few_rows
+
+# Values of ε that are proposed; larger ones hardly protect anybody.
+_EPSILONS = (1.0, 2.0, 3.0, 5.0, 10.0)
+
+
+def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -> Finding | None:
+    """Return the finding that a planned fit has too few rows, and what would do, if it has."""
+    # Persons may have that many rows each: compare with the largest possible number.
+    if fit_plan.min_samples <= n_samples * (fit_plan.plan.weight or 1):
+        return None
+    given = describe_n_rows(n_samples, fit_plan.plan.weight)
+    remedy = "a larger epsilon, "
+    # The other release may not suit the format, as for too many columns.
+    with contextlib.suppress(ValueError):
+        remedy = _find_remedy(estimator, fit_plan, n_samples, n_classes, format)
+    return Finding(
+        "fit",
+        None,
+        f"{type(estimator).__name__} takes about {fit_plan.min_samples:,} rows to be of use at "
+        f"this ε, with this number of columns and classes; here are {given}. Use {remedy}more "
+        f"rows, or fewer columns or classes.{advice_on_few_rows.get()}",
+    )
+
+
+def _find_remedy(estimator, fit_plan, n_samples, n_classes, format):
+    """Return the release, or the ε, at which so many rows suffice, or nothing."""
+    plan, other, name = fit_plan.plan, copy.copy(estimator), ""
+    # Local privacy needs no curator of rows, which a sum would.
+    if not (fit_plan.release.is_sum or plan.local):
+        name = "release='sketch'"
+        if "sketch" in estimator._shorthands["release"]:
+            other.release = "sketch"
+        else:
+            params = {p: getattr(estimator, p) for p in ("delta", "relation", "accountant")}
+            other = late("skdpgen.generators", "DPSWFlowSampler", **params)()
+            name = "DPSWFlowSampler with a sketch"
+
+    def count_needed(epsilon):
+        other.epsilon = epsilon
+        return other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples
+
+    needed, n_rows = count_needed(estimator.epsilon), n_samples * (plan.weight or 1)
+    if needed > n_rows:
+        for epsilon in (e for e in _EPSILONS if e > estimator.epsilon):
+            if count_needed(epsilon) <= n_rows:
+                return f"{name} with epsilon={epsilon:g}, " if name else f"epsilon={epsilon:g}, "
+    which = f"{name}, which needs about {needed:,} rows, " if name else ""
+    return f"{which}a larger epsilon, "
