@@ -160,9 +160,18 @@ class KnotBlock(Block):
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
         to_nearest = self.is_calibrated & self.has_inner[left]
         numbers = self.values.round(left + share, self.draw_scale, to_nearest, random_state)
+        for cycle in self.column_type.cycles:
+            numbers = self._rotate(numbers, *cycle, random_state)
         if self.column_type.heaps:
             numbers = self._heap(numbers, random_state)
         return self.make_cells(numbers, drawn - n_intervals)
+
+    def _rotate(self, numbers, shares, width, origin, random_state):
+        """Move numbers to cells of a cycle that are drawn by their shares, within the cycle."""
+        below = np.cumsum(shares)
+        cells = np.searchsorted(below, random_state.uniform(0, below[-1], len(numbers)), "right")
+        moved = numbers + (cells - (numbers - origin) // width % len(shares)) * width
+        return self._move(numbers, moved, len(shares) * width, True)
 
     def _heap(self, numbers, random_state):
         """Round shares of numbers to the steps of heaps, unless they leave the range."""
@@ -170,13 +179,18 @@ class KnotBlock(Block):
         shares = np.cumsum([share for *_, share in heaps])
         chosen = np.searchsorted(shares, random_state.uniform(size=len(numbers)))
         for position, (*step, _) in enumerate(heaps):
-            length, is_left = self.column_type.measure(*step), chosen == position
-            # Multiples that are point masses have all their values: one further is taken.
-            for shift in (0, length, -length):
-                found = self.column_type.snap(numbers + shift, *step)
-                is_value = (self.knots[0] <= found) & (found <= self.knots[-1])
-                is_value &= ~np.isin(found, self.atoms) & is_left
-                numbers, is_left = np.where(is_value, found, numbers), is_left & ~is_value
+            length = self.column_type.measure(*step)
+            numbers = self._move(numbers, numbers, length, chosen == position, step)
+        return numbers
+
+    def _move(self, numbers, moved, length, is_left, step=None):
+        """Replace the numbers that are left by moved ones, rounded to a step if there is one."""
+        # Values that are point masses have all of their cells: those one further are taken.
+        for shift in (0, length, -length):
+            found = moved + shift if step is None else self.column_type.snap(moved + shift, *step)
+            is_value = (self.knots[0] <= found) & (found <= self.knots[-1])
+            is_value &= ~np.isin(found, self.atoms) & is_left
+            numbers, is_left = np.where(is_value, found, numbers), is_left & ~is_value
         return numbers
 
     def split_weights(self, weights):

@@ -1,6 +1,7 @@
 """Values that are multiples of a coarser step more often than by chance."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,17 +10,19 @@ from numpy.testing import assert_array_equal
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.exceptions import FitQualityWarning
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.tables import Date, Number, Schema
 from skdpgen.tables.columns.heaps import (
     DATE_STEPS,
     DECIMALS_OF,
     STEPS,
+    find_cells,
     find_date_levels,
     find_levels,
     snap_dates,
     snap_numbers,
 )
-from skdpgen.tables.discovery.decimals import LevelCounts
+from skdpgen.tables.discovery.decimals import LevelCounts, encode_decimals, read_levels
 from skdpgen.tables.encoder import TableEncoder
 
 N = 4000
@@ -64,10 +67,13 @@ def test_levels_are_the_coarsest_steps():
         find_levels(np.array([20240129.0, 20241331, 18000101.0, 0.2])), [more + 2, 7, 7, 9]
     )
     texts = ["2020-01-01", "2020-02-01", "2020-02-29", "2020-06-08", "2020-06-09"]
-    texts += ["2020-06-09T03", "2020-06-09T03:30", "2020-06-09T03:30:01"]
-    texts += ["2020-06-09T03:30:01.25", "2020-06-09T03:30:01.25001", "NaT"]
-    dates = np.array(texts, dtype="M8[us]")
-    assert_array_equal(find_date_levels(dates), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1])
+    times = ["03", "03:30", "03:45", "03:20", "03:55", "03:59", "03:30:01", "03:30:01.25"]
+    texts += ["2020-06-09T" + time for time in (*times, "03:30:01.25001")]
+    dates = np.array([*texts, "NaT"], dtype="M8[us]")
+    assert_array_equal(find_date_levels(dates), [*range(14), -1])
+    assert_array_equal(find_cells(dates, "hours"), [0] * 5 + [3] * 9 + [-1])
+    assert_array_equal(find_cells(dates, "weekdays"), [2, 5, 5, 0] + [1] * 10 + [-1])
+    assert_array_equal(find_cells(np.array(["1969-12-28T23:59"], "M8[s]"), "weekdays"), [6])
 
 
 @pytest.mark.parametrize("step", DATE_STEPS[:-1])
@@ -78,7 +84,13 @@ def test_dates_move_to_the_next_multiple(step):
     assert set(levels) <= {*others, *DATE_STEPS[: DATE_STEPS.index(step)]}
     assert_array_equal(snap_dates(found, step), found)
     length = Date(unit="millisecond").measure(step)
-    assert abs((found - moments).astype("m8[ms]").astype(float)).max() <= 0.52 * length
+    moved = (moments - found).astype("m8[ms]").astype(float)
+    if length > 7e8:
+        assert abs(moved).max() <= 0.52 * length
+    elif step != "week":
+        # They stay within their day and hour.
+        assert moved.min() >= 0
+        assert moved.max() < length
 
 
 def test_numbers_move_to_the_next_multiple():
@@ -86,12 +98,20 @@ def test_numbers_move_to_the_next_multiple():
     assert_array_equal(snap_numbers(np.array([7.0, -8, 3]), 5, 0), [5, -10, 5])
 
 
+CELLS = {"hours": 24, "weekdays": 7}
+
+
 def count(values, std, seed=0):
     is_date = np.issubdtype(values.dtype, np.datetime64)
     levels = find_date_levels(values) if is_date else find_levels(values)
     counts = np.bincount(levels[levels >= 0], minlength=len(DECIMALS_OF) + 3)
-    noise = np.random.default_rng(seed).normal(size=len(counts))
-    return LevelCounts(counts + std * noise, std)
+    noise = std * np.random.default_rng(seed).normal(size=len(counts))
+    cycles = []
+    if is_date:
+        noises = (np.random.default_rng((seed, n)).normal(size=n) * 1.4 * std for n in (24, 7))
+        cells = (np.bincount(find_cells(values, c), minlength=n) for c, n in CELLS.items())
+        cycles = [n + noise - noise.mean() for n, noise in zip(cells, noises, strict=True)]
+    return LevelCounts(counts + noise, std, *cycles)
 
 
 def find(values, kind, std=0.0, masses=(), seed=0):
@@ -99,11 +119,12 @@ def find(values, kind, std=0.0, masses=(), seed=0):
     if isinstance(kind, Number):
         knots = [0, *quantiles.tolist(), 400_000]
         kind = Number(0, 400_000, kind.decimals, knots=knots)
-    return count(values, std, seed).with_heaps(kind, dict(masses)).heaps
+    return count(values, std, seed).with_heaps(kind, dict(masses))
 
 
 DAYS = Date("2018-01-01", "2023-12-31", n_knots=16)
 TIMES = Date("2018-01-01", "2023-12-31", unit="second", n_knots=16)
+MINUTES = Date("2018-01-01", "2023-12-31", unit="minute", n_knots=16)
 FINE = Date("2018-01-01", "2023-12-31", unit="millisecond", n_knots=16)
 WHOLE = Number(decimals=0)
 HEAPED = {
@@ -130,6 +151,12 @@ HEAPED = {
     "ends": (snap_dates(days, "month end"), DAYS, [("month end", 1)]),
     "weeks": (snap_dates(days, "week"), DAYS, [("week", 1)]),
     "days": (np.where(is_half, days, moments), TIMES, [("day", 0.5)]),
+    "quarters of hours": (snap_dates(moments, "quarter hour"), TIMES, [("quarter hour", 1)]),
+    "half minutes": (
+        np.where(is_half, snap_dates(moments, "5 minutes"), moments.astype("M8[m]")),
+        MINUTES,
+        [("5 minutes", 0.5)],
+    ),
     "seconds": (np.where(is_half, moments, fractions), FINE, [("second", 0.5)]),
     "microseconds": (
         np.where(is_half, moments, fractions + np.timedelta64(7, "us")),
@@ -143,24 +170,80 @@ HEAPED = {
 @pytest.mark.parametrize("name", HEAPED)
 def test_shares_of_steps_are_found(name, std):
     values, kind, expected = HEAPED[name]
-    found = find(values, kind, std)
+    found = find(values, kind, std).heaps
     assert [heap[:-1] for heap in found] == [heap[:-1] for heap in expected]
     assert found[0][-1] == pytest.approx(expected[0][-1], abs=0.1)
     assert sum(heap[-1] for heap in found) <= 1 + 1e-9
     # Noise of so much leaves nothing.
-    assert find(values, kind, 1500.0) is None
+    assert find(values, kind, 1500.0).heaps is None
 
 
 @pytest.mark.parametrize("std", [0.0, 40.0])
 def test_other_columns_have_no_heaps(std):
     smooth = [(pay.round(), WHOLE), (pay.round(2), Number(decimals=2)), (pay, Number())]
-    smooth += [(days, DAYS), (moments, TIMES)]
+    # Equally many on each weekday and in each hour, as sampling adds to the noise.
+    even = np.datetime64("2018-01-01", "s") + (np.arange(N) // 2).astype("m8[D]")
+    times = even + (np.arange(N) * 0.618034 % 1 * 86_400).astype("m8[s]")
+    smooth += [(even, DAYS), (times, TIMES)]
     for seed in range(10):
         for values, kind in smooth:
-            assert find(values, kind, std, seed=seed) is None
+            found = find(values, kind, std, seed=seed)
+            assert found.heaps is None
+            assert not found.cycles
     # Whole numbers of a narrow range are popular themselves.
     narrow = Number(0, 30, 0, knots=[0, 8, 9, 10, 11, 12, 30])
     assert count(rng.binomial(20, 0.5, N), std).with_heaps(narrow, {}).heaps is None
+
+
+office = days + rng.integers(8 * 60, 18 * 60, N).astype("m8[m]")
+night = days + rng.integers(22 * 60, 30 * 60, N).astype("m8[m]")
+shifts = days + np.array([0, 8, 16])[rng.integers(0, 3, N)].astype("m8[h]")
+at_work = np.isin(find_cells(days, "weekdays"), range(5))
+CYCLIC = {
+    "noon": (days + np.timedelta64(12, "h"), "hours", [12], 1),
+    "office": (office, "hours", [*range(8, 18)], 1),
+    "night": (night, "hours", [22, 23, *range(6)], 1),
+    "shifts": (shifts, "hours", [0, 8, 16], 1),
+    "half at midnight": (np.where(is_half, days, office), "hours", [*range(8, 18)], 0.5),
+    "weekdays": (
+        np.where(at_work, days, days - np.timedelta64(3, "D")),
+        "weekdays",
+        [*range(5)],
+        1,
+    ),
+    "Mondays": (snap_dates(days, "week") + (moments - days), "weekdays", [0], 1),
+}
+
+
+@pytest.mark.parametrize("std", [0.0, 30.0])
+@pytest.mark.parametrize("name", CYCLIC)
+def test_hours_and_weekdays_are_drawn_as_they_were(name, std):
+    """Also beside heaps of days and weeks, whose dates are at midnight and on Mondays."""
+    values, cycle, cells, share = CYCLIC[name]
+    kind = DAYS if name == "weekdays" else MINUTES
+    found = find(values, replace(kind, lower="2018-01-01", upper="2023-06-30"), std)
+    encoder = TableEncoder(Schema({"t": found}))
+    rows = rng.dirichlet(np.ones(encoder.n_columns), N)
+    made = encoder.draw(rows, np.random.RandomState(0))["t"].to_numpy()
+    real, drawn = (np.isin(find_cells(t, cycle), cells).mean() for t in (values, made))
+    assert drawn == pytest.approx(real, abs=0.05)
+    assert real >= share
+    assert made.min() >= np.datetime64("2018-01-01")
+    assert made.max() <= np.datetime64("2023-07-01")
+    # Noise of so much leaves nothing.
+    assert not find(values, kind, 4000.0).cycles
+
+
+def test_hours_and_weekdays_are_counted_beside_levels():
+    """Absent dates have none, so that the cells of the others sum to their number."""
+    schema = Schema({"t": Date(unit=None, missing=True), "x": Number()})
+    table = pd.DataFrame({"t": [*office[:40], pd.NaT], "x": [1.0] * 40 + [0.5]})
+    total = encode_decimals(table, schema).sum(axis=0)
+    counted = read_levels(schema, NoisySum(total, 0.0), len(table))["t"]
+    assert counted.counts.sum() == pytest.approx(40)
+    for cycle, n_cells in CELLS.items():
+        expected = np.bincount(find_cells(office[:40], cycle), minlength=n_cells)
+        assert getattr(counted, cycle) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("dtype", [int, pytest.param(float, marks=pytest.mark.slow), str])
@@ -185,10 +268,11 @@ def test_dates_are_nearly_all_numbers(share, are_dates):
 
 def test_point_masses_are_no_heaps():
     values = np.where(is_half, 15_000, pay.round())
-    assert find(values, WHOLE) == ((1000, 0, pytest.approx(0.5, abs=0.06)),)
-    assert find(values, WHOLE, masses={15_000: float((values == 15_000).sum())}) is None
+    assert find(values, WHOLE).heaps == ((1000, 0, pytest.approx(0.5, abs=0.06)),)
+    assert find(values, WHOLE, masses={15_000: float((values == 15_000).sum())}).heaps is None
     dates = np.where(is_half, np.datetime64("2019-06-01", "s"), days)
-    assert find(dates, DAYS, masses={18_048: float(is_half.sum())}) is None
+    found = find(dates, DAYS, masses={18_048: float(is_half.sum())})
+    assert (found.heaps, found.weekdays) == (None, None)
 
 
 def test_declared_heaps_are_drawn():
@@ -224,7 +308,13 @@ def test_multiples_are_the_floats_that_are_written_so(step, gap):
     assert found.tolist() == [float(f"{x:.6f}") for x in found]
 
 
-@pytest.mark.parametrize("kind", [Number(0, 9, heaps=[(0.5, 0, 1)]), Date(heaps=[("week", 0.3)])])
+KEPT = [
+    Number(0, 9, heaps=[(0.5, 0, 1)]),
+    Date(heaps=[("week", 0.3)], weekdays=[0.2] * 5 + [0] * 2),
+]
+
+
+@pytest.mark.parametrize("kind", KEPT)
 def test_heaps_are_kept_in_json(kind, tmp_path):
     schema = Schema({"x": kind})
     schema.to_json(tmp_path / "schema.json")
@@ -246,6 +336,12 @@ def test_heaps_are_kept_in_json(kind, tmp_path):
 def test_heaps_that_make_no_sense_are_refused(kind, heaps):
     with pytest.raises(ValueError, match="heaps"):
         kind(heaps=heaps)
+
+
+@pytest.mark.parametrize("wrong", [{"weekdays": [1] * 7}, {"hours": [1]}, {"hours": [1 / 24] * 24}])
+def test_shares_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Date(**wrong)
 
 
 @pytest.mark.parametrize("epsilon", [2.0, 10.0])

@@ -241,6 +241,8 @@ class KnotColumn(ColumnType):
     has_knots = is_dtype_inferred = True
     # Steps and shares of rounded values; those that are not inferred are an empty list.
     heaps: object = ()
+    # Shares of the cells of each cycle, and the width of a cell and the start of one, in units.
+    cycles: object = ()
     # Values that often encode missing information.
     candidates: tuple = ()
 
@@ -294,7 +296,7 @@ class KnotColumn(ColumnType):
         return self.to_number().wide_knots(n_per_octave)
 
     def encode_levels(self, column):
-        """Return which cells are present, and the levels of these by their steps, or -1."""
+        """Return which cells are present, their levels, or -1, and of dates those of `CYCLES`."""
         present, values = self.encode(column)
         return present, self.find_levels(values)
 

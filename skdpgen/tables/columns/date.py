@@ -13,10 +13,10 @@ import pandas as pd
 from ...checks import is_one_of
 from ...data.dtypes import is_date
 from ...histograms.grids import FINEST
-from ..declaration import check_flag, check_list
+from ..declaration import check_flag, check_list, check_numbers
 from .cells import read_dates
 from .column_type import CONVERT, KnotColumn, get_dtype_code
-from .heaps import DATE_STEPS, DAYS_OF, expect_dates, find_date_levels, snap_dates
+from .heaps import CYCLES, DATE_STEPS, DAYS, expect_dates, find_cells, find_date_levels, snap_dates
 from .number import N_KNOTS, Number, check_heaps, find_extremes
 
 DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
@@ -58,7 +58,11 @@ class Date(KnotColumn):
     heaps : list of (str, float), default=None
         Steps and shares, as in `Number`: ``[("month", 0.7)]`` moves 70 % of the dates to the first
         day of the next or last month. Steps are "year", "month", "month end", "week" (Mondays),
-        "day", "hour", "minute" and "second".
+        "day", "hour", "half hour", "quarter hour", "10 minutes", "5 minutes", "minute", "second".
+    hours, weekdays : list of float, default=None
+        Shares of the hours of the day, 0 to 23, and of the weekdays, from Monday, among dates that
+        no heap of a longer step has moved. Synthetic dates stay within their week. None: inferred
+        together with the unit, where they clearly differ from equal ones; otherwise not changed.
     missing : bool, default=False
         Whether values may be missing.
     zone : str, default=None
@@ -92,6 +96,8 @@ class Date(KnotColumn):
     missing: bool = False
     zone: str | None = None
     heaps: Sequence | None = None
+    hours: Sequence | None = None
+    weekdays: Sequence | None = None
 
     is_date = True
     expected_text = "date"
@@ -102,7 +108,7 @@ class Date(KnotColumn):
     }
     forms = ("date", "datetime")
     # Of the steps of dates, and of finer dates: an hour counts as one, a minute as two.
-    level_decimals = (0, 0, 0, 0, 0, 1, 2, 3, 4, 5)
+    level_decimals = (0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 4, 5)
 
     def __post_init__(self):
         if not is_one_of(self.unit, (*DATE_CODES, *([None] if self.is_open else []))):
@@ -129,6 +135,11 @@ class Date(KnotColumn):
             raise ValueError(f"lower must be before upper; got {lower!r} and {upper!r}.")
         self._set(n_knots=self.to_number().n_knots)
         self._set(heaps=check_heaps(self.heaps, 1, DATE_STEPS[:-1]))
+        for name in CYCLES:
+            if getattr(self, name) is not None:
+                self._set(**{name: _check_shares(name, getattr(self, name))})
+        if self.hours and self.unit == "day":
+            raise ValueError("hours are of dates with times: declare a unit finer than a day.")
 
     @classmethod
     def of_dtype(cls, dtype, missing):
@@ -282,16 +293,24 @@ class Date(KnotColumn):
     def encode_levels(self, column):
         # Rounded to what is declared, so that a time of New Year's Day is on it.
         present, dates = read_dates(column, self.zone, DATE_CODES.get(self.unit, "us"))
-        return present, find_date_levels(dates)
+        return present, find_date_levels(dates), *(find_cells(dates, cycle) for cycle in CYCLES)
 
     def measure(self, step):
         """Return the length of a step of heaps, in units."""
-        return DAYS_OF[step] * self.units_per_day
+        return DAYS[step] * self.units_per_day
 
     def snap(self, units, step):
         """Return the units of the multiples of a step that are next to those of dates."""
         dates = snap_dates(self.to_dates(units), step)
         return dates.astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(np.float64)
+
+    @property
+    def cycles(self):
+        return [
+            (getattr(self, name), days * self.units_per_day, origin * self.units_per_day)
+            for name, (_, days, origin) in CYCLES.items()
+            if getattr(self, name)
+        ]
 
     def expect_heaps(self):
         """Return steps, and the shares of levels among the multiples of each; see `find_heaps`."""
@@ -356,6 +375,13 @@ class Date(KnotColumn):
         # Fractions of a unit, so that times within a day keep their place.
         units = dates.astype(np.float64) / (_PER_DAY["millisecond"] // self.units_per_day)
         return np.where(np.isnat(dates), np.nan, units)
+
+
+def _check_shares(name, shares):
+    shares, n_cells = check_numbers(name, shares), CYCLES[name][0]
+    if len(shares) != n_cells or min(shares) < 0 or abs(sum(shares) - 1) > 1e-3:
+        raise ValueError(f"{name} must be {n_cells} shares that sum to 1; got {list(shares)}.")
+    return shares
 
 
 def check_date(name, value, unit, *, is_last=False):

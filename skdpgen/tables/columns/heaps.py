@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Heaping: values that are multiples of a coarser step more often than by chance."""
+"""Heaping of values on multiples of coarser steps, and cycles of dates: hours and weekdays."""
+
+import math
 
 import numpy as np
 from scipy.optimize import nnls
+
+from ...histograms.ranges import find_clear
 
 # Steps of numbers, each a multiple of the next, and their decimals.
 STEPS = (10_000, 1000, 500, 100, 50, 10, 5, 1, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -19,27 +23,26 @@ _PARENTS = {half: int((np.round(half / np.array(STEPS), 6) % 1 == 0).argmax()) f
 # Steps of which all values of a level are multiples.
 STEP_OF = np.array([*STEPS, *(gap for gap, _ in ENDS), *HALVES])
 # Steps of dates, and shares of these levels among the multiples of others.
-DATE_STEPS = (
-    "year",
-    "month",
-    "month end",
-    "week",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-)
+_MINUTES = {"hour": 60, "half hour": 30, "quarter hour": 15, "10 minutes": 10}
+_MINUTES |= {"5 minutes": 5, "minute": 1}
+DATE_STEPS = ("year", "month", "month end", "week", "day", *_MINUTES, "second", "millisecond")
 _CHANCES = {
     (level, step): share
     for level, share in (("year", 1 / 365), ("month", 11 / 365), ("month end", 12 / 365))
     for step in ("week", "day")
 }
-_CHANCES |= {("week", "day"): 341 / 365 / 7, ("day", "hour"): 1 / 24, ("hour", "minute"): 1 / 60}
-_CHANCES |= {("hour", "second"): 1 / 3600, ("minute", "second"): 59 / 3600}
+_CHANCES |= {("week", "day"): 341 / 365 / 7, ("day", "hour"): 1 / 24}
+DAYS = {"year": 365.0, "month": 30.4, "month end": 30.4, "week": 7.0, "day": 1.0}
+# The coarsest step of each minute.
+_COARSEST = [next(n for n, step in _MINUTES.items() if i % step == 0) for i in range(60)]
+for _step, _length in _MINUTES.items():
+    _CHANCES |= {(n, _step): _COARSEST[::_length].count(n) * _length / 60 for n in _MINUTES}
+    DAYS[_step] = _length / 1440
+_CHANCES |= {(n, "second"): _CHANCES[n, "minute"] / 60 for n in _MINUTES}
 _CHANCES |= {("second", "millisecond"): 1 / 1000}
-DAYS_OF = {"year": 365.0, "month": 30.4, "month end": 30.4, "week": 7.0, "day": 1.0, "hour": 1 / 24}
-DAYS_OF |= {"minute": 1 / 1440, "second": 1 / 86_400, "millisecond": 1 / 86_400_000}
+DAYS |= {"second": 1 / 86_400, "millisecond": 1 / 86_400_000}
+# Cycles of dates: numbers of their cells, days of each, and the day at which one began.
+CYCLES = {"hours": (24, 1 / 24, 0), "weekdays": (7, 1.0, 4)}
 # How much finer than its unit a float must be, so that its decimals are no accident.
 _FINER = 0.1
 # So many steps are between the quartiles of a column with heaps, at least: else popular values may
@@ -96,6 +99,13 @@ def find_date_levels(dates):
     return levels
 
 
+def find_cells(dates, cycle):
+    """Return the hour of the day of each date, or its weekday: 0 is Monday; -1 if it is none."""
+    n_cells, days, origin = CYCLES[cycle]
+    cells = dates.astype("M8[h]" if days < 1 else "M8[D]").astype(np.int64) - origin
+    return np.where(np.isnat(dates), -1, cells % n_cells)
+
+
 def _is_multiple(numbers, step, decimals):
     """Return which numbers are multiples of a step, as floats of 64 or of 32 bits."""
     unit, fits = 10.0**-decimals, np.zeros(len(numbers), dtype=bool)
@@ -109,7 +119,7 @@ def _is_multiple(numbers, step, decimals):
 
 
 def snap_dates(dates, step):
-    """Return the multiple of a step of dates that is next to each date, before or after."""
+    """Return the multiple of a step that is next to each date; before it for a day or less."""
     if step in ("year", "month", "month end"):
         code = "M8[Y]" if step == "year" else "M8[M]"
         shift = np.timedelta64(step == "month end", "D")
@@ -117,10 +127,10 @@ def snap_dates(dates, step):
         ends = [(below + i).astype("M8[ms]") - shift for i in (0, 1)]
     else:
         # Weeks begin on Mondays: the first one was the fifth day of 1970.
-        length = np.timedelta64(round(86_400_000 * DAYS_OF[step]), "ms")
+        length = np.timedelta64(round(86_400_000 * DAYS[step]), "ms")
         start = np.datetime64("1970-01-05", "s")
         below = start + (dates - start) // length * length
-        ends = [below, below + length]
+        ends = [below, below + length if step == "week" else below]
     return np.where(dates - ends[0] <= ends[1] - dates, *ends)
 
 
@@ -182,6 +192,62 @@ def find_heaps(column, counts, std, clear):
         return []
     shares = (shares / shares.sum()).tolist()
     return [(*heap, share) for heap, share in zip(heaps, shares, strict=False) if share > 0]
+
+
+def find_cycle(column, cycle, counts, masses, std):
+    """Return the shares of the cells of a cycle of dates, None if they may be equal or finer.
+
+    Parameters
+    ----------
+    column : Date
+        With bounds, knots and heaps, whose dates have no shares.
+    cycle : str
+        One of `CYCLES`.
+    counts : ndarray of shape (n_cells,)
+        Noisy numbers of dates by their cells. Their sum has the noise of one.
+    masses : dict of float to float
+        Noisy counts of the point masses.
+    std : float
+        Standard deviation of their noise.
+    """
+    n_cells, days, _ = CYCLES[cycle]
+    spread = float(np.subtract(*np.quantile(column.positions, [0.75, 0.25])))
+    first, evenly = np.eye(n_cells)[0], np.full(n_cells, 1 / n_cells)
+    counts, atoms = counts.copy(), column.to_dates(np.array(list(masses), dtype=np.float64))
+    np.subtract.at(counts, find_cells(atoms, cycle), np.array(list(masses.values())))
+    # Days have no time, and weeks begin on Mondays; other long steps are on any weekday.
+    rest = counts - counts.sum() * sum(
+        share * (first if days < 1 or step == "week" else evenly)
+        for step, share in column.heaps or ()
+        if DAYS[step] > days
+    )
+    total = rest.sum()
+    width = days * column.units_per_day
+    if width < 1 or total <= _MIN_SHARE * counts.sum() or spread < _MIN_STEPS * n_cells * width:
+        return None
+    found = _find_runs(rest, std, n_cells + 1)
+    is_clear = np.abs(np.cumsum(found - total / n_cells)).max() > _MIN_SHARE * total
+    return np.round(found / found.sum(), 5) if is_clear and found.any() else None
+
+
+def _find_runs(counts, std, n_cells):
+    """Return the means of runs of neighbouring cells that clearly differ; 0 for what is noise."""
+    n_counts, mean = len(counts), counts.mean()
+    # A run that is taken out has its own means, and what is left of the cycle as well.
+    starts, ends = np.triu_indices(n_counts + 1, 1)
+    lengths, above = ends - starts, np.cumsum(np.r_[0, counts - mean])
+    noise = np.sqrt((std**2 + max(mean, 0)) * lengths * (1 - lengths / n_counts)).clip(1)
+    excess = np.abs(above[ends] - above[starts]) / noise
+    best = excess.argmax()
+    if n_counts == 1 or excess[best] <= find_clear(1.0, len(starts)):
+        # The sum of all cells, and of none, is known.
+        noise = std * math.sqrt(1 / n_counts - 1 / n_cells)
+        return np.full(n_counts, mean if mean > _WITHIN * noise else 0.0)
+    is_in = np.isin(np.arange(n_counts), np.arange(starts[best], ends[best]))
+    found = np.empty(n_counts)
+    for part in (is_in, ~is_in):
+        found[part] = _find_runs(counts[part], std, n_cells)
+    return found
 
 
 def expect_numbers(decimals):

@@ -205,7 +205,7 @@ class Steps(Stage):
 
     def read(self, inference, released):
         counted = list_counted(inference.schema)
-        levels = read_levels(inference.schema, released) if counted else {}
+        levels = read_levels(inference.schema, released, inference.n_rows) if counted else {}
         warn_of_columns("dates as numbers", [n for n, found in levels.items() if found.are_dates])
         inference.set_schema(find_decimals(inference.schema, levels), levels)
 

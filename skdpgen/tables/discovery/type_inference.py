@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from ...checks import list_names
@@ -43,8 +44,8 @@ def encode_types(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
-    found = {name: _find_types(table[name], style) for name, style in styles.items()}
-    return encode_levels(pd.DataFrame(found), COUNTED)
+    found = (_find_types(table[name], style).codes for name, style in styles.items())
+    return np.hstack([encode_levels(codes, len(COUNTED), 1 / len(styles)) for codes in found])
 
 
 def _find_types(column, style):
