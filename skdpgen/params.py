@@ -415,5 +415,4 @@ CENTRAL_CHECKS = {
     **RUNNING_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
-    "image_shape": shape_of_images("auto", None),
 }
