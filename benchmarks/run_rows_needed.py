@@ -1,6 +1,6 @@
 """Accuracy of classifiers by synthetic rows beside the rows that `preview` says each release needs.
 
-    SKDPGEN_DATA=folder python benchmarks/run_rows_needed.py --seeds 0 1 2 --csv runs.csv
+    SKDPGEN_DATA=folder python benchmarks/run_rows_needed.py --seeds 3 --csv runs.csv
 
 Logistic regressions are trained on 2,000 synthetic rows, and tested on real ones; estimators have
 defaults, bounds and classes. A fit is of use if its accuracy is at least half-way between chance,
@@ -121,7 +121,7 @@ def main():
     parser.add_argument("--data", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--releases", nargs="+", choices=list(RELEASES), default=list(RELEASES))
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1, 3, 10, 30])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--csv", default="runs.csv", help="file of runs, read and added to")
     parser.add_argument("--judge", action="store_true", help="judge the runs of the file alone")
     options = parser.parse_args()
@@ -131,7 +131,7 @@ def main():
     done = {(r["data"], r["rows"], r["release"], r["epsilon"], r["seed"]) for r in rows}
     grid = [
         (name, n, release, epsilon, seed)
-        for seed in options.seeds
+        for seed in range(options.seeds)
         for name in options.data
         for n in SIZES[name]
         for release in options.releases

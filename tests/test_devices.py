@@ -244,7 +244,7 @@ def test_the_stand_in_tells_devices_apart():
 
 
 def _shrink(monkeypatch):
-    monkeypatch.setattr(base, "_OWN_MEMORY", ())
+    monkeypatch.setattr(base, "_HOST_DEVICES", ())
 
 
 _X, _Y = np.random.RandomState(0).uniform(size=(80, 3)), np.arange(80) % 2

@@ -64,7 +64,7 @@ BAD_ROWS = {
     ),
     "1-D": (np.full(3, NUMBER), r"Reshape your data: X.reshape\(-1, 1\)"),
     "series": (pd.Series([NUMBER, 1]), "Expected 2D array, got an array with 1 dimensions"),
-    "3-D": (np.full((2, 2, 2), NUMBER), "3 dimensions"),
+    "5-D": (np.full((2, 2, 2, 2, 2), NUMBER), "5 dimensions"),
     "scalar": (NUMBER, "got [a-z]+. Give a DataFrame"),
     "text": (NAME, "got str. Give a DataFrame"),
     "ragged": ([[NUMBER, 2], [3]], "1 dimensions"),
@@ -318,15 +318,7 @@ IMAGES = np.arange(24.0).reshape(3, 2, 4)
 
 @pytest.mark.parametrize(
     "X",
-    [
-        list(IMAGES),
-        tuple(IMAGES),
-        IMAGES.tolist(),
-        list(torch.as_tensor(IMAGES)),
-        [list(image) for image in IMAGES],
-        [(row,) for row in IMAGES[0]],
-        IMAGES,
-    ],
+    [IMAGES.tolist(), [list(image) for image in IMAGES], [(row,) for row in IMAGES[0]]],
 )
 def test_rows_of_several_dimensions_are_refused_by_their_shape(X):
     with pytest.raises(ValueError, match=r"np\.reshape\(X, \(len\(X\), -1\)\)"):
@@ -371,7 +363,7 @@ def test_complex_cells_are_no_numbers():
 
 @pytest.mark.catches("data.inputs:_to_native", "muted(RuntimeWarning)", "muted(DeprecationWarning)")
 @pytest.mark.catches(
-    "data.containers:_to_array", "muted(RuntimeWarning)", "muted(DeprecationWarning)"
+    "data.containers:to_array", "muted(RuntimeWarning)", "muted(DeprecationWarning)"
 )
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no long double")
 def test_numbers_that_are_too_large_make_numpy_not_warn():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import torch
 from hypothesis import strategies as st
 
 from .estimators import MAKERS, NESTED, ODD, Estimator, estimators, evaluate, expressions
@@ -82,7 +83,7 @@ class Fit:
         X, y = made if has_labels else (made, None)
         is_frame = self.rows.container in ("frame", "sparse frame")
         fault_if(isinstance(X, pd.DataFrame) != is_frame, f"A sample is a {type(X).__name__}.")
-        cells = np.asarray(X)
+        cells = np.asarray(X.float() if isinstance(X, torch.Tensor) else X)
         fault_if(cells.shape != (7, self.rows.shape[1]), f"A sample is of shape {cells.shape}.")
         if not hasattr(fitted, "schema_"):
             fault_if(cells.dtype.kind not in "fiub", f"A sample is of dtype {cells.dtype}.")

@@ -318,7 +318,7 @@ BAD_DATA = {
     "numbers as objects": (_TEXT[["age"]].astype(object), _LABELS, r"\['age'\].* schema='private'"),
     "complex": (_data()[0].astype(complex), _LABELS, "Complex data not supported"),
     "1-dimensional": (_data()[0][:, 0], _LABELS, "Expected 2D array"),
-    "3-dimensional": (_data()[0][None], _LABELS, "Expected 2D array"),
+    "5-dimensional": (_data()[0][:, None, None, None], _LABELS, "Expected 2D array"),
     "no rows": (np.empty((0, 3)), None, "0 sample"),
     "no features": (np.empty((20, 0)), None, "0 feature"),
     "y too short": (_data()[0], _LABELS[:-1], "inconsistent numbers of samples"),
@@ -373,7 +373,7 @@ def test_a_missing_device_costs_nothing():
 
 @pytest.mark.catches(
     "generators._network:NetworkGenerator._try_network",
-    "try_generator(self.network, *sizes, batch_size, device, optimizer)",
+    "try_generator(self.network, *sizes, batch_size, device, optimizer, format.images)",
     "None",
 )
 def test_a_network_of_a_wrong_size_costs_nothing():
