@@ -64,7 +64,7 @@ BAD_ROWS = {
     ),
     "1-D": (np.full(3, NUMBER), r"Reshape your data: X.reshape\(-1, 1\)"),
     "series": (pd.Series([NUMBER, 1]), "Expected 2D array, got an array with 1 dimensions"),
-    "3-D": (np.full((2, 2, 2), NUMBER), "3 dimensions"),
+    "5-D": (np.full((2, 2, 2, 2, 2), NUMBER), "5 dimensions"),
     "scalar": (NUMBER, "got [a-z]+. Give a DataFrame"),
     "text": (NAME, "got str. Give a DataFrame"),
     "ragged": ([[NUMBER, 2], [3]], "1 dimensions"),
@@ -314,18 +314,19 @@ def test_cells_of_a_list_do_not_change_its_shape(cell):
 
 
 IMAGES = np.arange(24.0).reshape(3, 2, 4)
+VIDEOS = IMAGES[:, None, None]
 
 
 @pytest.mark.parametrize(
     "X",
     [
-        list(IMAGES),
-        tuple(IMAGES),
+        list(VIDEOS),
+        tuple(VIDEOS),
         IMAGES.tolist(),
-        list(torch.as_tensor(IMAGES)),
+        list(torch.as_tensor(VIDEOS)),
         [list(image) for image in IMAGES],
         [(row,) for row in IMAGES[0]],
-        IMAGES,
+        VIDEOS,
     ],
 )
 def test_rows_of_several_dimensions_are_refused_by_their_shape(X):
