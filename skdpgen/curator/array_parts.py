@@ -15,8 +15,7 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
-from ..data.containers import Adapted, Container, adapt, is_image
-from ..data.lists import adapt_images
+from ..data.containers import Adapted, Container, adapt, adapt_images, is_image
 from ..exceptions import TableError
 from .chunks import TableChunks, describe_failure, iter_quietly
 

@@ -157,8 +157,6 @@ def adapt(data) -> Adapted:
         isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1
     )
     if is_list and is_image(next(iter(data), None)):
-        from .lists import adapt_images
-
         return adapt_images(data)
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
@@ -181,7 +179,7 @@ def adapt(data) -> Adapted:
         # NumPy's dtype would follow from whether cells are missing.
         cells = read_arrow(pa.array(data)).array
         return Adapted(cells, NUMPY, [cells.dtype])
-    array = to_array(data)
+    array = _to_array(data)
     dtype = getattr(data if isinstance(data, np.ndarray) else array, "dtype", None)
     # It may state a text of its own for missing ones.
     dtype = np.dtypes.StringDType() if getattr(dtype, "kind", "O") == "T" else dtype
@@ -189,6 +187,14 @@ def adapt(data) -> Adapted:
     if isinstance(data, torch.Tensor):
         container = Container("torch" if _is_shared(data) else str(data.dtype))
     return Adapted(array, container, [dtype])
+
+
+def adapt_images(images) -> Adapted:
+    """Return a list of arrays, tensors or images of Pillow as one array."""
+    from .lists import stack
+
+    array, library = stack(images, _to_array)
+    return Adapted(array, Container(library), [array.dtype])
 
 
 def find_record_shape(X) -> tuple | None:
@@ -251,7 +257,7 @@ def as_array(data):
 # Arrays.
 
 
-def to_array(data):
+def _to_array(data):
     if isinstance(data, torch.Tensor):
         return _to_dense(data)
     if isinstance(data, np.ma.MaskedArray):

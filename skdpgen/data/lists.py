@@ -4,16 +4,18 @@
 import numpy as np
 import torch
 
-from .containers import Adapted, Container, to_array
 from .record_functions import call_quietly
 
 # Modes of Pillow that the dtype and the shape of an array determine.
 _MODES = {"1", "L", "LA", "RGB", "RGBA", "I", "I;16", "F"}
 
 
-def adapt_images(images) -> Adapted:
-    """Return a list as one array. Types, modes and shapes are public, and must not differ."""
-    read = [call_quietly(_read, image) or (None, None) for image in images]
+def stack(images, as_array) -> tuple[np.ndarray, str]:
+    """Return a list as one array, and the name of its container.
+
+    Types, modes and shapes are public, and must not differ.
+    """
+    read = [call_quietly(_read, image, as_array) or (None, None) for image in images]
     names, arrays = zip(*read, strict=True)
     if len(set(names)) > 1 or names[0] is None:
         raise ValueError(
@@ -28,10 +30,10 @@ def adapt_images(images) -> Adapted:
         )
     # Of all dtypes: that of the first alone could cut numbers of others.
     dtype = np.result_type(*{array.dtype for array in arrays})
-    return Adapted(np.stack(arrays, dtype=dtype), Container(names[0]), [dtype])
+    return np.stack(arrays, dtype=dtype), names[0]
 
 
-def _read(image):
+def _read(image, as_array):
     """Return the library that an image is of, with Pillow's mode, and it as an array, or None."""
     if issubclass(type(image), np.ndarray | torch.Tensor):
         name = "arrays" if issubclass(type(image), np.ndarray) else "tensors"
@@ -40,5 +42,5 @@ def _read(image):
         name, image = f"Pillow {image.mode}", np.asarray(image)
     else:
         return None
-    array = to_array(image)
+    array = as_array(image)
     return (name, array) if array.dtype.kind in "iufb" else None

@@ -109,13 +109,12 @@ class Planning(TakesSpecifications):
         max_rows = self._find_max_rows(persons is not None)
         dataset = Dataset.of(X, y, target=target, persons=persons, max_rows=max_rows)
         schema = self._choose_schema(dataset)
+        if dataset.is_in_parts:
+            data = "an array" if schema is None else "a table"
+            self._refuse_samples("X as chunks", f"give {data} in memory")
         if schema is not None:
-            if dataset.is_in_parts:
-                self._refuse_samples("X as chunks", "give a table in memory")
             format = self._make_table_format(schema, dataset)
             return format, dataset.validate_table(self, format)
-        if dataset.is_in_parts:
-            self._refuse_samples("X as chunks", "give an array in memory")
         failure = None
         try:
             dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
