@@ -238,6 +238,7 @@ REFUSED = {
     "channels of neither": (np.zeros((40, 5, 6, 7)), {}, "do not tell which axis"),
     "channels of both": (np.zeros((40, 3, 9, 3)), {}, "do not tell which axis"),
     "another shape": (LAST, {"image_shape": (10, 8, 3)}, "does not fit records of X"),
+    "starts of another shape": (LAST, {"init": BYTES[:20]}, "init and X hold images of two"),
     "no shape": (LAST, {"image_shape": (10,)}, "image_shape must be"),
     "labels twice": (TENSORS, {}, "only if y is None"),
     "last batch": (DataLoader(TENSORS, 7, drop_last=True), {}, "read each record once"),
