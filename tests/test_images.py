@@ -263,7 +263,7 @@ REFUSED = {
     "chunks of workers": (
         lambda: DataLoader(Stream(), 7, num_workers=2),
         {},
-        "Each worker of the DataLoader reads all",
+        "batch_size or num_workers",
     ),
     "chunks without classes": (read_chunks, {"classes": None}, "declare classes"),
     "chunks of other shapes": (lambda: iter([UNIT, LAST]), {"classes": None}, "one shape"),
@@ -320,3 +320,13 @@ def test_labels_of_tensors_can_be_written():
         warnings.filterwarnings("error", message="The given NumPy array is not writable")
         labels = make(bounds=(0, 1)).fit(TENSORS).sample(5)[1]
     assert labels.numpy().flags.writeable
+
+
+@pytest.mark.parametrize("X", [torch.rand(40, 6), torch.rand(40, 4, 5), torch.rand(40, 3, 8, 10)])
+def test_loaders_of_records_without_labels_hold_records(X):
+    """Each batch was taken for a list of one image."""
+    loader = DataLoader(TensorDataset(X), 10)
+    for data in (loader, lambda: loader, TensorDataset(X)):
+        fitted = make(bounds=(0, 1), classes=None).fit(data)
+        assert fitted.sample(2).shape == (2, *X.shape[1:])
+        assert fitted.privacy_.n_records == 40
