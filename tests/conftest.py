@@ -83,8 +83,8 @@ def name_entropy(request):
 def few_steps():
     """Let fits of a module take a few steps, where no test of it tells how well they learn."""
 
-    def descend(training, loss, noise_energy, n_steps, verbose=0, n_expected=None):
-        return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), verbose)
+    def descend(training, loss, noise_energy, n_steps, *args, **options):
+        return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), *args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         learners = (f"learners.{name}" for name in ("normals", "particles", "sketch", "tables"))

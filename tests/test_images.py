@@ -238,6 +238,7 @@ REFUSED = {
     "channels of neither": (np.zeros((40, 5, 6, 7)), {}, "do not tell which axis"),
     "channels of both": (np.zeros((40, 3, 9, 3)), {}, "do not tell which axis"),
     "another shape": (LAST, {"image_shape": (10, 8, 3)}, "does not fit records of X"),
+    "starts of another shape": (LAST, {"init": BYTES[:20]}, "init and X hold images of two"),
     "no shape": (LAST, {"image_shape": (10,)}, "image_shape must be"),
     "labels twice": (TENSORS, {}, "only if y is None"),
     "last batch": (DataLoader(TENSORS, 7, drop_last=True), {}, "read each record once"),
@@ -262,7 +263,7 @@ REFUSED = {
     "chunks of workers": (
         lambda: DataLoader(Stream(), 7, num_workers=2),
         {},
-        "Each worker of the DataLoader reads all",
+        "batch_size or num_workers",
     ),
     "chunks without classes": (read_chunks, {"classes": None}, "declare classes"),
     "chunks of other shapes": (lambda: iter([UNIT, LAST]), {"classes": None}, "one shape"),
@@ -319,3 +320,13 @@ def test_labels_of_tensors_can_be_written():
         warnings.filterwarnings("error", message="The given NumPy array is not writable")
         labels = make(bounds=(0, 1)).fit(TENSORS).sample(5)[1]
     assert labels.numpy().flags.writeable
+
+
+@pytest.mark.parametrize("X", [torch.rand(40, 6), torch.rand(40, 4, 5), torch.rand(40, 3, 8, 10)])
+def test_loaders_of_records_without_labels_hold_records(X):
+    """Each batch was taken for a list of one image."""
+    loader = DataLoader(TensorDataset(X), 10)
+    for data in (loader, lambda: loader, TensorDataset(X)):
+        fitted = make(bounds=(0, 1), classes=None).fit(data)
+        assert fitted.sample(2).shape == (2, *X.shape[1:])
+        assert fitted.privacy_.n_records == 40

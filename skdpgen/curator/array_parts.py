@@ -33,7 +33,8 @@ def read_dataset(data, y=None) -> tuple[Adapted, object]:
     # its own: loaders draw from the global one.
     if isinstance(data, DataLoader):
         _check_loader(data)
-        read = partial(DataLoader, data.dataset, data.batch_size, collate_fn=data.collate_fn)
+        collate = partial(_as_fields, collate=data.collate_fn)
+        read = partial(DataLoader, data.dataset, data.batch_size, collate_fn=collate)
     else:
         read = partial(DataLoader, data, _BATCH, collate_fn=_collate)
     describe = partial(describe_failure, what="The reading of an item of X")
@@ -78,11 +79,9 @@ def describe_chunks(table: TableChunks, classes) -> tuple:
 def _call(table):
     chunks = table.call()
     if isinstance(chunks, DataLoader):
-        _check_loader(chunks)
-        if chunks.num_workers and isinstance(chunks.dataset, IterableDataset):
-            raise TableError(
-                "Each worker of the DataLoader reads all of an IterableDataset: set num_workers=0."
-            )
+        # Each worker would read all of an iterable dataset.
+        _check_loader(chunks, n_workers=chunks.num_workers)
+        return map(_as_fields, chunks)
     return chunks
 
 
@@ -106,6 +105,12 @@ def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:
         yield X, y
 
 
+def _as_fields(batch, collate=lambda batch: batch):
+    """Return a batch of a loader, whose lists hold fields of records and not images."""
+    batch = collate(batch)
+    return (batch[0], None) if isinstance(batch, list | tuple) and len(batch) == 1 else batch
+
+
 def _collate(items):
     pairs = [item if isinstance(item, tuple | list) else (item,) for item in items]
     if len(pairs[0]) > 2:
@@ -113,16 +118,16 @@ def _collate(items):
     return [list(part) for part in zip(*pairs, strict=True)]
 
 
-def _check_loader(loader):
+def _check_loader(loader, n_workers=0):
     """Raise a TableError for a loader that does not read each record once."""
     sampler, is_iterable = loader.sampler, isinstance(loader.dataset, IterableDataset)
-    reads_all = is_iterable or (
+    reads_all = (is_iterable and not n_workers) or (
         type(sampler) in (SequentialSampler, RandomSampler)
         and not getattr(sampler, "replacement", False)
         and len(sampler) == len(loader.dataset)
     )
     if not reads_all or loader.drop_last or type(loader.batch_sampler) is not BatchSampler:
         raise TableError(
-            "X is a DataLoader that may not read each record once, by its sampler, drop_last or "
-            "batch_size: give the dataset, as fit(loader.dataset)."
+            "X is a DataLoader that may not read each record once, by its sampler, drop_last, "
+            "batch_size or num_workers: give the dataset, as fit(loader.dataset)."
         )

@@ -73,11 +73,10 @@ def wasserstein_distance(
     else:
         named = {"real": np.asarray(real), "synthetic": np.asarray(synthetic)}
         shapes = [rows.shape for rows in named.values()]
-        # Grey images may lack the axis of channels; colours of another order are other columns.
         records = {tuple(n for n in shape[1:] if n > 1) for shape in shapes if len(shape) > 2}
         if min(map(len, shapes)) < 2 or len(records) > 1:
             raise ValueError(
-                f"real and synthetic must hold rows, or images of one shape; got shapes {shapes}."
+                f"real and synthetic must be rows or images of one shape; got {shapes}."
             )
         X, Y = (
             check_array(rows.reshape(len(rows), -1) if rows.ndim > 2 else rows, input_name=name)

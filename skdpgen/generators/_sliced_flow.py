@@ -371,6 +371,9 @@ class DPSWFlowSampler(CentralGenerator):
             raise ValueError(
                 f"init has {rows.shape[1]} features, but X has {format.n_features} features."
             )
+        shapes = [tuple(getattr(self.init, "shape", ())[1:]), format.layout.record_shape or ()]
+        if len({tuple(n for n in shape if n > 1) for shape in shapes if len(shape) > 1}) > 1:
+            raise ValueError(f"init and X hold images of two shapes, {shapes}.")
         if hasattr(self.init, "columns"):
             _check_feature_names(self, self.init, reset=False)
         # Bounds may still be inferred.

@@ -218,7 +218,6 @@ def check_post_processing(estimator):
 
     def overwrite(curator):
         X[:], y[:] = 1e6, 1
-        # What functions of rows were given, too.
         for spy in spies:
             for block, _ in spy.blocks:
                 block.fill_(0.5)

@@ -119,7 +119,7 @@ def test_distances_of_tables_and_images():
         ([[0.0]], [[0.0]], {}, "real 2 rows"),
         # Colours in another order were compared silently, and scikit-learn's message quotes rows.
         (np.ones((4, 3, 8, 8)), np.ones((4, 8, 8, 3)), {}, "images of one shape"),
-        ([0.25, 0.5], [0.25, 0.5], {}, r"got shapes \[\(2,\), \(2,\)\]\.$"),
+        ([0.25, 0.5], [0.25, 0.5], {}, r"got \[\(2,\), \(2,\)\]\.$"),
         ([[0.0], [np.nan]], [[0.0]], {}, "real contains NaN"),
         (pd.DataFrame({"a": [1, 2]}), [[1], [2]], {}, "same columns"),
         ([[0.0], [1e200]], [[1e200], [-1e200]], {"p": 0.5}, "p must be at least 1"),
