@@ -363,7 +363,7 @@ def test_complex_cells_are_no_numbers():
 
 @pytest.mark.catches("data.inputs:_to_native", "muted(RuntimeWarning)", "muted(DeprecationWarning)")
 @pytest.mark.catches(
-    "data.containers:to_array", "muted(RuntimeWarning)", "muted(DeprecationWarning)"
+    "data.containers:_to_array", "muted(RuntimeWarning)", "muted(DeprecationWarning)"
 )
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no long double")
 def test_numbers_that_are_too_large_make_numpy_not_warn():
