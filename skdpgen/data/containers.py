@@ -75,9 +75,8 @@ class Container:
         if self.library == "numpy":
             return array
         if self.library.startswith("torch"):
-            _, _, dtype = self.library.partition(".")
-            array = np.require(array, requirements="W")  # pandas' arrays are not
-            return torch.as_tensor(array, dtype=getattr(torch, dtype, None))
+            dtype = getattr(torch, self.library.partition(".")[2], None)
+            return torch.as_tensor(np.require(array, requirements="W"), dtype=dtype)
         from .lists import give
 
         return give(array, self.library)
