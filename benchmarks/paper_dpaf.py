@@ -73,7 +73,7 @@ absent(
     PAPER,
     "table 8, table 9, table 10, table 12, table 14",
     "CelebA, by layers, asymmetry and compression",
-    "No CelebA here. `DPAFDiscriminator` and `ForwardAggregates` have these parameters",
+    "No CelebA here. `DPAFGenerator` and `ForwardAggregates` have these parameters",
 )
 absent(
     PAPER,

@@ -27,7 +27,6 @@ from .units import warn_of_norms
 # More columns than this share one range: a range for each would cost too much.
 _MOST_RANGES = 50
 _ENCODED = "the norm after the encoder"
-_ENDS = "the least of a row", "the greatest of a row"
 _RANGES, _COUNTS, _NORMS = "value ranges", "value counts", "squared norms"
 # Least and largest share of ρ of each release, and the number of standard deviations of noise that
 # the count of all records should have: the share is as large as that takes.
@@ -106,7 +105,7 @@ class OpenBoxFormat(BoxFormat):
         elif self.encoder is not None:
             names = [_ENCODED]
         elif self._has_one_range:
-            names = [*_ENDS]
+            names = ["the least of a row", "the greatest of a row"]
         else:
             names = columns
         return [*names, *["y"] * self.opens_y]
@@ -205,20 +204,19 @@ class OpenBoxFormat(BoxFormat):
         counts, std = self._read(noisy)
         names = self._name_ranges()
         unresolved = [n for n, row in zip(names, counts, strict=True) if _is_in_one_cell(row, std)]
-        alike = list(unresolved)
-        if names[: len(_ENDS)] == [*_ENDS] and self.ranges[1][0] <= self.ranges[0][1]:
-            # Images mostly end alike, at black and white; what is between them is resolved.
-            unresolved = [name for name in unresolved if name not in _ENDS]
-        if unresolved:
+        # Images mostly end alike, at black and white; what is between them is resolved.
+        are_apart = "the least of a row" in names and self.ranges[1][0] <= self.ranges[0][1]
+        told = [name for name in unresolved if name == "y" or not are_apart]
+        if told:
             warn_of_fit(
-                f"The values of {list_names(unresolved)} are closer to each other than inference "
+                f"The values of {list_names(told)} are closer to each other than inference "
                 "resolves, or constant. Subtract a public level from these numbers, or declare "
-                f"{'y_bounds' if unresolved == ['y'] else 'bounds'}=(lower, upper)."
+                f"{'y_bounds' if told == ['y'] else 'bounds'}=(lower, upper)."
             )
         stretched = [
             name
             for name, row, wide in zip(names, counts, self.wide, strict=True)
-            if name not in alike and _is_stretched(row, std, n_records, *wide)
+            if name not in unresolved and _is_stretched(row, std, n_records, *wide)
         ]
         if stretched:
             warn_of_fit(

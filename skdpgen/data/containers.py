@@ -75,9 +75,9 @@ class Container:
         if self.library == "numpy":
             return array
         if self.library.startswith("torch"):
-            _, _, dtype = self.library.partition(".")
-            array = np.require(array, requirements="W")  # pandas' arrays are not
-            return torch.as_tensor(array, dtype=getattr(torch, dtype, None))
+            dtype = getattr(torch, self.library.partition(".")[2], None)
+            # Arrays of pandas are read-only.
+            return torch.as_tensor(np.require(array, requirements="W"), dtype=dtype)
         if self.library in ("tensors", "arrays"):
             return list(torch.as_tensor(array) if self.library == "tensors" else array)
         from PIL import Image
