@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import sklearn
+import torch
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import skdpgen
@@ -207,6 +208,8 @@ def _differ(first, second):
         return any(_differ(a, b) for a, b in zip(first, second, strict=True))
     if isinstance(first, pd.DataFrame):
         return not first.equals(second) or list(first.dtypes) != list(second.dtypes)
+    if isinstance(first, torch.Tensor):
+        return not torch.equal(first, second)
     if isinstance(first, pd.Series):
         return not first.equals(second) or first.dtype != second.dtype
     return first.dtype != second.dtype or not np.array_equal(first, second)
