@@ -125,12 +125,15 @@ class _DrawDistribution:
     def calibrate(self):
         """Return the scale that maps the quantiles of rows to those of the released density."""
         block, masses = self.block, self._from_left + self._from_right
-        is_calibrated = block.has_inner & (masses > CONSTANTS.least_mass * masses.sum())
+        is_calibrated = block.has_inner & (masses.sum() > 0)
         if self._histograms:
-            # Without a breakpoint, the mass may be that of a single value at an inferred knot.
+            # Without a breakpoint, the mass may be that of a single value at an inferred knot. With
+            # one, counts may show values where rows have none, as beyond the last knot but one.
             has_cut = np.histogram(block.number.cuts, block.knots)[0] > 0
             is_calibrated &= has_cut | self._find_narrow()
             points, counted = self._estimate()
+        else:
+            is_calibrated &= masses > CONSTANTS.least_mass * masses.sum()
         below = self.find_below()
         # Knots and breakpoints outside of calibrated intervals keep their numbers.
         found = dict(zip(block.scale.codes.tolist(), block.scale.numbers.tolist(), strict=True))

@@ -145,6 +145,21 @@ def test_the_first_of_a_few_values_is_not_taken_for_the_second():
         assert_allclose(found / 20_000, expected / 20_000, atol=0.02)
 
 
+def test_counts_of_an_interval_without_rows_are_drawn():
+    """A knot far out may have no row, since its count is within the noise of tables."""
+    kind = Number(0, 100, knots=[0, 10, 100], cuts=[5, 30, 60])
+    block = TableEncoder(Schema({"x": kind})).make_blocks()[0]
+    rows = np.tile([0.5, 0.5, 0.0], (1000, 1))
+    counted = count(np.linspace(0, 100, 5000), 1.0)
+    scales = calibrate_scales([block], {"x": [counted]}, {}, lambda n_rows: rows)
+    drawn = (
+        TableEncoder(Schema({"x": kind}), scales)
+        .make_blocks()[0]
+        .draw(rows, np.random.RandomState(0))
+    )
+    assert 0.2 < (drawn > 10).mean() < 0.95
+
+
 def test_codes_increase_from_the_first_knot_to_the_last():
     def make_few(n_rows, rng):
         # Nothing between knots, and nothing at all in the first interval.
