@@ -24,6 +24,7 @@ from .data.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
 from .exceptions import FitQualityWarning, PrivacyLeakWarning, warn_caller
 from .format import Format, RowSource, check_count
+from .learners.interface import Sampler
 from .mechanisms.noise import NoiseSource, PublicSource
 from .mechanisms.sums import RowCountMechanism
 from .params import (
@@ -79,9 +80,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
     - ``_generate(classes, generator)`` returns a row for each of a tensor of classes.
     """
 
-    _checks = {
-        **RUNNING_CHECKS,
-    }
+    _checks = {**RUNNING_CHECKS}
 
     def fit(self, X, y=None, *, target: str | None = None, persons=None):
         """Learn the distribution of `X` and `y` under differential privacy.
@@ -436,13 +435,17 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         release = self._find_release(format)
         learn = getattr(self, f"_learn_{release.learner}")
         sampler = learn(release, curator, format, noise)
+        self._take_sampler(sampler)
+        return sampler.format
+
+    def _take_sampler(self, sampler: Sampler) -> None:
+        """Set the results of a learner as attributes."""
         self._rows, self.loss_curve_ = sampler.rows, sampler.losses
         self.n_iter_ = sampler.n_steps or len(sampler.losses)
         if sampler.shares is not None:
             self.class_probabilities_ = sampler.shares
         if sampler.report is not None:
             self.schema_report_ = sampler.report
-        return sampler.format
 
     @abstractmethod
     def _generate(self, classes: torch.Tensor, generator: torch.Generator):

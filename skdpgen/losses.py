@@ -5,15 +5,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from ._process.isolation import seeded
 from .checks import flag, in_range, positive
 from .params import Specification
-from .transport.sinkhorn_losses import SinkhornGradient
+from .transport.sinkhorn_losses import (
+    SinkhornGradient,
+    entropic_wasserstein,
+    pairwise_cost,
+    sinkhorn_divergence,
+)
 
 __all__ = ["EntropicWasserstein", "SemiDebiasedSinkhorn", "SinkhornDivergence", "Wasserstein"]
+
+# Marginal error of transport plans, which is far below the sampling error of a batch.
+_TOL = 1e-3
 
 
 @dataclass(eq=False, repr=False)
@@ -103,6 +113,19 @@ class EntropicWasserstein(Specification):
 
     _checks = {"reg": positive(optional=True)}
 
+    def distance(self, generated, noised, *, p: int, reg: float) -> torch.Tensor:
+        """Return the loss of each pair of batches, of shape (n_pairs,).
+
+        Parameters
+        ----------
+        generated, noised : tensor of shape (n_pairs, n, n_columns)
+        p : {1, 2}
+            The cost is ‖·‖_p^p.
+        reg : float
+            Regularisation, in units of the cost.
+        """
+        return entropic_wasserstein(generated, noised, p=p, reg=reg, tol=_TOL)
+
 
 class OwnLoss:
     """A function of users, ``function(generated, real)``, as a loss and its `SinkhornGradient`.
@@ -112,7 +135,7 @@ class OwnLoss:
     new tensors of a private batch, with torch's global generator at a public seed.
     """
 
-    # No rows to debias with, and no regularisation that is to be found.
+    # It has no rows for debiasing, and no regularisation to be matched to the noise.
     n_debias, reg = 0, math.inf
 
     def __init__(self, function: Callable, n_classes: int = 1, scale: float = 1.0) -> None:
@@ -145,7 +168,7 @@ class OwnLoss:
         return torch.cat([rows * self.scale, one_hot.to(rows)[:, self.n_classes == 1 :]], dim=1)
 
     def distance(self, generated: torch.Tensor, noised: torch.Tensor, **_) -> torch.Tensor:
-        """Return the loss of each pair of batches; see `DISTANCES`."""
+        """Return the loss of each pair of batches; see `EntropicWasserstein.distance`."""
         pairs = zip(generated, noised, strict=True)
         return torch.stack([self.function(*pair).squeeze() for pair in pairs])
 
@@ -159,8 +182,20 @@ class SinkhornDivergence(EntropicWasserstein):
         As in `EntropicWasserstein`.
     """
 
+    def distance(self, generated, noised, *, p: int, reg: float) -> torch.Tensor:
+        """Return the loss of each pair of batches; see `EntropicWasserstein.distance`."""
+        return sinkhorn_divergence(generated, noised, p=p, reg=reg, tol=_TOL)
+
 
 class Wasserstein(Specification):
     """W_p^p without regularisation, a baseline that learns the noised distribution."""
 
     reg = None
+
+    def distance(self, generated, noised, *, p: int, reg: float) -> torch.Tensor:
+        """Return the cost of the best assignment; see `EntropicWasserstein.distance`."""
+        costs = pairwise_cost(generated, noised, p=p)
+        # Detached: by the envelope theorem the optimal plan is constant to first order.
+        plans = [linear_sum_assignment(cost)[1] for cost in costs.detach().cpu().numpy()]
+        chosen = torch.as_tensor(np.stack(plans), device=costs.device)
+        return costs.gather(2, chosen.unsqueeze(2)).mean((1, 2))

@@ -15,7 +15,7 @@ from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
 from ..curator.curator import find_digest
 from ..data.containers import NUMPY
-from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
+from ..learners.entropic import LocalRowNetwork, fit_to_noised_rows
 from ..learners.rehearsal import try_generator, try_loss
 from ..learners.rows import has_unit_output
 from ..losses import EntropicWasserstein, OwnLoss, SinkhornDivergence, Wasserstein
@@ -358,8 +358,6 @@ class LDPEntropicGAN(BaseGenerator):
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         loss, p = self._resolve_spec("loss"), format.p
-        is_own, names = isinstance(loss, OwnLoss), (cls.__name__ for cls in type(loss).__mro__)
-        distance = loss.distance if is_own else next(filter(None, map(DISTANCES.get, names)))
         # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
         sampler = fit_to_noised_rows(
@@ -367,7 +365,7 @@ class LDPEntropicGAN(BaseGenerator):
             release.rows,
             release.codes,
             probability=release.probability,
-            distance=distance,
+            distance=loss.distance,
             p=p,
             reg=reg,
             n_steps=self.n_steps or min(_MOST_STEPS, max(_FEWEST_STEPS, n_samples // 20)),
@@ -376,10 +374,9 @@ class LDPEntropicGAN(BaseGenerator):
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-        self._rows, self.class_probabilities_ = sampler.rows, sampler.shares
-        self.loss_curve_, self.n_iter_ = sampler.losses, len(sampler.losses)
+        self._take_sampler(sampler)
         # In the units of the rows again.
-        self.reg_ = None if is_own else reg * format.radius**p
+        self.reg_ = None if isinstance(loss, OwnLoss) else reg * format.radius**p
 
     def _count_rows(self, n_samples, has_labels):
         """Return the rows of each noised label in a step."""

@@ -6,21 +6,19 @@ the noised rows. No other rows are read.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 
 from ..images import cosine_matrices
+from ..losses import EntropicWasserstein, Wasserstein
 from ..registry import savable
-from ..transport.sinkhorn_losses import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .interface import Sampler
 from .rows import RowNetwork, even_scale
 from .training import Training, run_steps
 
-# Marginal error of transport plans, which is far below the sampling error of a batch.
-_TOL = 1e-3
+# The default loss, and that without regularisation.
+_ENTROPIC, _EXACT = EntropicWasserstein(), Wasserstein()
 
 
 @savable
@@ -60,23 +58,6 @@ class LocalRowNetwork(RowNetwork):
             images = rows.reshape(len(rows), *self._grid)
             rows = (self._across @ images @ self._along.T).reshape(rows.shape)
         return rows / self._radius
-
-
-def _unregularised(generated, noised, *, p, reg):
-    """Return W_p^p between batches of equal size, by the best assignment."""
-    costs = pairwise_cost(generated, noised, p=p)
-    # Detached: by the envelope theorem the optimal plan is constant to first order.
-    plans = [linear_sum_assignment(cost)[1] for cost in costs.detach().cpu().numpy()]
-    chosen = torch.as_tensor(np.stack(plans), device=costs.device)
-    return costs.gather(2, chosen.unsqueeze(2)).mean((1, 2))
-
-
-# By the name of the loss, or of one that it derives from.
-DISTANCES: dict[str, Callable] = {
-    "EntropicWasserstein": partial(entropic_wasserstein, tol=_TOL),
-    "SinkhornDivergence": partial(sinkhorn_divergence, tol=_TOL),
-    "Wasserstein": _unregularised,
-}
 
 
 def clean_shares(codes: np.ndarray, n_classes: int, probability: float) -> np.ndarray:
@@ -123,7 +104,7 @@ def fit_to_noised_rows(
     codes: np.ndarray | None = None,
     *,
     probability: float = 0.0,
-    distance: Callable = DISTANCES["EntropicWasserstein"],
+    distance: Callable = _ENTROPIC.distance,
     p: int,
     reg: float,
     n_steps: int,
@@ -150,7 +131,7 @@ def fit_to_noised_rows(
     probability : float, default=0.0
         The probability of the randomised response; see `clean_shares`.
     distance : callable
-        One of `DISTANCES`.
+        The method `distance` of a loss.
     p : {1, 2}
         The cost is ‖·‖_p^p.
     reg : float
@@ -180,7 +161,7 @@ def fit_to_noised_rows(
     given_labels = torch.as_tensor(_classes_given_labels(shares, probability)[labels])
     weights = torch.as_tensor(counts[labels] / len(codes), dtype=torch.float32, device=device)
     # Sinkhorn's iteration needs a regularisation above 0.
-    distance = distance if reg > 0 else _unregularised
+    distance = distance if reg > 0 else _EXACT.distance
     training, groups = Training(rows, learning_rate), (len(labels), batch_size)
 
     def draw():

@@ -17,7 +17,6 @@ from skdpgen import LDPEntropicGAN, compose
 from skdpgen.arrays.ball import BallFormat
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.learners.entropic import (
-    DISTANCES,
     LocalRowNetwork,
     _classes_given_labels,
     clean_shares,
@@ -210,8 +209,8 @@ def test_losses(p):
     """Between points that are far apart all are the distance, with the gradient of ⟨π, C⟩."""
     made = torch.tensor([[[0.0, 0.0], [4.0, 0.0]]], requires_grad=True)
     noised = torch.tensor([[[4.0, 1.0], [0.0, 1.0]]])
-    for name, distance in DISTANCES.items():
-        value = distance(made, noised, p=p, reg=0.05)
+    for name, loss in LDPEntropicGAN._shorthands["loss"].items():
+        value = loss().distance(made, noised, p=p, reg=0.05)
         assert value.shape == (1,)
         assert value.item() == pytest.approx(1.0, abs=0.01), name
         (gradient,) = torch.autograd.grad(value.sum(), made)
