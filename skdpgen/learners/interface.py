@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True)
 class Sampler:
-    """What a learner returns: fitted rows, and what their training has shown.
+    """Fitted rows of a learner, and the results of their training.
 
     A generator keeps `rows`, and calls ``rows.sample(classes, generator)`` after `fit`, as often as
     users sample. It returns a row in the unit ball for each of a tensor of classes, and must draw
@@ -28,7 +28,7 @@ class Sampler:
     format : Format, default=None
         The format of generated rows, if releases have refined it.
     report : DataFrame, default=None
-        What the releases show of each column of a table.
+        Released facts on each column of a table.
     n_steps : int, default=None
         Number of steps; None: one for each loss.
     """
@@ -57,7 +57,7 @@ class Learner(ABC):
         Parameters
         ----------
         released : object
-            What the `run` of the release returns.
+            The return value of the `run` of the release.
         format : Format
             A resolved format.
         generator : torch.Generator

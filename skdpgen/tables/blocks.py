@@ -116,6 +116,7 @@ class KnotBlock(Block):
     scale, draw_scale : CodeScale
         For encoding, and for drawing.
     is_calibrated : bool
+        Whether numbers are drawn by a calibrated scale.
     ends : ndarray of shape (n_knots,)
         Numbers at integer codes of `draw_scale`: the ends of the intervals that are drawn from.
     """

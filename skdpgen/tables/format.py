@@ -269,7 +269,7 @@ class TableFormat(Format):
             column = block.refine(n) if block.name in counted else None
             if column is not None:
                 n_parts[i], refined[block.name] = n, column
-        # Bins match their counts themselves. Calibration would move the edges between them.
+        # Rows match counts of the bins, which the histograms would move the edges between.
         refinement = Refinement(sizes, tuple(n_knots), tuple(n_parts))
         schema = self.schema.replace(refined)
         return replace(self.without_histograms(refined), schema=schema), refinement

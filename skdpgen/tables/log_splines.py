@@ -140,7 +140,8 @@ class _LogSpline:
         return loss, masses, matrix, slopes.T @ rest - penalty * self._roughness @ spline
 
     def _minimize(self, spline, penalty):
-        """Return the spline of least loss, by Levenberg-Marquardt steps, the loss and masses."""
+        """Return the spline of least loss, and its loss, masses and Gauss-Newton matrix."""
+        # Steps of Levenberg and Marquardt.
         found, damping, n_steps = self._evaluate(spline, penalty), 1e-6, 0
         while n_steps < CONSTANTS.n_steps and damping <= 1e6:
             loss, _, matrix, descent = found

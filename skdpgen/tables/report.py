@@ -26,7 +26,7 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
     Returns
     -------
     DataFrame
-        Indexed by the names of the columns: ``column``; ``lower`` and ``upper``, the bounds;
+        Indexed by the names of the columns: ``kind``; ``lower`` and ``upper``, the bounds;
         ``n_levels``, the number of levels, or of knots and atoms; ``share_other`` and
         ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
         ``share_atoms``, what is at all atoms; ``noise`` and ``noise_pair``, the standard deviations
