@@ -71,6 +71,8 @@ CAUSES = {
     "{bounds} or {default_date}.",
     "apart": "Columns {columns} have values apart from the others that are not located: a code "
     "would be spread among numbers. Declare codes, {codes}.",
+    "order": "The differences {columns} are hardly ever above the least one, by released counts: "
+    "their order is broken, or the columns are equal. Swap the names of the rule, or drop one.",
     "at bound": "Nearly all values of columns {columns} are at a declared bound, or beyond it and "
     "clipped to it, by released counts. Declare bounds in the units of the columns, or drop those "
     "that are constant.",
@@ -160,8 +162,8 @@ class Findings:
         """Return the messages, the worst first."""
         messages = [found.detail for found in self._found.values() if found.column is None]
         for code, group in groupby(self.find_worst().values(), lambda finding: finding.code):
-            found = list(group)
-            remedies = ((f.column, f.remedy or self._remedies.get(f.column)) for f in found)
+            found, advised = list(group), self._remedies if code != "order" else {}
+            remedies = ((f.column, f.remedy or advised.get(f.column)) for f in found)
             values = {
                 "columns": list_names([finding._note for finding in found]),
                 "remedies": "".join(f" For {name!r}, {what}." for name, what in remedies if what),

@@ -22,7 +22,17 @@ from skdpgen.quality import (
     warn_of_noise,
     warn_of_sketch,
 )
-from skdpgen.tables import Boolean, Category, Date, Number, Schema
+from skdpgen.tables import (
+    Boolean,
+    Category,
+    Combinations,
+    Date,
+    Derived,
+    Implies,
+    Number,
+    Ordered,
+    Schema,
+)
 from skdpgen.tables.quality import warn_of_levels, warn_of_table
 from skdpgen.tables.report import describe
 
@@ -280,3 +290,55 @@ def test_a_column_without_categories_is_told_of_once():
     assert "no category" in str(told[0].message)
     assert told[0].filename == __file__
     assert fitted.schema_report_["finding"].to_dict() == {"name": "no category", "b": None}
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        # y and z were forgotten, levels and names are swapped.
+        (Combinations(["k", "f"], [["x", True], ["x", False]]), "10% of the records obey"),
+        (Implies({"k": "x"}, {"lo": (150, None)}), "of the records obey"),
+        (Ordered("hi", "lo"), "of the records obey"),
+        (Ordered("hi", "near"), "hardly ever above"),
+        (Implies({"k": "x"}, {"lo": (None, 60)}), None),
+        (Ordered("lo", "hi"), None),
+        (Ordered("near", "hi"), None),
+    ],
+)
+def test_rules_that_many_records_break_are_named(rule, word):
+    rng = np.random.default_rng(0)
+    n = 2000
+    table = pd.DataFrame(
+        {
+            "k": rng.choice(["x", "y", "z"], n, p=[0.1, 0.5, 0.4]),
+            "f": rng.random(n) < 0.4,
+            "lo": rng.integers(0, 50, n),
+            "hi": rng.integers(200, 300, n),
+        }
+    )
+    table["near"] = table["hi"] - rng.integers(1, 5, n)
+    schema = Schema(
+        {
+            "k": Category(["x", "y", "z"]),
+            "f": Boolean(),
+            **dict.fromkeys(["lo", "hi", "near"], Number(0, 300, decimals=0)),
+        },
+        [rule],
+    )
+    caught = said(DPSWFlowSampler(10.0, 1e-6, schema=schema, n_steps=2).fit, table)
+    assert any(word in text for text in caught) if word else not caught, caught
+
+
+def test_zeros_that_coincide_come_back_together():
+    """Those of a sum are not lost, and others stay apart."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.gamma(2, 100, (4000, 3)).round(1) + 1, columns=list("abc"))
+    table.loc[rng.random(4000) < 0.05, ["a", "b"]] = 0
+    table.loc[rng.random(4000) < 0.05, "c"] = 0
+    columns = dict.fromkeys("abc", Number(0, 2000, decimals=1, atoms=[0]))
+    columns["sum"] = Number(0, 4000, decimals=1)
+    schema = Schema(columns, [Derived("sum", "a + b")])
+    sampler = DPSWFlowSampler(3.0, 1e-6, schema=schema, n_steps=20)
+    found = sampler.fit(table.assign(sum=(table["a"] + table["b"]).round(1))).sample(4000) == 0
+    assert abs(found["sum"].mean() - 0.05) < 0.012
+    assert (found["a"] & found["c"]).mean() < 0.01

@@ -13,7 +13,7 @@ from .exits import BAD_RESULT
 from .outputs import check_outputs, replaced
 from .public_tables import read_public
 from .runs import find_unit, make_generator
-from .tables import list_rules, read_declared, read_types
+from .tables import read_declared, read_types
 
 # Generated rows of an audit.
 _AUDIT_ROWS = 1000
@@ -37,7 +37,7 @@ def schema(options: Namespace) -> int:
 
 def audit(options: Namespace) -> int:
     """Audit the releases of a synthesis on generated rows."""
-    declared = read_declared(options)
+    declared, rules = read_declared(options)
     columns = {**declared, **read_types(options.types, PLAIN)}
     # An audit generates its rows: there is no table that names the columns.
     if not columns:
@@ -51,7 +51,7 @@ def audit(options: Namespace) -> int:
     has_persons = options.n_persons is not None
     generator = make_generator(
         options,
-        Schema(columns, list_rules(declared)),
+        Schema(columns, rules),
         delta=options.delta,
         **find_unit(options, has_persons, "--n-persons"),
     )

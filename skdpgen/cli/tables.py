@@ -18,10 +18,11 @@ from ..checks import read_file
 from ..curator.chunks import adapt_table
 from ..data.texts import PLAIN, TextStyle
 from ..engines.files import TableFile, list_files
-from ..metadata import load, recognizes
-from ..tables.columns import TYPES, Unknown
+from ..metadata import find_own, load, recognizes
+from ..tables.columns import TYPES, Number, Unknown
 from ..tables.columns.texts import parse_cells
 from ..tables.encoder import check_columns, check_dtypes
+from ..tables.rules.rules import Derived, parse_rules
 from ..tables.schema import Schema
 from .forms import Form
 from .outputs import (
@@ -93,13 +94,7 @@ class TableOptions:
     def __init__(self, options: Namespace) -> None:
         check_table(options)
         self.path, self._style = list_given(options)[0], read_style(options)
-        declared = read_declared(options)
         self._styles = read_styles(options.schema)
-        if options.person_column in declared:
-            raise ValueError(
-                f"--person-column {options.person_column} is in --schema, but identifiers are not "
-                "synthesized. Remove it from the schema."
-            )
         self.file = open_table(
             options,
             lambda texts: pd.DataFrame({n: self._parse(texts[n]) for n in texts}),
@@ -107,7 +102,13 @@ class TableOptions:
         self._options = options
         self._identifiers = options.person_column, getattr(options, "key", None)
         names = self.file.names()
-        self.schema = self._complete(names, declared, options)
+        declared, rules = read_declared(options, names)
+        if options.person_column in declared:
+            raise ValueError(
+                f"--person-column {options.person_column} is in --schema, but identifiers are not "
+                "synthesized. Remove it from the schema."
+            )
+        self.schema = self._complete(names, declared, rules, options)
         check_columns(pd.DataFrame(columns=names), self.schema)
         self.names = names
         # The dtypes of a Parquet file are public: check them before a cell is read.
@@ -194,7 +195,7 @@ class TableOptions:
             package = f"skdpgen[{options.engine}]"
             raise ImportError(f"--engine {options.engine} needs pip install '{package}'.") from None
 
-    def _complete(self, names: list[str], declared: Mapping, options: Namespace) -> Schema:
+    def _complete(self, names: list[str], declared, rules, options: Namespace) -> Schema:
         """Return the schema of all columns of the file."""
         stated = self.file.dtypes() if is_parquet(self.path) else None
         typed = read_types(options.types, None if stated is not None else self._style)
@@ -213,7 +214,7 @@ class TableOptions:
             name: Unknown(**_fields_of(self.style_of(name))) if column == Unknown() else column
             for name, column in known.items()
         }
-        return Schema(columns, list_rules(declared))
+        return Schema(columns, rules)
 
 
 def _declare_stated(stated: Mapping, known: Mapping) -> Schema:
@@ -347,24 +348,34 @@ def split_marker(given: str) -> tuple[str | None, str]:
     return name if separator else None, texts
 
 
-def read_declared(options: Namespace) -> Mapping:
-    """Return the declared columns: a schema, or an empty dict."""
+def read_declared(options: Namespace, names: Iterable[str] = ()) -> tuple[dict, tuple]:
+    """Return the declared columns, and rules of these and of others of a table, by their names."""
     if options.schema is None:
-        return {}
-    dropped = list_dropped(options) if "drop" in options else ()
-    schema = read_schema(options.schema)
-    if not schema:  # rules alone
-        return schema
+        return {}, ()
+    dropped = list_dropped(options) if "drop" in options else []
+    schema = read_schema(options.schema, [*names, *dropped])
     left = [name for name in schema if name not in dropped]
-    return schema.select(left) if left else {}
+    if not left:
+        return {}, schema.rules
+    schema = schema.select(left)
+    return {n: c for n, c in schema.items() if c != Unknown() or not names}, schema.rules
 
 
-def read_schema(path: str) -> Schema:
-    """Return the schema in a file of any format of `Schema.from_metadata`."""
+def read_schema(path: str, names: Iterable[str] = ()) -> Schema:
+    """Return the schema in a file of any format of `Schema.from_metadata`.
+
+    Rules of a schema of this library may be of further columns of a table, by their names.
+    """
     with collected_warnings() as caught:
         document = load(Path(path))
         if not recognizes(document):
             return Schema.from_json(Path(path))
+        if (own := find_own(document)) is not None:
+            columns, rules = own[0], parse_rules(own[1])
+            # A formula is of numbers; dates in it are to be declared.
+            computed = {n for rule in rules if isinstance(rule, Derived) for n in rule.names}
+            others = {n: Number(missing=True) if n in computed else Unknown() for n in names}
+            return Schema({**others, **columns}, rules)
         schema = Schema.from_metadata(document)
     for message in caught:
         print_warning(message)

@@ -17,6 +17,7 @@ from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayTables
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import Tables
+from ..tables.evidence import find_coincident
 from .interface import Sampler
 from .marginals import Marginals, read_tables
 from .tables import fit_to_release
@@ -79,6 +80,7 @@ def fit_to_table(
     format = replace(
         format.without_absent(marginals.is_empty),
         share_std={name: float(np.median(std[where])) for name, where in format.blocks},
+        coincident=find_coincident(format, tables, marginals.counts),
     )
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(make_rows, tables, marginals, **training)

@@ -15,6 +15,7 @@ from typing import Any
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
 from ..messages import Message
+from ..tables.declaration import suggest
 from ..tables.rules.feasibility import check_together
 from ..tables.rules.rules import Ordered, Unique, parse_rules, split_document
 from . import frictionless, json_schema, sdv, sql
@@ -26,6 +27,8 @@ FORMATS: dict[str, ModuleType] = {
     "json_schema": json_schema,
     "sql": sql,
 }
+# What a file of a fit has beside its schema, and what people add.
+_BESIDE = ("schema", "rules", "texts", "na_values", "report", "warnings", "suggested_rules")
 WRITABLE = tuple(name for name, module in FORMATS.items() if hasattr(module, "write"))
 
 
@@ -59,13 +62,13 @@ def read_metadata(document: object, declared: Mapping, table: str | None) -> tup
     """
     found = _find_format(document)
     if found is None:
-        own = _find_own(document)
+        own = find_own(document)
         if own is None:
             known = ", ".join(module.NAME for module in FORMATS.values())
             raise ValueError(
                 f"The metadata is of no known format; it must be one of: {known}, skdpgen schema."
             )
-        columns, rules = split_document(own)
+        columns, rules = own
         return {**columns, **declared}, rules
     try:
         description = found.read(document, table)
@@ -99,25 +102,36 @@ def read_metadata(document: object, declared: Mapping, table: str | None) -> tup
 
 def recognizes(document: object) -> bool:
     """Return whether a document is of a known format, by its content."""
-    return _find_format(document) is not None or _find_own(document) is not None
+    return _find_format(document) is not None or find_own(document) is not None
 
 
 def _find_format(document):
     return next((module for module in FORMATS.values() if module.recognizes(document)), None)
 
 
-def _find_own(document):
-    """Return a schema of this library, which may stand beside the report of a fit; or None."""
+def find_own(document: object) -> tuple[Mapping, list] | None:
+    """Return the columns and rules of a schema of this library, or None.
+
+    Rules, and the report of a fit, may stand beside the schema.
+    """
     if not isinstance(document, dict) or not document:
         return None
-    is_fitted = "schema" in document and isinstance(document.get("report"), list)
-    schema = document["schema"] if is_fitted else document
-    columns = split_document(schema)[0] if isinstance(schema, dict) else None
+    schema, beside = document.get("schema"), []
+    if not isinstance(schema, dict) or isinstance(schema.get("type"), str):
+        schema = document
+    else:
+        if unknown := [key for key in document if key not in _BESIDE]:
+            raise ValueError(
+                f"Beside 'schema' there may be {list(_BESIDE[1:])}; got {unknown}."
+                f"{suggest(unknown, _BESIDE)}"
+            )
+        beside = document.get("rules", [])
+    columns, rules = split_document(schema)
     is_own = isinstance(columns, dict) and all(
         isinstance(column, dict) and isinstance(column.get("type"), str)
         for column in columns.values()
     )
-    return schema if is_own else None
+    return (columns, [*rules, *beside]) if is_own else None
 
 
 def _make_column(format_name, field):

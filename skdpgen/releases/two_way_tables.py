@@ -12,6 +12,7 @@ from ..data.record_functions import RecordFunction
 from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayMechanism, MultiWayTables
 from ..mechanisms.two_way import Tables, TablesMechanism, count_cells
+from ..tables.evidence import warn_of_broken
 from .release import Release
 
 
@@ -126,8 +127,10 @@ class TwoWayTables(Release):
     def run(self, curator, format) -> Tables:
         """Release the `Tables` of a resolved format."""
         curator.encode_cells_by(RecordFunction(format.encode_codes))
-        mechanism = TablesMechanism(format.code_sizes, format.by)
-        return format.match_rows(_without_impossible(curator.release(mechanism), format))
+        tables = curator.release(TablesMechanism(format.code_sizes, format.by))
+        if format.schema.rules:
+            warn_of_broken(format, tables)
+        return format.match_rows(_without_impossible(tables, format))
 
     def list_subsets(
         self, plan: Plan, n_records: float, n_columns: int, by: int | None

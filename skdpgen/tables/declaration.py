@@ -9,6 +9,7 @@ from dataclasses import MISSING, fields
 
 import numpy as np
 
+from ..checks import list_names
 from ..data.texts import is_writable
 
 
@@ -128,6 +129,20 @@ def explain(make, failure, remedy=""):
     raise ValueError(f"{failure}: {reason} {remedy}".rstrip())
 
 
+def suggest(unknown, known):
+    """Return a question for the known names that are nearest to unknown ones, or an empty text.
+
+    Examples
+    --------
+    >>> suggest(["uper"], ["lower", "upper"])
+    " Is 'upper' meant?"
+    """
+    from difflib import get_close_matches  # for errors alone
+
+    near = [match for name in unknown for match in get_close_matches(str(name), list(known), 1)]
+    return f" Is {list_names([*map(repr, near)])} meant?" if near else ""
+
+
 def parse(given, classes):
     """Return a declaration, which may be given as a dict with the name of its class as ``"type"``.
 
@@ -144,10 +159,12 @@ def parse(given, classes):
     given = dict(given)
     name = given.pop("type", None)
     if not isinstance(name, str) or name not in classes:
-        raise ValueError(f"its 'type' must be one of {list(classes)}; got {name!r}.")
+        nearest = suggest([name], classes)
+        raise ValueError(f"its 'type' must be one of {list(classes)}; got {name!r}.{nearest}")
     known = {field.name: field for field in fields(classes[name])}
     if unknown := [key for key in given if key not in known]:
-        raise ValueError(f"a {name} has no {unknown}; it may have {list(known)}.")
+        nearest = suggest(unknown, known)
+        raise ValueError(f"a {name} has no {unknown}; it may have {list(known)}.{nearest}")
     lacking = [n for n, field in known.items() if field.default is MISSING and n not in given]
     if lacking:
         raise ValueError(f"{name} needs {lacking}.")

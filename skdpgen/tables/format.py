@@ -26,7 +26,6 @@ from .encoder import TableEncoder, check_columns, check_dtypes, check_held, chec
 from .layout import TableLayout
 from .marginal_calibration import calibrate_scales
 from .report import describe
-from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
 from .strata import Halves
@@ -63,6 +62,8 @@ class TableFormat(Format):
         Levels of the target that are not generated, as `without_absent` finds them.
     share_std : dict of str to float, default=None
         Standard deviation of the noise on the share of a level of each column, if it is released.
+    coincident : tuple, default=()
+        Groups of point masses that are drawn together, from `find_coincident`.
     """
 
     schema: Schema
@@ -71,6 +72,7 @@ class TableFormat(Format):
     histograms: Histograms | None = None
     absent: tuple = ()
     share_std: dict | None = None
+    coincident: tuple = ()
 
     def __post_init__(self):
         # A record without a target counts as absent, so the target has no missing values.
@@ -279,6 +281,8 @@ class TableFormat(Format):
 
         Released counts of such a pair are noise and can be set to 0, since the rules are public.
         """
+        from .rules.feasibility import find_impossible  # of rules alone
+
         return find_impossible(self.schema.rules, TableEncoder(self.schema).make_blocks())
 
     def _levels(self, name):
@@ -399,7 +403,7 @@ class TableFormat(Format):
 
     def decode(self, rows, sizes, *, y=None, where=None):
         encoder = TableEncoder(self.schema, self.scales)
-        sampler = TableSampler(encoder, rows.generate, rows.noise)
+        sampler = TableSampler(encoder, rows.generate, rows.noise, self.coincident)
         for size in sizes:
             if isinstance(where, pd.DataFrame):
                 if y is not None:

@@ -142,7 +142,7 @@ class _DrawDistribution:
                 numbers, wanted = _select(points, counted, *block.knots[[run.start, run.stop]])
             else:
                 numbers, wanted = self._smooth(run)
-            if not wanted[-1] > 0:
+            if not (wanted[-1] > 0 and masses[run].sum() > 0):
                 continue
             drawn = (np.cumsum(masses[run]) - masses[run])[:, None] + below[run]
             codes = (np.arange(run.start, run.stop)[:, None] + _STEPS).ravel()

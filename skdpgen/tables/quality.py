@@ -70,7 +70,7 @@ def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_abse
         Whether many records count as absent.
     """
     inferred = inferred or {}
-    causes = ("missing", "other", "at bound", "one left", "constant", "cut")
+    causes = ("missing", "other", "order", "at bound", "one left", "constant", "cut")
     found: dict[str, dict[str, str]] = {cause: {} for cause in causes}
     for name, row in report.iterrows():
         is_inferred = "categories" in inferred.get(name, ())
@@ -87,6 +87,7 @@ def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_abse
             at = _find_bound(counts[name], schema[name], inferred.get(name, ()))
             is_left = has_absent and not (is_inferred or schema[name].has_knots)
             cause = "at bound" if at is not None else "one left" if is_left else "constant"
+            cause = "order" if name in schema.differences and at is not None else cause
             found[cause][name] = "" if at is None else f"{at}"
         if name not in counts:
             continue

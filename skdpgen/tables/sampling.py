@@ -7,6 +7,7 @@ import torch
 
 from ..format import SAMPLE_BLOCK, check_count
 from ..mechanisms.noise import NoiseSource
+from .blocks import to_probabilities
 from .columns.identifier import go_on
 from .encoder import TableEncoder
 from .schema import Schema
@@ -27,9 +28,13 @@ class TableSampler:
     generate : callable
         ``generate(classes, generator)`` returns rows of weights of levels.
     noise : NoiseSource
+    coincident : tuple, default=()
+        As in `TableFormat`.
     """
 
-    def __init__(self, encoder: TableEncoder, generate, noise) -> None:
+    def __init__(self, encoder: TableEncoder, generate, noise, coincident: tuple = ()) -> None:
+        blocks = dict(encoder.blocks)
+        self._coincident = [[(blocks[n], *found) for n, *found in group] for group in coincident]
         self._encoder, self._schema, self._generate = encoder, encoder.schema, generate
         noise.torch_generator()  # skips the stream of classes, which are drawn with the rows
         self._generator, self._public = noise.torch_generator(), noise.public_generator()
@@ -112,7 +117,38 @@ class TableSampler:
         return np.concatenate(parts)
 
     def _make(self, n_rows):
-        return self._generate(torch.zeros(n_rows, dtype=torch.int64), self._generator)
+        rows = self._generate(torch.zeros(n_rows, dtype=torch.int64), self._generator)
+        for group in self._coincident:
+            rows = draw_together(rows, group, self._public.uniform(size=n_rows))
+        return rows
+
+
+def draw_together(rows, group, uniform):
+    """Draw levels that coincide from rows of weights: one number a row decides for all of them.
+
+    Each has the mean probability of all, times its share of the records relative to theirs.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+    group : sequence of (slice, int, float)
+        Columns of a block, the level among these, and its relative share.
+    uniform : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        With weights of 0 or 1 at these levels.
+    """
+    rows = np.array(rows)
+    weights = [to_probabilities(rows[:, where]) for where, *_ in group]
+    likely = np.mean([w[:, level] for w, (_, level, _) in zip(weights, group, strict=True)], axis=0)
+    for own, (where, level, share) in zip(weights, group, strict=True):
+        is_level = np.arange(own.shape[1]) == level
+        # A row that has nothing else keeps it.
+        is_drawn = (uniform < likely * share) | (own[:, level] == 1)
+        rows[:, where] = np.where(is_drawn[:, None], is_level, own * ~is_level)
+    return rows
 
 
 def sample_from_schema(

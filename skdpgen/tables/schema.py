@@ -20,7 +20,6 @@ from ..data.texts import is_writable
 from ..registry import savable
 from .columns import TYPES, Category
 from .declaration import check_list, explain, parse
-from .rules.feasibility import check_together
 from .rules.ordered import list_differences
 from .rules.rules import RULES, Derived, parse_rules, split_document
 
@@ -113,7 +112,9 @@ class Schema(Mapping):
             raise ValueError("A schema needs at least one column, or a rule.")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "rules", rules)
-        if columns:
+        if columns and rules:
+            from .rules.feasibility import check_together  # most schemas have no rules
+
             check_together(rules, types)
         found = self._list_differences(types) if columns else {}
         object.__setattr__(self, "_orders", {name: rule for name, (rule, _) in found.items()})
@@ -271,7 +272,9 @@ class Schema(Mapping):
         return cls(columns, rules)
 
     @classmethod
-    def from_dtypes(cls, dtypes: Mapping | pd.Series, *, declared: Mapping | None = None) -> "Self":
+    def from_dtypes(
+        cls, dtypes: Mapping | pd.Series, *, declared: Mapping | None = None, rules: Iterable = ()
+    ) -> "Self":
         """Return a schema of the dtypes of a private table; read no cell.
 
         Bounds and categories stay undeclared, also those of categorical dtypes, which are private
@@ -285,6 +288,8 @@ class Schema(Mapping):
             The dtype of each column, such as ``frame.dtypes``.
         declared : Schema or dict of str to ColumnType, default=None
             Public column types that replace those of the dtypes. Rules of a schema are kept.
+        rules : sequence of rule, default=()
+            Further rules, of columns of the dtypes.
 
         Returns
         -------
@@ -303,9 +308,9 @@ class Schema(Mapping):
         """
         if not isinstance(dtypes, Mapping | pd.Series):
             raise TypeError(f"dtypes must be frame.dtypes or a dict; got {dtypes!r}.")
-        columns, rules = _split_declared(declared)
+        columns, others = _split_declared(declared)
         found = {name: _of_dtype(name, t) for name, t in dtypes.items() if name not in columns}
-        return cls({**dict.fromkeys(dtypes.keys()), **found, **columns}, rules)
+        return cls({**dict.fromkeys(dtypes.keys()), **found, **columns}, (*others, *rules))
 
     def to_dict(self) -> dict:
         """Return the schema as a dict of dicts, without parameters at their defaults.

@@ -222,15 +222,19 @@ def test_rules_of_a_schema_are_obeyed(folder, synthesize, capsys, monkeypatch):
     assert "'twice' cannot be computed without ['age']" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("columns", [{}, {"columns": {}}])
+@pytest.mark.parametrize(
+    "columns", [{}, {"columns": {}}, {"columns": {"ward": {"type": "unknown"}}}]
+)
 def test_rules_alone_are_obeyed_by_inferred_columns(folder, infer, columns):
     frame = pd.read_csv("private.csv").assign(first=lambda frame: frame["age"] - 9)
-    frame.to_csv("private.csv", index=False)
-    rules = [{"type": "ordered", "lower": "first", "upper": "age"}]
+    frame.assign(twice=2 * frame["age"] + 0.5).to_csv("private.csv", index=False)
+    rules: list = [{"type": "ordered", "lower": "first", "upper": "age"}]
+    rules.append({"type": "derived", "column": "twice", "formula": "age + age + 0.5"})
     (folder / "rules.json").write_text(json.dumps({**columns, "rules": rules}))
     assert infer("--schema", "rules.json", "--drop", "ward") == 0
     made = pd.read_csv("made/synthetic.csv")
     assert (made["first"] <= made["age"]).all()
+    assert (made["twice"] == 2 * made["age"] + 0.5).all()
 
 
 def test_types_that_are_said(folder, infer):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema, Unique, Unknown
 from skdpgen.tables.columns.date import DATE_CODES
 from skdpgen.tables.rules.predicates import bind
 
@@ -469,3 +469,29 @@ def test_objects_of_another_type_are_named(bad):
     if bad is not None:
         with pytest.raises(TypeError, match="declared must be"):
             Schema.from_public(frame, declared=bad)
+
+
+@pytest.mark.parametrize(
+    ("document", "nearest"),
+    [
+        ({"a": {"type": "number", "uper": 3}}, "upper"),
+        ({"a": {"type": "numbr"}}, "number"),
+        ({"columns": {"a": {"type": "boolean"}}, "rule": []}, "rules"),
+        ({"columns": {"a": {"type": "boolean"}}, "rules": [{"type": "uniqe"}]}, "unique"),
+        ({"columns": {"age": {"type": "boolean"}}, "rules": [Unique("agee")]}, "age"),
+        ({"schema": {"a": {"type": "boolean"}}, "rule": [{"type": "nonsense"}]}, "rules"),
+    ],
+)
+def test_unknown_keys_are_refused_with_the_nearest_known_one(document, nearest):
+    with pytest.raises(ValueError, match=f"Is '{nearest}' meant"):
+        Schema.from_metadata(document)
+
+
+def test_columns_stand_without_rules_and_rules_beside_them():
+    columns = {"age": {"type": "number", "lower": 0, "upper": 9}}
+    plain = Schema(columns)
+    assert Schema({"columns": columns}) == plain
+    beside = {"schema": columns, "rules": [{"type": "unique", "columns": ["age"]}]}
+    assert Schema.from_metadata(beside) == Schema(columns, [Unique("age")])
+    dtypes = {"age": np.dtype("int64"), "other": np.dtype("float64")}
+    assert Schema.from_dtypes(dtypes, rules=[Unique("other")]).rules == (Unique("other"),)

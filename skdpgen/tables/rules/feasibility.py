@@ -257,17 +257,20 @@ def find_impossible(rules, blocks):
     ndarray of bool of shape (n_columns, n_columns)
         Symmetric, in the order of encoded rows; False within a block.
     """
-    blocks = {block.name: block for block in blocks}
-    n_columns = max(block.where.stop for block in blocks.values())
+    n_columns = max(block.where.stop for block in blocks)
     impossible = np.zeros((n_columns, n_columns), dtype=bool)
     for rule in rules:
-        for first, second in itertools.combinations(rule.names, 2):
-            if first in blocks and second in blocks:
-                cells = _find_cells(rule, blocks[first], blocks[second])
-                rows, columns = blocks[first].where, blocks[second].where
-                impossible[rows, columns] |= cells
-                impossible[columns, rows] |= cells.T
+        for first, second, cells in list_excluded(rule, blocks):
+            impossible[first.where, second.where] |= cells
+            impossible[second.where, first.where] |= cells.T
     return impossible
+
+
+def list_excluded(rule, blocks):
+    """Yield each pair of blocks of a rule, and which pairs of their weights it excludes."""
+    blocks = {block.name: block for block in blocks}
+    for pair in itertools.combinations([blocks[n] for n in rule.names if n in blocks], 2):
+        yield *pair, _find_cells(rule, *pair)
 
 
 def _find_cells(rule, first, second):

@@ -132,6 +132,19 @@ class Formula:
 
         return self._fold(self._tree, leaf, join)
 
+    def find_decimals(self, decimals):
+        """Return how many decimals results have for columns of some, by name; None for any."""
+
+        def leaf(part):
+            return 0 if isinstance(part, float) and part == int(part) else decimals.get(part)
+
+        def join(sign, left, right):
+            if sign == "/" or None in (left, right):
+                return None
+            return left + right if sign == "*" else max(left, right)
+
+        return self._fold(self._tree, leaf, join)
+
     def compute(self, values):
         """Evaluate the formula for columns of floats, by name; dates are days.
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ..declaration import check_list, explain, find_repeated, parse
+from ..declaration import check_list, explain, find_repeated, parse, suggest
 from .formulas import Formula
 from .ordered import Ordered
 from .predicates import (
@@ -167,6 +167,10 @@ class Derived(Rule):
         declared = types[self.column]
         found = Formula(self.formula).compute(operands) * declared.units_per_day
         decimals = declared.decimals
+        if decimals is None:
+            # Sums of tenths are tenths, and no 7.800000000000001; days may have any fraction.
+            known = {n: None if types[n].is_date else types[n].decimals for n in self.operands}
+            decimals = Formula(self.formula).find_decimals(known)
         return found if decimals is None else np.round(found, decimals) + 0.0
 
     def find_range(self, ranges, types):
@@ -323,10 +327,17 @@ RULES = {rule.__name__.lower(): rule for rule in (Implies, Ordered, Derived, Uni
 
 def split_document(document):
     """Return the columns and the rules of a schema's document, where rules may stand alone."""
-    # No column type is a list.
-    if set(document) <= {"columns", "rules"} and isinstance(document.get("rules"), list):
-        return document.get("columns", {}), document["rules"]
-    return document, []
+    columns, rules = document.get("columns"), document.get("rules")
+    # No column type is a list, and a type is a text.
+    has_columns = isinstance(columns, Mapping) and not isinstance(columns.get("type"), str)
+    if not has_columns and not isinstance(rules, list):
+        return document, []
+    if unknown := [key for key in document if key not in ("columns", "rules")]:
+        raise ValueError(
+            f'A schema of {{"columns": {{...}}, "rules": [...]}} has no other keys; got {unknown}.'
+            f'{suggest(unknown, ("columns", "rules"))} Columns belong within "columns".'
+        )
+    return columns or {}, rules or []
 
 
 def parse_rules(given, types=None, classes=RULES):
@@ -337,7 +348,10 @@ def parse_rules(given, types=None, classes=RULES):
         if types:
             unknown = [name for name in rule.names if name not in types]
             if unknown:
-                raise ValueError(f"{rule!r} names {unknown}, which are no columns: {list(types)}.")
+                raise ValueError(
+                    f"{rule!r} names {unknown}, which are no columns: {list(types)}."
+                    f"{suggest(unknown, types)}"
+                )
             explain(partial(rule.check, types), f"{rule!r} cannot be obeyed")
         rules.append(rule)
     return tuple(rules)
