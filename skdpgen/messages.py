@@ -21,6 +21,7 @@ _WORDS = {
         '{"type": "date", "atoms": ["9999-12-31"]}',
     ),
     "finding": ("schema_report_['finding']", "the report in schema.json"),
+    "hours": ("as Date(unit='second', hours=shares)", 'in --schema, as {"hours": [0.04, ...]}'),
     "identifier": ("Identifier()", '{"type": "identifier"} in --schema'),
     "key": ("persons=...", "--key"),
     "levels": ("as Boolean() or Category([...])", "with --types or in --schema"),

@@ -89,6 +89,8 @@ CAUSES = {
     "clipped": "Columns {columns} have far more values at a declared bound than next to it: if "
     "some lie beyond, they count as the bound. Declare wider bounds, or the bound as a point mass, "
     "as Number(atoms=[100]).",
+    "hours": "The hours of columns {columns} do not show above the noise, and come back evenly. "
+    "Use a larger epsilon, or declare how they are shared, {hours}.",
     "tail": "Columns {columns} have long tails that do not show above the noise, by released "
     "counts. Declare the bounds, {bounds}, or learn a logarithm of the columns.",
 }

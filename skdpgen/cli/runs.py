@@ -18,9 +18,11 @@ from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
 from ..accounting.rounding import show
 from ..base import saving_releases
-from ..exceptions import FitQualityWarning, SpentError
+from ..curator.curator import Curator
+from ..exceptions import EndOfFit, FitQualityWarning, SpentError
 from ..generators import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from ..releases.published import PublishedRelease, from_release
+from ..tables.discovery.stages import SchemaInference, reviewing_types
 from ..tables.schema import Schema
 from .exits import BAD_RESULT, StoppedError, describe_error
 from .outputs import (
@@ -125,6 +127,25 @@ def stop_for(doubts: Sequence[str], options: Namespace) -> None:
         raise StoppedError(f"{' '.join(doubts)} Nothing was spent; --anyway goes on.")
 
 
+class TypesUnreadError(EndOfFit):
+    """A fit ends after its first release, since cells look like what it cannot read."""
+
+
+def _describe_looks(looks: Mapping[str, str]) -> str:
+    """Return what columns look like, and the options that read them."""
+    remedies = []
+    for look in dict.fromkeys(looks.values()):
+        names = ", ".join(name for name, other in looks.items() if other == look)
+        kind, _, form = look.removeprefix("look like ").partition(" as ")
+        cures = {
+            "dates": f"--date-format {form or '%d/%m/%Y or %m/%d/%Y'}",
+            "numbers": "--thousands ' '",
+        }
+        cure = f"give {cures[kind]}" if kind in cures else "convert them to numbers"
+        remedies.append(f"{names} {look}, and would be texts: {cure}.")
+    return f"By released counts, {' '.join(remedies)}"
+
+
 def shows_progress(options: Namespace) -> bool:
     """Return whether progress bars are shown: on a terminal only."""
     # A progress bar would fill a log file.
@@ -180,6 +201,11 @@ class Run:
         """Write rows and what belongs to them, and return their names; it may add messages."""
         raise NotImplementedError
 
+    def review_types(self, inference: SchemaInference, curator: Curator) -> None:
+        """Stop a fit once column types are known, if cells look like what cannot be read."""
+        if inference.looks and not self.options.anyway:
+            raise TypesUnreadError(_describe_looks(inference.looks))
+
     def fit_and_write(self) -> tuple[Any, list[str], int]:
         """Fit, and write the files of --output; if either fails, say what was spent and is kept.
 
@@ -202,7 +228,8 @@ class Run:
             with interruptible() as commit, filled_folder(options.output, commit) as folder:
                 with collected_warnings() as caught, saving_releases(self._keep):
                     if options.release is None:
-                        self._fit()
+                        with reviewing_types(self.review_types):
+                            self._fit()
                     else:
                         self.generator = from_release(options.release, self.generator)
                         self.release = options.release
@@ -210,6 +237,8 @@ class Run:
                 written = self.write(folder, messages)
         except KeyboardInterrupt as interrupt:
             raise interrupted(interrupt, self._describe_kept()) from None
+        except TypesUnreadError as stop:
+            raise StoppedError(f"{stop} {self._describe_kept()} --anyway goes on.") from None
         except Exception as error:
             # Before the release, the error of the fit says itself what was spent.
             if self.release is None:

@@ -232,7 +232,7 @@ def summarize_fit(
     ]
     if together is not None:
         heading.append(
-            "Together with the look that found the schema, if at the same rows: "
+            "Together with the look or run that found column types, if at the same rows: "
             f"ε = {show(together.epsilon)} at δ = {show(together.delta)}."
         )
     page = files.get("report")

@@ -11,22 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sklearn.base import clone
 
 from ..accounting.certificate import Certificate
 from ..accounting.composition import compose
 from ..accounting.previews import preview as preview_fit
 from ..accounting.rounding import show
 from ..checks import read_file
+from ..curator.curator import Curator
 from ..data.texts import PLAIN, TextStyle
 from ..engines.files import list_files
 from ..evaluation import report as make_report
 from ..evaluation._forecasts import Forecast
 from ..generators._schema_inference import count_needed_rows, infer_schema
+from ..tables.discovery.stages import SchemaInference
+from ..tables.format import TableFormat
 from ..tables.report import describe
 from ..tables.rules.draws import check_enough
 from ..tables.schema import Schema
 from .exits import STOPPED
 from .forms import Form
+from .kept_types import KeptTypes
 from .outputs import (
     check_folder,
     check_outputs,
@@ -39,6 +44,7 @@ from .outputs import (
 from .runs import (
     MOST_DELTA,
     Run,
+    TypesUnreadError,
     check_seed,
     choose_delta,
     end,
@@ -55,6 +61,8 @@ from .tables import TableOptions, list_markers
 
 # Synthetic rows are sampled and written in pieces of this size, which bounds the memory.
 _PIECE = 100_000
+# Halvings of the range of an ε, which is found to within 1/1000 of it.
+_N_HALVINGS = 10
 
 
 class Synthesis(Run):
@@ -72,7 +80,7 @@ class Synthesis(Run):
         super().__init__(options)
         if options.n_rows is not None and options.n_rows < 1:
             raise ValueError(f"--n-rows must be at least 1; got {options.n_rows}.")
-        table = self.table = TableOptions(options)
+        table = self.table = TableOptions(options, goes_on=True)
         has_persons = table.persons is not None
         self.generator = make_generator(
             options,
@@ -87,6 +95,8 @@ class Synthesis(Run):
         preview_fit(self.generator, 1, len(table.schema), persons=has_persons)
         if options.delta is None:
             self.generator.set_params(delta=choose_delta(table.count(), self.total))
+        if table.kept is not None:
+            self.generator.set_params(epsilon=self._find_rest(table.kept.certificate))
         self.fit_arguments = {"X": table.rows, "target": options.target, "persons": table.persons}
         self.forecast = Forecast.of(self.generator, **self.fit_arguments)
         self.planned, self.read = self.forecast.certificate, table.describe(self.forecast.n_records)
@@ -98,6 +108,30 @@ class Synthesis(Run):
     def make_form(self, found: Mapping[str, TextStyle]) -> Form:
         """Return the form of the private table, with inferred styles, for synthetic rows."""
         return self.table.make_form(found, escapes=self.options.escape_formulas)
+
+    def _find_rest(self, spent: Certificate) -> float:
+        """Return the ε of a fit that makes --epsilon together with what a stopped run spent."""
+        low, high = 0.0, self.options.epsilon
+        n_units, n_columns = self.table.count(), len(self.table.schema)
+        for _ in range(_N_HALVINGS):
+            epsilon = (low + high) / 2
+            fit = clone(self.generator).set_params(epsilon=epsilon)
+            planned = preview_fit(fit, n_units, n_columns, persons=self.table.persons is not None)
+            fits = compose(spent, planned).epsilon <= self.options.epsilon
+            low, high = (epsilon, high) if fits else (low, epsilon)
+        return low
+
+    def review_types(self, inference: SchemaInference, curator: Curator) -> None:
+        """Keep column types where a fit stops; see `Run.review_types`."""
+        try:
+            super().review_types(inference, curator)
+        except TypesUnreadError as stop:
+            assumed = self.generator._list_assumptions(TableFormat(inference.schema))
+            certificate = curator.certificate(assumed).made_by(self.generator)
+            types = {n: inference.schema[n] for n in inference.unknown if n not in inference.looks}
+            kept = KeptTypes(certificate, types, inference.texts, inference.looks)
+            path = kept.write(self.options, self.table.names)
+            raise TypesUnreadError(f"{stop} A later run goes on from {path}.") from None
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
@@ -153,7 +187,7 @@ def synthesize(options: Namespace) -> int:
     if not is_parquet(run.table.path):
         check_space(options.output, run.n_made * len(run.table.names))
     (names, counts), messages, code = run.fit_and_write()
-    together, differing = _add_look(run.generator.privacy_, options.schema)
+    together, differing = _add_earlier(run.generator.privacy_, options.schema, run.table.kept)
     files = run.list_written(names)
     return end(summarize_fit(run, counts, differing + messages, files, together), options, code)
 
@@ -223,8 +257,10 @@ def find_certificate(schema: str) -> str:
     return str(path.with_name(f"{path.stem}.certificate.json"))
 
 
-def _add_look(certificate: Certificate, schema: str | None) -> tuple[Certificate | None, list[str]]:
-    """Return the certificate of a fit and of the look that found its schema, if there was one.
+def _add_earlier(
+    certificate: Certificate, schema: str | None, kept: KeptTypes | None
+) -> tuple[Certificate | None, list[str]]:
+    """Return the certificate of a fit, and of the look or stopped run that it went on from, if any.
 
     Returns
     -------
@@ -233,10 +269,11 @@ def _add_look(certificate: Certificate, schema: str | None) -> tuple[Certificate
         Why they cannot be added.
     """
     path = None if schema is None else find_certificate(schema)
-    if path is None or not Path(path).exists():
-        return None, []
+    earlier = [] if kept is None else [kept.certificate]
     try:
-        return compose(Certificate.from_json(read_file(path)), certificate), []
+        if path is not None and Path(path).exists():
+            earlier.append(Certificate.from_json(read_file(path)))
+        return (compose(*earlier, certificate) if earlier else None), []
     except ValueError as error:
         return None, [f"{path} and the certificate of this synthesis cannot be added: {error}"]
 

@@ -25,6 +25,7 @@ from ..tables.encoder import check_columns, check_dtypes
 from ..tables.rules.rules import Derived, parse_rules
 from ..tables.schema import Schema
 from .forms import Form
+from .kept_types import KeptTypes
 from .outputs import (
     check_input,
     check_suffix,
@@ -75,9 +76,13 @@ class TableOptions:
     Parameters
     ----------
     options : argparse.Namespace
+    goes_on : bool, default=False
+        Whether to go on from types that a stopped run has released.
 
     Attributes
     ----------
+    kept : KeptTypes or None
+        These types.
     path : str
         The first file or pattern.
     names : list of str
@@ -91,7 +96,7 @@ class TableOptions:
         The schema of all columns; undeclared ones are `Unknown`, or of a type without bounds.
     """
 
-    def __init__(self, options: Namespace) -> None:
+    def __init__(self, options: Namespace, *, goes_on: bool = False) -> None:
         check_table(options)
         self.path, self._style = list_given(options)[0], read_style(options)
         self._styles = read_styles(options.schema)
@@ -102,6 +107,7 @@ class TableOptions:
         self._options = options
         self._identifiers = options.person_column, getattr(options, "key", None)
         names = self.file.names()
+        self.kept = KeptTypes.read(options, names) if goes_on else None
         declared, rules = read_declared(options, names)
         if options.person_column in declared:
             raise ValueError(
@@ -210,6 +216,9 @@ class TableOptions:
             known = {**dict.fromkeys(names, Unknown()), **known}
         else:
             known = dict(_declare_stated(stated, known))
+        for name in [n for n, column in known.items() if column == Unknown()]:
+            if self.kept and (found := self.kept.find_type(name, self._style)) is not None:
+                known[name], self._styles[name] = found
         columns = {
             name: Unknown(**_fields_of(self.style_of(name))) if column == Unknown() else column
             for name, column in known.items()

@@ -45,8 +45,14 @@ _MONTH = (
     r"(?:jan|ene|feb|fév|mar|mär|mrz|apr|abr|avr|may|mai|jun|jui|jul|aug|ago|aoû|sep|oct|okt|nov|"
     r"dec|dez|déc|dic)[^\W\d_]*"
 )
+# Parts of dates that can be no other part.
+_DAY, _LATE, _MONTHS, _YEAR = "[0-3]?[0-9]", "(?:1[3-9]|2[0-9]|3[01])", "[01]?[0-9]", "[0-9]{4}"
 # Patterns of texts that are no values of a column type, by what they look like.
 LOOKS = {
+    "dates as %d.%m.%Y": re.compile(rf"{_DAY}\.{_MONTHS}\.{_YEAR}"),
+    "dates as %d/%m/%Y": re.compile(f"{_LATE}/{_MONTHS}/{_YEAR}"),
+    "dates as %m/%d/%Y": re.compile(f"{_MONTHS}/{_LATE}/{_YEAR}"),
+    "dates as %Y/%m/%d": re.compile(f"{_YEAR}/{_MONTHS}/{_DAY}"),
     # Times of day, and durations as pandas, SQL and ISO 8601 write them.
     "times": re.compile(
         r"(?:-?[0-9]+ days?,? ?)?[+-]?[0-9]{1,4}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"

@@ -1,11 +1,15 @@
 """The file of a budget, on the command line."""
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pandas as pd
 import pytest
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
-from skdpgen.privacy import BudgetExceededError, PrivacyBudget
+from skdpgen.privacy import BudgetExceededError, Certificate, PrivacyBudget
 
 INIT = ["budget", "init", "kept.budget", "--epsilon", "6", "--delta", "1e-5"]
 
@@ -86,3 +90,33 @@ def test_several_syntheses_that_infer_fit_into_one_budget(synthesize, folder):
     for name in ("first", "second", "third"):
         assert main([*command, "-o", name]) == 0
     assert PrivacyBudget.from_file("kept.budget").spent < 6
+
+
+def test_a_run_stops_once_types_show_that_dates_are_not_read(folder, capsys):
+    """A later run goes on from the types, and spends the rest of epsilon only."""
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(2000) % 700, "D")
+    frame = pd.DataFrame({"day": days.strftime("%d.%m.%Y"), "x": np.arange(2000) % 90})
+    frame.to_csv("private.csv", index=False)
+    assert main(INIT) == 0
+    run = [*SYNTHESIS, "--delta", "1e-6", "--budget", "kept.budget"]
+    assert main(run) == 3
+    said = capsys.readouterr().err
+    assert "day look like dates as %d.%m.%Y" in said
+    assert "give --date-format %d.%m.%Y. A later run goes on from kept.budget-types.json" in said
+    assert 0.5 < PrivacyBudget.from_file("kept.budget").spent < 1.5
+    assert not (folder / "made").exists()
+    assert main([*run, "--date-format", "%d.%m.%Y", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["spent"]["epsilon"] < done["with_look"]["epsilon"] <= 5
+    assert done["with_look"]["epsilon"] > 4.95
+    certificate = Certificate.from_json(Path("made/certificate.json").read_text())
+    assert "column kinds" not in certificate.releases
+    assert PrivacyBudget.from_file("kept.budget").spent < 5
+    made = pd.read_csv("made/synthetic.csv")
+    assert pd.to_datetime(made["day"], format="%d.%m.%Y").dt.year.isin([2020, 2021]).mean() > 0.9
+    # What was not charged to this budget, or is of other columns, is released anew.
+    Path("kept.budget").rename("old.budget")
+    assert main(INIT) == 0
+    for other in ([], ["--drop", "x"]):
+        assert main(["preview", *run[1:], *other, "--output", "other"]) == 0
+        assert "planned ε = 5 at" in capsys.readouterr().out

@@ -113,8 +113,8 @@ NAMED = {
     "apostrophes": (mix("1'2{}.5", "1'3{}.25"), "looks: look like numbers"),
     "units": (mix("{} kg", "{}.5 kg"), "looks: look like quantities"),
     "times": (mix("12:{}", "13:{}"), "looks: look like times"),
-    "days first": (dates.strftime("%d/%m/%Y"), "looks: look like dates"),
-    "months first": (dates.strftime("%m/%d/%Y"), "looks: look like dates"),
+    "days first": (dates.strftime("%d/%m/%Y"), "looks: look like dates as %d/%m/%Y"),
+    "months first": (dates.strftime("%m/%d/%Y"), "looks: look like dates as %m/%d/%Y"),
     "two orders": (
         np.where(is_odd, dates.strftime("%d.%m.%Y"), dates.strftime("%Y/%m/%d")),
         "looks: look like dates",
@@ -136,7 +136,7 @@ def made(few_steps, tmp_path_factory):
     folder = tmp_path_factory.mktemp("strange")
     frame = pd.DataFrame({name: list(given[0]) for name, given in {**READ, **NAMED}.items()})
     frame.to_csv(folder / "t.csv", index=False)
-    options = ["--epsilon", "200", "--delta", "1e-5", "--method", "flow", "--quiet"]
+    options = ["--epsilon", "200", "--delta", "1e-5", "--method", "flow", "--quiet", "--anyway"]
     assert main(["synthesize", str(folder / "t.csv"), *options, "-o", str(folder / "made")]) == 0
     report = json.loads((folder / "made/schema.json").read_text())["report"]
     texts = pd.read_csv(folder / "made/synthetic.csv", dtype=str, keep_default_na=False)

@@ -94,6 +94,13 @@ def test_decimals_that_noise_hides_are_left_as_they_are():
     assert np.mean(coarse) < 0.05
 
 
+def test_a_few_values_beside_missing_ones_keep_their_decimals():
+    """Their sum is less than the noise of the sum of all counts."""
+    cells = np.random.default_rng(0).normal(8.5, 2.6, 1400).round(1).tolist()
+    kept = [found_of(cells, Number(), 150.0, seed).decimals for seed in range(100)]
+    assert np.mean([decimals == 1 for decimals in kept]) > 0.95
+
+
 @pytest.mark.parametrize("price", [9.99, 4.5])
 def test_a_clear_count_keeps_its_decimals_whatever_the_noise_of_others(price):
     """The noise of the sum of all counts is five times that of one."""

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from skdpgen import DPSWFlowSampler
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.base import NoisySum
-from skdpgen.tables import Date, Number, Schema
+from skdpgen.tables import Date, Number, Ordered, Schema, sample_from_schema
 from skdpgen.tables.columns.heaps import (
     DATE_STEPS,
     DECIMALS_OF,
@@ -230,8 +230,27 @@ def test_hours_and_weekdays_are_drawn_as_they_were(name, std):
     assert real >= share
     assert made.min() >= np.datetime64("2018-01-01")
     assert made.max() <= np.datetime64("2023-07-01")
+    # Under a condition, and as the later one of two dates, too.
+    condition = encoder.find_conditions({"t": ("2019-01-01", "2019-12-31")})
+    made = encoder.draw(rows, np.random.RandomState(0), condition)["t"].to_numpy()
+    assert np.isin(find_cells(made, cycle), cells).mean() == pytest.approx(real, abs=0.05)
+    assert (made.astype("M8[Y]") == np.datetime64("2019")).all()
     # Noise of so much leaves nothing.
     assert not find(values, kind, 4000.0).cycles
+    assert count(values, 4000.0).hides_hours
+    assert not count(values, std).hides_hours
+
+
+def test_the_later_of_two_dates_keeps_its_hours():
+    hours = [0.0] * 8 + [0.1] * 10 + [0.0] * 6
+    date = Date("2020-01-01", "2020-12-31", "minute", n_knots=5, hours=hours)
+    schema = Schema({"a": date, "b": date}, [Ordered("a", "b", difference=Number(0, 9**6, 0))])
+    drawn = sample_from_schema(schema, 2000, random_state=0)
+    assert (drawn["a"] <= drawn["b"]).all()
+    assert drawn["a"].dt.hour.between(8, 17).mean() > 0.97
+    far = drawn["b"] - drawn["a"] >= pd.Timedelta("1D")
+    assert far.mean() > 0.3
+    assert drawn["b"][far].dt.hour.between(8, 17).mean() > 0.97
 
 
 def test_hours_and_weekdays_are_counted_beside_levels():

@@ -367,7 +367,10 @@ LOOKS = {
     "{m:02d} days {h:02d}:00:00": "times",
     "-1 days +{h:02d}:{m:02d}": "times",
     "PT{h}H{m}M": "times",
-    "{m:02d}/{h:02d}/2020": "dates",
+    "{m:02d}/{h:02d}/2020": "dates as %d/%m/%Y",
+    "{h:02d}/{m:02d}/2020": "dates as %m/%d/%Y",
+    "{m}.{h}.2020": "dates as %d.%m.%Y",
+    "{h}-{h}-2020": "dates",
     "1'{m:02d}{h}.{h}": "numbers",
     "{m}.{h} kg": "quantities",
 }

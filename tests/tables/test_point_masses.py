@@ -155,6 +155,15 @@ def test_a_value_as_frequent_as_those_beside_it_is_none():
     assert count(kind, values).find_atoms(Number()) == [0]
 
 
+def test_a_large_point_mass_is_found_where_values_are_dense():
+    """A twentieth of the ages, beside values of which each has half as many."""
+    values = np.random.RandomState(0).normal(45, 12, 20_000).round()
+    kind = Number(0, 1000, 0, knots=WIDE.knots, atoms=[40, 99])
+    assert count(kind, values).find_atoms(Number()) == []
+    values[:1000] = 40
+    assert count(kind, values).find_atoms(Number()) == [40]
+
+
 def test_frequent_values_are_read_in_units_of_the_column():
     counts = {"5": 9.0, "-3.25": 7.0, "1e300": 6.0, "x": 5.0, "5.0": 4.0, "101": 3.0}
     assert read_frequent(Number(), counts) == [5, -3.25, 101]

@@ -334,6 +334,9 @@ class ColumnInference:
             found = self.declared.from_number(found)
         if self.levels and self._masses is not None:
             found = self.levels.with_heaps(found, self._masses)
+            has_times = found.is_date and found.unit != "day"
+            if has_times and not found.hours and self.levels.hides_hours:
+                self.findings["hours"] = ""
         return found
 
 

@@ -24,6 +24,10 @@ class CountConstants:
     min_share: float = 0.003
     # Least ratio of its count to what the density beside it predicts.
     min_ratio: float = 3.0
+    # The same of a large one between densities that differ by less than a ratio.
+    large_share: float = 0.02
+    large_ratio: float = 1.5
+    even_ratio: float = 2.0
     # Most values of a column that are sought because many records share them.
     most_frequent: int = N_KNOTS
     # Share of values outside of the cells of nearly all values that is too small to keep their
@@ -118,15 +122,21 @@ class ValueCounts:
         density = np.pad((self._near + own.sum(axis=0) - own).clip(0) / widths, ((0, 0), (1, 1)))
         rows = np.arange(len(own))
         # Point masses beyond the knots were inferred before; the density there is 0.
-        beside = np.maximum(density[rows, before], density[rows, after + 1]) * unit * ~is_beyond
+        sides = np.sort([density[rows, before], density[rows, after + 1]], axis=0)
+        fewer, beside = sides * unit * ~is_beyond
         at_atoms, std = self._at_atoms, np.full(len(beside), self.std)
         if earlier is not None:
             before = np.array([earlier.at_atoms.get(atom, np.nan) for atom in self._atoms])
             is_both, share = ~np.isnan(before), _precision_share(self.std, earlier.std)
             at_atoms = np.where(is_both, share * at_atoms + (1 - share) * before, at_atoms)
             std[is_both] *= np.sqrt(share)
-        least = np.maximum(CONSTANTS.min_share * self.n_values, find_clear(std, len(beside)))
+        clear = find_clear(std, len(beside))
+        least = np.maximum(CONSTANTS.min_share * self.n_values, clear)
         is_atom = at_atoms - CONSTANTS.min_ratio * beside > least
+        # Of many records, the density beside need not be so low where it is even.
+        much = np.maximum(CONSTANTS.large_share * self.n_values, clear)
+        is_even = beside <= CONSTANTS.even_ratio * fewer
+        is_atom |= is_even & (at_atoms - CONSTANTS.large_ratio * beside > much)
         return [a for a, is_found in zip(self.grid.atoms, is_atom, strict=True) if is_found]
 
     def find_shared(self, n_knots):

@@ -129,6 +129,15 @@ class LevelCounts:
         return bool(is_small and dates - others > find_clear(noise, 1))
 
     @property
+    def hides_hours(self):
+        """Whether noise would hide that half of the dates are at other hours than by chance."""
+        if self.hours is None:
+            return False
+        n_cells = len(self.hours)
+        noise = math.sqrt(2 * n_cells) / 2 * self.std
+        return bool(find_clear(noise, n_cells**2 // 2) > self.hours.sum() / 4)
+
+    @property
     def are_round(self):
         """Whether most numbers are multiples of 10, of which identifiers are a tenth."""
         is_round = STEP_OF % 10 == 0
@@ -165,12 +174,14 @@ def _choose_decimals(counts, decimals_of, std):
     """Return how many decimals suffice, or None."""
     total, noise = counts.sum(), 2 * std
     # The noise of a sum would hide one clear count, as that of prices in .99.
-    most = max((1 - FITTING_SHARE) * total, find_clear(std, len(counts)))
+    clear = find_clear(std, len(counts))
+    most = max((1 - FITTING_SHARE) * total, clear)
     for decimals in range(MOST_DECIMALS + 1):
         fits = decimals_of <= decimals
         fitting, rest = counts[fits].sum(), counts[~fits].sum()
         is_small = rest <= (1 - FITTING_SHARE) * total + noise * math.sqrt((~fits).sum())
         is_small &= counts[~fits].max(initial=0) <= most
-        if is_small and fitting - rest > noise * math.sqrt(len(counts)):
+        is_shown = fitting - rest > noise * math.sqrt(len(counts)) or counts[fits].max() > clear
+        if is_small and is_shown:
             return decimals
     return None

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private inference of undeclared column types, bounds and categories, one release a stage."""
 
+import contextlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -41,6 +43,7 @@ from .decimals import (
 from .locations import N_LEVELS, SIZE, encode_locations, place_counters
 from .type_inference import KINDS, encode_types, find_types
 
+_review: ContextVar[Callable] = ContextVar("review", default=lambda inference, curator: None)
 # Names of releases.
 FREQUENT, CATEGORIES = FrequentValuesMechanism.name, CategoryCountsMechanism.name
 RANGES, LOCATIONS, COUNTS = "value ranges", "value locations", "value counts"
@@ -123,6 +126,16 @@ class Inferred:
     scale: CodeScale | None = None
 
 
+@contextlib.contextmanager
+def reviewing_types(review: Callable) -> Iterator[None]:
+    """Call ``review(inference, curator)`` once column types are known; it may end the fit."""
+    token = _review.set(review)
+    try:
+        yield
+    finally:
+        _review.reset(token)
+
+
 class Stage(ABC):
     """One release of schema inference, and what follows from it.
 
@@ -181,7 +194,9 @@ class Types(Stage):
         return encode_types(inference.parse(cells)[list(unknown)], unknown)
 
     def read(self, inference, released):
-        found, inference.texts = find_types(inference.unknown, released, inference.n_rows)
+        found, inference.texts, inference.looks = find_types(
+            inference.unknown, released, inference.n_rows
+        )
         inference.set_schema(inference.schema.replace(found))
 
 
@@ -397,6 +412,8 @@ class SchemaInference:
         Types that were inferred.
     texts : dict of str to TextStyle
         After `run`, how the texts of unknown columns are written.
+    looks : dict of str to str
+        After `run`, what unknown columns look like that are of no type.
     histograms : Histograms or None
         After `run`, the counts in which knots were found.
     """
@@ -406,7 +423,7 @@ class SchemaInference:
         self.unknown = {
             n: declared for n, declared in schema.learned.items() if declared.is_unknown
         }
-        self.texts, self.resolved = {}, {}
+        self.texts, self.looks, self.resolved = {}, {}, {}
         self.histograms: Histograms | None = None
         self._declared = schema
         self.set_schema(schema)
@@ -475,6 +492,7 @@ class SchemaInference:
                 curator.prepare(RecordFunction(encode), radius)
             stage.read(self, curator.release(mechanism))
             if isinstance(stage, Types):
+                _review.get()(self, curator)
                 known = partial(parse_private, schema=self.schema, styles=self.texts)
                 curator.parse_cells(known)
         self._warn()

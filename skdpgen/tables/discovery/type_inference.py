@@ -79,6 +79,8 @@ def find_types(unknown, noisy, n_rows):
     -------
     types : dict of str to ColumnType
     styles : dict of str to TextStyle
+    looks : dict of str to str
+        What most cells of columns look like, if that is of no type.
     """
     # A row adds one cell to each column: its vector of counts was divided by the root of their
     # number.
@@ -107,13 +109,25 @@ def find_types(unknown, noisy, n_rows):
             lost[name] = f"{share:.1%}"
             if others and of_cells[others] > max(share * sum(row) / 2, least):
                 lost[name] += ": dates with and without time zones"
-        look = max(LOOKS, key=of_cells.__getitem__)
-        if chosen != look and of_cells[look] > max(_MEASURED_SHARE * sum(row), least):
+        if look := _find_look(of_cells, least):
             looks[name] = f"look like {look}"
     warn_of_columns("objects", objects)
     warn_of_columns("other type", lost)
     warn_of_columns("looks", looks)
-    return found, styles
+    return found, styles, looks
+
+
+def _find_look(counts, least):
+    """Return what most cells look like that are of no type, and the format of dates if it shows."""
+    found: dict = {}
+    for look in LOOKS:
+        found.setdefault(look.split()[0], {})[look] = counts[look]
+    best = max(found, key=lambda look: sum(found[look].values()))
+    noise = least * math.sqrt(len(found[best]))
+    if sum(found[best].values()) <= max(_MEASURED_SHARE * sum(counts.values()), noise):
+        return None
+    shown = max(found[best], key=found[best].__getitem__)
+    return shown if counts[shown] > least else best
 
 
 def _choose_type(name, expected, counts, std):

@@ -175,7 +175,9 @@ class _RangeCondition(_Condition):
         replaced = [self._block.knots[[0, 0]]] * len(self._others)
         lower, upper = np.array([*self._ranges, *replaced])[drawn].T
         uniform = random_state.uniform(size=len(drawn))
-        return self._draw_numbers(weights, lower, upper, others, uniform)
+        numbers = self._draw_numbers(weights, lower, upper, uniform)
+        numbers = self._block.settle(numbers, lower, upper, random_state)
+        return self._block.make_cells(numbers, others)
 
     def probability_within(self, weights, lower, upper):
         """Return the probability of a number between knots in a range, one range per row."""
@@ -195,9 +197,9 @@ class _RangeCondition(_Condition):
             Quantiles in [0, 1] of the conditional distribution.
         """
         others = np.where(is_missing, len(self._block.atoms), -1)
-        return self._draw_numbers(weights, lower, upper, others, uniform)
+        return self._block.make_cells(self._draw_numbers(weights, lower, upper, uniform), others)
 
-    def _draw_numbers(self, weights, lower, upper, others, uniform):
+    def _draw_numbers(self, weights, lower, upper, uniform):
         numbers, values = _NumberDistribution(self._block, weights), self._block.values
         start, end = numbers.below(lower), numbers.at_most(upper)
         target = start + uniform * (end - start)
@@ -211,7 +213,7 @@ class _RangeCondition(_Condition):
                 np.where(is_enough, lower, np.minimum(values.after(middle), upper)),
                 np.where(is_enough, middle, upper),
             )
-        return self._block.make_cells(upper, others)
+        return upper
 
 
 class _NumberDistribution:

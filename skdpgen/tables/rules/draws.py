@@ -330,6 +330,11 @@ class _Group:
         difference = draws.draw_column(key, weights, random_state, is_present)
         own, given = declared.to_values(column), other.to_values(given)
         found = rule.add(name, given, block.column_type.to_values(difference), own, self._types)
+        if getattr(declared, "hours", None):
+            # Of dates that are a day or more apart, each has a time of its own.
+            day = declared.units_per_day
+            is_far = np.abs(found - given * day / other.units_per_day) >= day
+            found = np.where(is_far, found - found % day + own % day, found)
         # Missing values, and sentinels beyond the bounds, have no difference.
         is_apart = _is_beyond(own, declared) | _is_beyond(given, other)
         are_within = is_apart | ~_is_beyond(found, declared)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Column types that a stopped run has released, from which a later run goes on."""
+
+import json
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..accounting.budget import PrivacyBudget
+from ..accounting.certificate import Certificate
+from ..accounting.strict_json import parse_json
+from ..checks import read_file
+from ..data.texts import TextStyle
+from ..tables.columns import Date, Number
+from ..tables.schema import Schema
+from .outputs import replaced
+
+
+@dataclass(frozen=True)
+class KeptTypes:
+    """Released column types of one table, in a file beside the budget or the output.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Certificate of the release, which all that follows from it adds to its own.
+    types : Schema
+        The types that were found, without bounds and categories.
+    styles : dict of str to TextStyle
+    looks : dict of str to str
+        What other columns look like.
+    """
+
+    certificate: Certificate
+    types: Mapping
+    styles: Mapping
+    looks: Mapping
+
+    @staticmethod
+    def find_path(options: Namespace) -> Path | None:
+        """Return the file for a table of these options, or None."""
+        beside = options.budget or options.output
+        return None if beside is None else Path(f"{str(beside).rstrip('/')}-types.json")
+
+    @classmethod
+    def read(cls, options: Namespace, names: list[str]) -> "KeptTypes | None":
+        """Return the types of the same table, if their release is in the budget; or None."""
+        path = cls.find_path(options)
+        if path is None or not path.exists():
+            return None
+        kept = parse_json(read_file(path), str(path))
+        certificate = Certificate.from_json(json.dumps(kept["certificate"]))
+        if kept["table"] != _describe_table(options, names):
+            return None
+        if options.budget is not None:
+            charges = PrivacyBudget.from_file(options.budget)._store.read()
+            charged = [event for charge in charges for event in charge.events]
+            if any(event not in charged for event in certificate.events):
+                return None
+        styles = {name: TextStyle(**style) for name, style in kept["styles"].items()}
+        return cls(certificate, Schema(kept["types"]), styles, kept["looks"])
+
+    def write(self, options: Namespace, names: list[str]) -> Path | None:
+        """Write the types where a later run finds them; return the file, or None."""
+        path = self.find_path(options)
+        if path is not None:
+            text = {
+                "table": _describe_table(options, names),
+                "certificate": json.loads(self.certificate.to_json()),
+                "types": Schema(self.types).to_dict(),
+                "styles": {name: asdict(style) for name, style in self.styles.items()},
+                "looks": dict(self.looks),
+            }
+            with replaced([str(path)]) as (temporary,):
+                Path(temporary).write_text(json.dumps(text, indent=1), encoding="utf-8")
+        return path
+
+    def find_type(self, name: str, style: TextStyle) -> tuple[Any, TextStyle] | None:
+        """Return the type of a column, and how it is written; None if options do not say it.
+
+        Parameters
+        ----------
+        name : str
+        style : TextStyle
+            As options say.
+        """
+        if name in self.types:
+            return self.types[name], self.styles[name]
+        look = self.looks.get(name, "")
+        if "dates" in look and style.date_format is not None:
+            return Date(unit=None, missing=True), style
+        if "numbers" in look and style.thousands is not None:
+            return Number(missing=True), style
+        return None
+
+
+def _describe_table(options, names):
+    """Return what must be the same: files, columns, persons and how numbers are written."""
+    files = [options.table] if isinstance(options.table, str) else options.table
+    given = (options.person_column, options.decimal, options.sheet, options.na_values)
+    return [[str(Path(file).resolve()) for file in files], list(names), *map(repr, given)]
