@@ -108,9 +108,9 @@ LOOK = ["look", "private.csv", "--epsilon", "2", "--output", "found.json"]
 
 
 @pytest.mark.catches(
-    "cli.synthesis:_add_look",
-    "compose(Certificate.from_json(read_file(path)), certificate), []",
-    "certificate, []",
+    "cli.synthesis:_add_earlier",
+    "compose(*earlier, certificate)",
+    "certificate",
 )
 @pytest.mark.catches("cli.synthesis:look", 'Path(outputs["certificate"]).exists()', "False")
 def test_a_look_and_the_synthesis_after_it(folder, shown, capsys):
