@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 # Names in texts of messages, and what stands for them in Python and on the command line.
 _WORDS = {
+    "absent": ("as with X.replace('k.A.', None)", "as with --na-values k.A."),
     "bounds": (
         "as Number(lower, upper)",
         'in --schema, as {"type": "number", "lower": 0, "upper": 99}',

@@ -57,7 +57,8 @@ CAUSES = {
     "their bounds, {bounds}.",
     "other type": "By noisy counts, columns {columns} hold cells that are not of the type of the "
     "others, which count as missing, and in the target as absent records. Write numbers and dates "
-    "in one way, or declare {text_codes} if these are codes.",
+    "in one way, name texts of missing values, {absent}, or declare {text_codes} if these are "
+    "codes.",
     "other": "Columns {columns} lose their rare categories, whose counts do not show above the "
     "noise. Declare the categories, or numbers beside texts as {numbers}, shorten codes to a "
     "prefix{prefix}, or drop columns whose values are distinct.",

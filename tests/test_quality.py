@@ -32,6 +32,7 @@ from skdpgen.tables import (
     Number,
     Ordered,
     Schema,
+    suggest_rules,
 )
 from skdpgen.tables.quality import warn_of_levels, warn_of_table
 from skdpgen.tables.report import describe
@@ -327,6 +328,22 @@ def test_rules_that_many_records_break_are_named(rule, word):
     )
     caught = said(DPSWFlowSampler(10.0, 1e-6, schema=schema, n_steps=2).fit, table)
     assert any(word in text for text in caught) if word else not caught, caught
+
+
+@pytest.mark.slow
+def test_rules_that_nearly_all_records_obey_are_suggested():
+    rng = np.random.default_rng(0)
+    n = 4000
+    table = pd.DataFrame(rng.gamma(8, [[10, 15, 12]], (n, 3)) * rng.gamma(8, 1, (n, 1)))
+    table = table.set_axis(["a", "b", "c"], axis=1).round(1)
+    table["sum"] = table.sum(axis=1).round(1)
+    table["idle"] = rng.gamma(3, 300, n).round(1)
+    table["code"] = rng.choice(["A1", "B2", "C3"], n)
+    table["name"] = table["code"].map({"A1": "one", "B2": "two", "C3": "three"})
+    table["other"] = rng.choice(["x", "y", "z"], n)
+    found = suggest_rules(DPSWFlowSampler(10.0, 1e-6, n_steps=2).fit(table))
+    pairs = [["A1", "one"], ["B2", "two"], ["C3", "three"]]
+    assert found == [Combinations(["code", "name"], pairs), Derived("sum", "`a` + `b` + `c`")]
 
 
 def test_zeros_that_coincide_come_back_together():

@@ -16,6 +16,7 @@ import pandas as pd
 from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
+from ..checks import MAX_NAMES, list_names
 from ..evaluation._forecasts import NOISE, VERDICTS
 from ..evaluation._verdicts import judge_protection
 from ..generators._schema_inference import InferredSchema
@@ -28,6 +29,8 @@ _MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS, _FEWEST_LINES = 25, 5, 4, 2
 _MOST_OF_TEXT = 3
 # Width of a line, where the terminal has no other; and its range.
 _WIDTH, _WIDTHS = 100, (60, 100)
+# Least share by which a mean may be low that is shown.
+_LEAST_LOW = 0.02
 _RANKS = {verdict: -rank for rank, verdict in enumerate(VERDICTS)}
 _VERDICTS = (
     "Counts are good if noise is at most 10 % of the average count, noise if above 224 %, or rough."
@@ -179,7 +182,8 @@ def describe_cost(certificate: Certificate) -> dict:
 
 def _find_worst(report: pd.DataFrame) -> pd.DataFrame:
     """Return columns by their ``verdict``, and then by what they lose, the worst first."""
-    losses = [report[name].fillna(0) for name in ("share_other", "share_missing") if name in report]
+    names = [n for n in ("share_other", "share_missing", "mean_low") if n in report]
+    losses = [report[name].fillna(0) for name in names]
     ranks = report["verdict"].map(_RANKS)
     order = pd.DataFrame({"verdict": ranks, "loss": -sum(losses, pd.Series(0.0, report.index))})
     return report.loc[order.sort_values(["verdict", "loss"], kind="stable").index]
@@ -224,6 +228,14 @@ def summarize_fit(
             "counts": worst["verdict"].tolist(),
         }
     )
+    notes = _tell_pairs(pairs)
+    low = report["mean_low"][report["mean_low"] >= _LEAST_LOW].nlargest(MAX_NAMES)
+    if len(low):
+        shown.insert(
+            5, "low by", [f"≤{x:.0%}" if x >= _LEAST_LOW else "" for x in worst["mean_low"]]
+        )
+        most = ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items())
+        notes.append(f"Means and totals may be low, since tails are cut: {most}.")
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
         f"Read {read}. Spent {tell_cost(certificate, read)}.",
@@ -247,6 +259,14 @@ def summarize_fit(
             f"To declare columns, edit {shlex.quote(files['schema'])} by what is public, and give "
             "it as --schema."
         )
+    if run.suggested:
+        named = [
+            f"{' and '.join(rule.names[:2])} ({type(rule).__name__})" for rule in run.suggested
+        ]
+        steps.append(
+            f"{shlex.quote(files['schema'])} suggests rules that nearly all rows obey; add to its "
+            f"rules those that hold: {list_names(named)}."
+        )
     if not read.is_of_persons:
         steps.append(
             "If a person can have several rows, --person-column protects persons, not rows."
@@ -262,10 +282,11 @@ def summarize_fit(
         "with_look": None if together is None else describe_cost(together),
         "columns": to_records(report.rename_axis("column")),
         "pairs": pairs,
+        "suggested_rules": [rule.to_dict() for rule in run.suggested],
         "warnings": warnings,
         "files": files,
     }
-    return Summary(heading, shown, _tell_pairs(pairs), warnings, steps, data, files["schema"])
+    return Summary(heading, shown, notes, warnings, steps, data, files["schema"])
 
 
 def summarize_forecast(run: Any, warnings: list[str]) -> Summary:

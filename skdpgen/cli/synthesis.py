@@ -4,7 +4,7 @@
 import contextlib
 import json
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,7 @@ from ..tables.format import TableFormat
 from ..tables.report import describe
 from ..tables.rules.draws import check_enough
 from ..tables.schema import Schema
+from ..tables.suggestions import suggest_rules
 from .exits import STOPPED
 from .forms import Form
 from .kept_types import KeptTypes
@@ -74,6 +75,8 @@ class Synthesis(Run):
     forecast : Forecast
     n_made : int
         Number of synthetic rows.
+    suggested : list of Rule
+        After `write`, the rules that released counts suggest.
     """
 
     def __init__(self, options: Namespace) -> None:
@@ -146,6 +149,7 @@ class Synthesis(Run):
         """
         counts = None
         generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
+        self.suggested = suggest_rules(generator)
         # Columns whose types were inferred are written as their texts were.
         form = self.make_form(generator._format.texts).with_units(generator.schema_)
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
@@ -172,6 +176,7 @@ class Synthesis(Run):
             list_markers(self.options),
             generator.schema_report_,
             messages,
+            self.suggested,
         )
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -284,6 +289,7 @@ def write_schema(
     markers: list[str],
     report: pd.DataFrame,
     messages: list[str],
+    suggested: Sequence = (),
 ) -> str:
     """Return a schema and what was found with it as JSON, which --schema takes."""
     parts = {
@@ -295,6 +301,7 @@ def write_schema(
         "report": report.rename_axis("column")
         .reset_index()
         .to_json(orient="records", force_ascii=False),
+        "suggested_rules": json.dumps([rule.to_dict() for rule in suggested], ensure_ascii=False),
         "warnings": json.dumps(messages, ensure_ascii=False, indent=2),
     }
     return "{" + ",".join(f"\n{json.dumps(k)}: {text}" for k, text in parts.items()) + "\n}\n"

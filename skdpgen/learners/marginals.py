@@ -169,8 +169,9 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
     marginals = Marginals.of(tables, n_records, *format.find_masks())
     counts = np.where(marginals.is_empty, 0, marginals.counts)
     label, blocks = format.layout.label, dict(format.blocks)
+    pair_std = _find_pair_std(tables, blocks, label)
     report = describe(
-        format.schema, counts, marginals.std, n_records, _find_pair_std(tables, blocks, label)
+        format.schema, counts, marginals.std, n_records, pair_std, losses=format.losses
     )
     if absent == "all":
         return marginals, report

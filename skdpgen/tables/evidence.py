@@ -61,6 +61,11 @@ class PairCounts:
             return counts, self._tables.pairs_std
         return counts.sum(0), self._tables.pairs_std * math.sqrt(len(counts))
 
+    def of_levels(self, block):
+        """Return the counts of the levels of a block by which no records are stratified."""
+        counts = self._tables.count_levels()[0][..., self._find_levels(block)]
+        return counts.reshape(-1, counts.shape[-1]).sum(0)
+
     def _find_levels(self, block):
         position = self._names.index(block.name)
         start = sum(self._tables.sizes[:position])

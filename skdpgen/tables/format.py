@@ -98,6 +98,11 @@ class TableFormat(Format):
         return self._list_inferred("parameters")
 
     @property
+    def losses(self):
+        """The most by which the means of numbers with inferred bounds may be low, a dict."""
+        return self._list_inferred("loss")
+
+    @property
     def _histograms(self):
         """The noisy histograms of numbers with inferred breakpoints, a dict."""
         return self._list_inferred("histograms")

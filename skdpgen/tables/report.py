@@ -7,7 +7,7 @@ import pandas as pd
 from .encoder import TableEncoder
 
 
-def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
+def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None, losses=None):
     """Return the columns of a schema as a table, with the shares that released counts give.
 
     Parameters
@@ -22,6 +22,8 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
     pair_std : dict of str to float, default=None
         For each column, the standard deviation of the noise on a count of its levels with those of
         another column. If that of the target differs, all pairs with the target have it.
+    losses : dict of str to float, default=None
+        See `mean_low`.
 
     Returns
     -------
@@ -30,7 +32,9 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
         ``n_levels``, the number of levels, or of knots and atoms; ``share_other`` and
         ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
         ``share_atoms``, what is at all atoms; ``noise`` and ``noise_pair``, the standard deviations
-        of counts of the column, and of the column with another one, in records; and, which a fit
+        of counts of the column, and of the column with another one, in records; ``mean_low``, the
+        most by which the mean, and the total, of a number may be low, as a share of it, since a
+        tail is beyond the inferred bound; and, which a fit
         fills in, ``interactions``, the subsets of columns whose tables were released, and
         ``finding``, the worst that it found.
     """
@@ -53,6 +57,7 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
         shares = np.clip(counts[block] / n_records, 0, 1)
         row["noise"] = std[block.start]
         row["noise_pair"] = (pair_std or {}).get(name)
+        row["mean_low"] = (losses or {}).get(name)
         if column.missing:
             row["share_missing"] = shares[-1]
         if has_knots:
@@ -79,6 +84,7 @@ DTYPES = {
             "share_atoms",
             "noise",
             "noise_pair",
+            "mean_low",
         ),
         "float64",
     ),

@@ -78,6 +78,8 @@ class ColumnInference:
         The counts that show the density, if breakpoints were inferred.
     findings : dict of str to str
         Details of what users should know, by cause.
+    loss : float
+        The most, as a share, by which the mean may be low, since a tail is cut.
     """
 
     declared: KnotColumn
@@ -88,6 +90,7 @@ class ColumnInference:
     frequent: list = field(default_factory=list)
     histograms: list = field(default_factory=list)
     findings: dict = field(default_factory=dict)
+    loss: float = 0.0
 
     def __post_init__(self):
         self.number = self.declared.to_number()
@@ -321,8 +324,9 @@ class ColumnInference:
     def _note_shape(self, fine, wide, density, lower, upper, n_values, atoms):
         """Note a long tail, and values that may be identifiers."""
         number = self.number
-        if loss := describe_loss(number, fine, wide, density, lower, upper):
-            self.findings["tail"] = loss
+        self.loss, text = describe_loss(number, fine, wide, density, lower, upper)
+        if text:
+            self.findings["tail"] = text
         is_key = may_identify(number, density, n_values, atoms, self.is_text)
         if is_key and not (self.levels and self.levels.are_round):
             self.findings["identifiers"] = ""

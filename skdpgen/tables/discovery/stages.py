@@ -118,12 +118,15 @@ class Inferred:
         Noisy counts of its values, if breakpoints were inferred, until its scale is calibrated.
     scale : CodeScale, default=None
         The calibrated scale of a number or date, from `calibrate_marginals`.
+    loss : float, default=None
+        The most by which the mean of a number may be low, as a share.
     """
 
     parameters: tuple = ()
     style: TextStyle | None = None
     histograms: Sequence = ()
     scale: CodeScale | None = None
+    loss: float | None = None
 
 
 @contextlib.contextmanager
@@ -509,7 +512,12 @@ class SchemaInference:
         }
         names = {name: declared.open_parameters for name, declared in self._declared.items()}
         return {
-            name: Inferred(names.get(name, ()), self.texts.get(name), histograms.get(name, ()))
+            name: Inferred(
+                names.get(name, ()),
+                self.texts.get(name),
+                histograms.get(name, ()),
+                loss=self.columns[name].loss if name in self.opened else None,
+            )
             for name in (*names, *self.columns.keys() - names.keys())
             if names.get(name) or name in self.texts or name in histograms
         }

@@ -42,7 +42,9 @@ CONSTANTS = TailConstants()
 
 
 def describe_loss(number, fine, wide, density, lower, upper):
-    """Return the effect on the mean where it is large and the bound was inferred, or "".
+    """Return the most that the mean loses at an inferred bound, and a text where that is clear.
+
+    The most is two standard deviations above the estimate.
 
     Parameters
     ----------
@@ -51,11 +53,13 @@ def describe_loss(number, fine, wide, density, lower, upper):
     fine, wide, density, lower, upper
         As in `estimate_loss`.
     """
-    is_declared = (number.lower if upper <= 0 else number.upper) is not None
+    if (number.lower if upper <= 0 else number.upper) is not None:
+        return 0.0, ""
     unit = None if number.decimals is None else 10.0**-number.decimals
     loss, std, is_clear = estimate_loss(fine, wide, density, lower, upper, unit)
-    is_reported = is_clear and loss >= CONSTANTS.least_loss and not is_declared
-    return f"mean low by {loss:.0%} ± {std:.0%}" if is_reported else ""
+    is_reported = is_clear and loss >= CONSTANTS.least_loss
+    text = f"mean and total low by {loss:.0%} ± {std:.0%}" if is_reported else ""
+    return min(loss + 2 * std, 1.0), text
 
 
 def estimate_loss(fine, wide, density, lower, upper, unit=None):

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rules that released two-way tables suggest, at no privacy cost."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..quality import WITHIN_NOISE
+from .evidence import PairCounts
+from .rules.rules import Combinations, Derived
+
+
+@dataclass(frozen=True)
+class SuggestionConstants:
+    """Constants of suggestions; all are set by hand."""
+
+    # Levels determine others if so many records have the most frequent pairs, of all and of those
+    # that are not at the most frequent level; and most levels of a column.
+    determined: float = 0.9
+    informed: float = 0.8
+    most_levels: int = 100
+    # Parts of a sum: most of them, least rank correlations with it and shares of its mean, and the
+    # largest differences of the mean and of these quantiles.
+    most_parts: int = 6
+    correlation: float = 0.5
+    least_part: float = 0.05
+    difference: float = 0.08
+    quantiles: tuple = (0.5, 0.75)
+
+
+CONSTANTS = SuggestionConstants()
+
+
+def suggest_rules(source) -> list:
+    """Suggest rules that nearly all records obey, by released counts.
+
+    Whether they hold for all records is for people to say who know the data: synthetic rows obey
+    the rules of a schema in full.
+
+    Parameters
+    ----------
+    source : str, path, PublishedRelease or fitted generator
+        The release of a table, or its file.
+
+    Returns
+    -------
+    list of Combinations or Derived
+        ``rule.to_dict()`` is what a schema file takes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpgen import DPSWFlowSampler
+    >>> from skdpgen.tables import suggest_rules
+    >>> table = pd.DataFrame({"code": ["A1", "B2"] * 500, "name": ["one", "two"] * 500})
+    >>> suggest_rules(DPSWFlowSampler(3.0, n_steps=2).fit(table))
+    [Combinations(columns=['code', 'name'], rows=[['A1', 'one'], ['B2', 'two']])]
+    """
+    from ..releases.published import open_release
+
+    published = open_release(source)
+    counted, known = PairCounts(published.format, published.main), published.format.schema.rules
+    found = [*_find_combinations(counted), *_find_sums(counted)]
+    ruled = [set(rule.names) for rule in known]
+    return [rule for rule in found if set(rule.names) not in ruled]
+
+
+def _find_combinations(counted):
+    """Yield lists of the levels of two columns of which either determines the other."""
+    levels = [b for b in counted.blocks if 1 < len(b.column_type.levels) <= CONSTANTS.most_levels]
+    for first, second in itertools.combinations(levels, 2):
+        counts, std = counted.of(first, second)
+        pairs, are_known, total = set(), [], counts.sum()
+        for axis in (0, 1):
+            most = counts.max(axis).sum() / total
+            # Of a column that is mostly at one level, any other tells that.
+            largest = counts.sum(1 - axis).max() / total
+            is_informed = most - largest > CONSTANTS.informed * (1 - largest)
+            are_known.append(most > CONSTANTS.determined and is_informed)
+            pairs |= {(i, j)[:: 1 - 2 * axis] for j, i in enumerate(counts.argmax(axis).tolist())}
+        if all(are_known):
+            names = [(*block.column_type.levels, None) for block in (first, second)]
+            # Missing values and other levels may be none.
+            spare = [{None, block.column_type.other} for block in (first, second)]
+            rows = [
+                [names[0][i], names[1][j]]
+                for i, j in sorted(pairs)
+                if counts[i, j] > WITHIN_NOISE * std
+                or not (names[0][i] in spare[0] or names[1][j] in spare[1])
+            ]
+            yield Combinations([first.name, second.name], rows)
+
+
+def _find_sums(counted):
+    """Yield columns that are the sums of others, by their means and correlations."""
+    numbers = [b for b in counted.blocks if b.column_type.is_number]
+    if len(numbers) < 3:
+        return
+    values = {
+        b.name: np.array([*b.knots, *b.atoms, *[0.0] * b.column_type.missing], dtype=np.float64)
+        for b in numbers
+    }
+    n, sizes, ranks = counted.n_records, {}, {}
+    for name, block in ((block.name, block) for block in numbers):
+        shares = counted.of_levels(block).clip(0)
+        shares /= max(shares.sum(), 1.0)
+        order = np.argsort(values[name], kind="stable")
+        middles = np.cumsum(shares[order]) - shares[order] / 2
+        ranks[name] = np.empty(len(order))
+        ranks[name][order] = middles - 0.5
+        quantiles = np.interp(CONSTANTS.quantiles, middles, values[name][order])
+        sizes[name] = np.array([shares @ values[name], *quantiles])
+    parts_of: dict = {}
+    # The largest first: a part of a sum is seldom a sum itself.
+    for total in sorted(numbers, key=lambda block: -sizes[block.name][0]):
+        mean, related = sizes[total.name][0], {}
+        if any(total.name in parts for parts in parts_of.values()) or not mean > 0:
+            continue
+        for part in numbers:
+            if part is total or not CONSTANTS.least_part * mean < sizes[part.name][0] < mean:
+                continue
+            # Of ranks: noise on the few large values would hide the covariance of numbers.
+            product = ranks[total.name] @ counted.of(total, part)[0] @ ranks[part.name] / n
+            related[part.name] = 12 * product
+        related = {name: r for name, r in related.items() if r > CONSTANTS.correlation}
+        parts = sorted(related, key=related.__getitem__)[-CONSTANTS.most_parts :]
+        sums = {
+            chosen: np.abs(sum(sizes[n] for n in chosen) / sizes[total.name] - 1).max()
+            for size in range(2, len(parts) + 1)
+            for chosen in itertools.combinations(parts, size)
+        }
+        best = min(sums, key=sums.__getitem__, default=())
+        if best and sums[best] < CONSTANTS.difference:
+            parts_of[total.name] = [b.name for b in numbers if b.name in best]
+    for name, parts in parts_of.items():
+        yield Derived(name, " + ".join(f"`{part}`" for part in parts))
