@@ -87,7 +87,7 @@ def test_a_release_or_an_epsilon_that_would_do_is_named_where_one_is():
     assert note.endswith("here are 60,000.")
     # Where a sketch takes more than there are, its ε is named.
     (note,) = preview(sampler.set_params(epsilon=1.0), 1000, 64, n_classes=10).notes
-    assert "Use release='sketch' with epsilon=2, more rows" in note
+    assert "Use release='sketch' with epsilon=1.8, more rows" in note
 
 
 @pytest.mark.parametrize("method", ALL)

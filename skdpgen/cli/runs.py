@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,7 @@ def list_doubts(
     delta: float,
     needed: int,
     n_expected: int,
+    find_least: Callable[[], float | None] = lambda: None,
 ) -> list[str]:
     """List the reasons to stop before anything is spent.
 
@@ -103,6 +104,8 @@ def list_doubts(
     delta : float
     needed, n_expected : int
         Number of rows, or of persons, that give more than noise, and that may count.
+    find_least : callable
+        Returns the smallest ε that would do, or None.
     """
     doubts = [doubt for table in tables for doubt in table.list_doubts()]
     # From 1/n on, a mechanism that publishes one random record satisfies δ.
@@ -112,11 +115,13 @@ def list_doubts(
             "record outright. Leave --delta out, or choose a smaller one."
         )
     if needed > n_expected:
+        least = find_least()
+        larger = "a larger --epsilon" if least is None else f"--epsilon {least:g} or more"
         doubts.insert(
             0,
             f"{read.units} are too few: at --epsilon {show(options.epsilon)}, with "
-            f"{read.n_columns} columns, about {needed:,} give more than noise. Use a larger "
-            "--epsilon, or --drop columns.",
+            f"{read.n_columns} columns, about {needed:,} give more than noise. Use {larger}, or "
+            "--drop columns.",
         )
     return doubts
 

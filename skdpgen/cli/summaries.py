@@ -336,9 +336,11 @@ def summarize_forecast(run: Any, warnings: list[str]) -> Summary:
             f"Categories that are inferred have at least about {forecast.least_count:,.0f} rows; "
             "rarer ones become 'other'."
         )
+    least = forecast.find_least_epsilon()
     notes.append(
         f"It takes about {forecast.seconds:,.0f} s of one core and "
-        f"{forecast.n_bytes / 2**30:.1f} GiB, and {forecast.min_samples:,} {read.unit}s or more."
+        f"{forecast.n_bytes / 2**30:.1f} GiB, and {forecast.min_samples:,} {read.unit}s or more"
+        f"{'' if least is None else f', or ε = {least:g} or more'}."
     )
     if noisy := worst.index[worst["verdict"] == NOISE].tolist():
         warnings = [
@@ -358,6 +360,7 @@ def summarize_forecast(run: Any, warnings: list[str]) -> Summary:
         "read": read.to_dict(),
         "planned": describe_cost(forecast.certificate),
         "rows_needed": forecast.min_samples,
+        "least_epsilon": least,
         "least_count": forecast.least_count,
         "seconds": forecast.seconds,
         "bytes": forecast.n_bytes,

@@ -140,7 +140,8 @@ class Synthesis(Run):
         """List the reasons to stop before anything is spent."""
         needed, n_expected = self.forecast.min_samples, self.forecast.n_expected
         delta = self.generator.delta
-        return list_doubts(self.options, [self.table], self.read, delta, needed, n_expected)
+        least = self.forecast.find_least_epsilon
+        return list_doubts(self.options, [self.table], self.read, delta, needed, n_expected, least)
 
     def write(self, folder: Path, messages: list[str]) -> tuple[dict[str, str], dict | None]:
         """Write rows, certificate, schema and report; return their names, and verdicts.

@@ -2,7 +2,9 @@
 """Forecasts of the errors of released tables, from public numbers only."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +15,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan
 from ..mechanisms.categories import CategoryCountsMechanism
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
+from ..planning.few_rows import find_least_epsilon
 from ..quality import LEAST_SIGNAL
 from ..releases.two_way_tables import TwoWayTables
 from ..tables.columns.number import N_KNOTS
@@ -104,6 +107,8 @@ class Forecast:
         Categories that are inferred have at least about so many rows; None if none are.
     seconds, n_bytes : float
         Roughly what the fit takes of one core and of memory.
+    find_least_epsilon : callable
+        Returns about the smallest ε at which the fit is useful, or None.
     """
 
     certificate: Certificate
@@ -114,6 +119,7 @@ class Forecast:
     least_count: float | None
     seconds: float
     n_bytes: float
+    find_least_epsilon: Callable[[], float | None]
 
     @classmethod
     def of(cls, estimator, X, y=None, *, target=None, persons=None) -> "Forecast":
@@ -141,6 +147,7 @@ class Forecast:
             CONSTANTS.start_bytes
             + CONSTANTS.bytes_per_cell * min(n_units, CONSTANTS.most_held) * len(n_levels)
             + CONSTANTS.bytes_per_pair * n_pairs,
+            partial(find_least_epsilon, estimator, plan, n_units, 1, format),
         )
 
     @property

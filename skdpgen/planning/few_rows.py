@@ -3,13 +3,14 @@
 
 import contextlib
 import copy
+import math
 
 from .._lazy import late
 from ..accounting.units import describe_n_rows
 from ..quality import advice_on_few_rows
 
-# Values of ε that are proposed; larger ones hardly protect anybody.
-_EPSILONS = (1.0, 2.0, 3.0, 5.0, 10.0)
+# Least and largest ε that are proposed; larger ones hardly protect anybody. Set by hand.
+_EPSILONS = 0.01, 10.0
 
 
 def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -> str | None:
@@ -41,15 +42,34 @@ def _find_remedy(estimator, fit_plan, n_samples, n_classes, format):
             params = {p: getattr(estimator, p) for p in ("delta", "relation", "accountant")}
             other = late("skdpgen.generators", "DPSWFlowSampler", **params)()
             name = "DPSWFlowSampler with a sketch"
-
-    def count_needed(epsilon):
-        other.epsilon = epsilon
-        return other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples
-
-    needed, n_rows = count_needed(estimator.epsilon), n_samples * (plan.weight or 1)
-    if needed > n_rows:
-        for epsilon in (e for e in _EPSILONS if e > estimator.epsilon):
-            if count_needed(epsilon) <= n_rows:
-                return f"{name} with epsilon={epsilon:g}, " if name else f"epsilon={epsilon:g}, "
+    epsilon = find_least_epsilon(other, plan, n_samples, n_classes, format)
+    if epsilon is not None and epsilon > estimator.epsilon:
+        return f"{name} with epsilon={epsilon:g}, " if name else f"epsilon={epsilon:g}, "
+    other.epsilon = estimator.epsilon
+    needed = other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples
     which = f"{name}, which needs about {needed:,} rows, " if name else ""
     return f"{which}a larger epsilon, "
+
+
+def find_least_epsilon(estimator, plan, n_samples: int, n_classes: int, format) -> float | None:
+    """Return about the smallest ε for which so many rows suffice, to two digits, or None."""
+    other, n_rows = copy.copy(estimator), n_samples * (plan.weight or 1)
+
+    def suffices(epsilon):
+        other.epsilon = epsilon
+        # Some releases refuse a small one.
+        with contextlib.suppress(ValueError):
+            return (
+                other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples <= n_rows
+            )
+        return False
+
+    low, high = _EPSILONS
+    if not suffices(high):
+        return None
+    while high > 1.02 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    # Rounded up.
+    unit = 10.0 ** (math.floor(math.log10(high)) - 1)
+    return round(math.ceil(high / unit - 1e-9) * unit, 6)
