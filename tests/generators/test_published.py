@@ -309,6 +309,12 @@ MEMBERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def two_parts():
+    release = TwoWayTables(max_order=2)
+    return [fit_table(seed, release=release).release_.published for seed in (0, 1)]
+
+
 @pytest.mark.catches(
     "releases.merging:merge",
     "join(certificates, releases, n_records=n_samples)",
@@ -317,13 +323,10 @@ MEMBERS = {
 )
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("is_first", [False, True])
-def test_a_sum_says_what_any_of_its_parts_does(name, is_first):
+def test_a_sum_says_what_any_of_its_parts_does(name, is_first, two_parts):
     assert {field.name for field in fields(Certificate)} == set(MEMBERS), "A member is not tried."
     value, said = MEMBERS[name]
-    one, other = (
-        fit_table(seed, schema=SCHEMA, release=TwoWayTables(max_order=2)).release_.published
-        for seed in (0, 1)
-    )
+    one, other = two_parts
     options = {name: value} | ({"relation": "replace_one"} if name == "local" else {})
     odd = replace(other, certificate=replace(other.certificate, **options))
     parts = (odd, one) if is_first else (one, odd)
