@@ -101,7 +101,7 @@ def find_types(unknown, noisy, n_rows):
         cls = _CLASSES.get(chosen, Category)
         found[name] = cls.infer(chosen, of_cells, std)
         styles[name] = _choose_style(style, of_cells, least)
-        share = _share_lost(chosen, styles[name], of_cells, least)
+        share = _share_lost(chosen, style, styles[name], of_cells, least)
         if share > 0:
             others = {"date": "zoned date", "zoned date": "date"}.get(chosen)
             lost[name] = f"{share:.1%}"
@@ -172,16 +172,18 @@ def _choose_style(style, counts, least):
     return replace(style, decimal=chosen.decimal, thousands=chosen.thousands)
 
 
-def _share_lost(chosen, style, counts, least):
+def _share_lost(chosen, declared, style, counts, least):
     """Return which share of the cells is no value of a type, or 0 where that may be noise.
 
-    Numbers with a decimal comma are none of a style with a decimal point, and conversely.
+    Numbers with a decimal comma are none of a style with a decimal point, and conversely. The cells
+    were counted in the declared style.
 
     One count is clear of noise from `least` on.
     """
     fitting = set(_FITTING.get(chosen, COUNTED))
     if chosen in _FITTING:
-        fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}
+        is_comma = style.decimal == "," and style != declared
+        fitting -= {"limit", "number" if is_comma else "decimal comma"}
         fitting -= set(_COMMAS) if style.has_python_numbers else set()
     lost = [count for cells, count in counts.items() if cells not in fitting]
     return sum(lost) / sum(counts.values()) if sum(lost) > least * math.sqrt(len(lost)) else 0.0
