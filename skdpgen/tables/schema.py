@@ -255,6 +255,8 @@ class Schema(Mapping):
             'sex': Category(categories=('F', 'M')),
         })
         """
+        from .public_tables import read_public
+
         frame = as_array(frame)
         if not isinstance(frame, pd.DataFrame):
             raise ValueError(f"frame must be a DataFrame; got {type(frame).__name__}.")
@@ -264,10 +266,9 @@ class Schema(Mapping):
         unknown = [name for name in declared if name not in frame.columns]
         if unknown:
             raise ValueError(f"declared names columns that frame does not have: {unknown}.")
-        columns = {
-            name: declared[name] if name in declared else _of_public(name, frame[name], n_knots)
-            for name in frame.columns
-        }
+        left = read_public(frame[[name for name in frame.columns if name not in declared]])
+        found = {name: _of_public(name, column, n_knots) for name, column in left.items()}
+        columns = {**dict.fromkeys(frame.columns), **found, **declared}
         return cls(columns, rules)
 
     @classmethod

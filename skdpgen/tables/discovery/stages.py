@@ -181,7 +181,12 @@ class Types(Stage):
         return encode_types(inference.parse(cells)[list(unknown)], unknown)
 
     def read(self, inference, released):
-        found, inference.texts = find_types(inference.unknown, released, inference.n_rows)
+        # A row adds one cell to each column: its counts were divided by the root of their number.
+        unit = math.sqrt(len(inference.unknown))
+        counts = (released.value * unit).reshape(len(inference.unknown), -1)
+        found, inference.texts = find_types(
+            inference.unknown, counts, released.std * unit, inference.n_rows
+        )
         inference.set_schema(inference.schema.replace(found))
 
 

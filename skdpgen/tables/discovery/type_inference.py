@@ -44,15 +44,16 @@ def encode_types(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
-    found = (_find_types(table[name], style).codes for name, style in styles.items())
+    found = (encode_column(table[name], style) for name, style in styles.items())
     return np.hstack([encode_levels(codes, len(COUNTED), 1 / len(styles)) for codes in found])
 
 
-def _find_types(column, style):
+def encode_column(column, style):
+    """Return the type of each cell of a column, as its position in `COUNTED`."""
     found = find_types_of_dtype(column)
     if found is None:
         found = map_cells(partial(_find_type, style=style), column)
-    return pd.Categorical(found, COUNTED)
+    return pd.Categorical(found, COUNTED).codes
 
 
 def _find_type(cell, style):
@@ -64,14 +65,16 @@ def _find_type(cell, style):
     return "missing" if is_missing else "code" if _CODE.fullmatch(value.strip()) else found
 
 
-def find_types(unknown, noisy, n_rows):
+def find_types(unknown, counts, std, n_rows):
     """Return the column types that released counts show, and the style of their texts.
 
     Parameters
     ----------
     unknown : dict of str to Unknown
-    noisy : NoisySum
-        The noisy sum of what `encode_types` gives.
+    counts : ndarray of shape (n_columns, n_types)
+        Noisy numbers of the cells of each type, in the order of `COUNTED`.
+    std : float
+        Standard deviation of their noise.
     n_rows : float
         Number of rows, as far as it is known.
 
@@ -80,10 +83,6 @@ def find_types(unknown, noisy, n_rows):
     types : dict of str to ColumnType
     styles : dict of str to TextStyle
     """
-    # A row adds one cell to each column: its vector of counts was divided by the root of their
-    # number.
-    unit = math.sqrt(len(unknown))
-    counts, std = (noisy.value * unit).reshape(-1, len(COUNTED))[:, :-1], noisy.std * unit
     if n_rows < FEW * std:
         warn_of_fit(
             f"The inferred types of columns {list_names([*map(repr, unknown)])} are hardly more "
@@ -91,7 +90,7 @@ def find_types(unknown, noisy, n_rows):
         )
     found, styles, lost, objects, looks = {}, {}, {}, {}, {}
     least = find_clear(std, len(unknown))
-    for (name, style), row in zip(unknown.items(), counts.tolist(), strict=True):
+    for (name, style), row in zip(unknown.items(), counts[:, :-1].tolist(), strict=True):
         of_cells = dict(zip(COUNTED, row, strict=False))
         # They are of no type, and say nothing about that of the others.
         n_objects = of_cells.pop("object")
