@@ -213,7 +213,8 @@ class TableOptions:
             name: Unknown(**_fields_of(self.style_of(name))) if column == Unknown() else column
             for name, column in known.items()
         }
-        return Schema(columns, list_rules(declared))
+        schema = Schema(columns, list_rules(declared))
+        return schema if stated is not None else schema.of_texts(names)
 
 
 def _declare_stated(stated: Mapping, known: Mapping) -> Schema:

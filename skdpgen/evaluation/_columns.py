@@ -136,7 +136,8 @@ def as_numbers(column: pd.Series) -> np.ndarray | None:
 def as_texts(column: pd.Series) -> np.ndarray:
     """Return the names of cells as categories, None for missing."""
     names = map_cells(lambda cell: name_cell(cell) or str(cell), column)
-    return np.where(column.isna(), None, names)
+    names[column.isna().to_numpy()] = None
+    return names
 
 
 def plain_frames(*tables: pd.DataFrame) -> list[pd.DataFrame]:

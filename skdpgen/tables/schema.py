@@ -446,6 +446,22 @@ class Schema(Mapping):
         own = {name: column for name, column in columns.items() if name not in self.differences}
         return type(self)({**self, **own}, rules)
 
+    def of_texts(self, names: Iterable[str]) -> "Schema":
+        """Return the schema of a table in which some columns hold texts.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of columns.
+
+        Returns
+        -------
+        Schema
+        """
+        columns = {name: self[name].of_texts() for name in names}
+        found = {name: column for name, column in columns.items() if column != self[name]}
+        return self.replace(found) if found else self
+
     def resolves(self, declared: "Schema") -> bool:
         """Return whether another schema declares nothing else than this one, which may infer more.
 

@@ -440,8 +440,12 @@ class SchemaInference:
 
     def split_budget(self, share, noise=0.0):
         """Return the share of the budget of each release; see `split_budget`."""
-        n_categories = len(self.unknown) + len(self.categories)
+        n_categories = len(self.unknown) + sum(map(self.lacks_levels, self.categories))
         return split_budget(self.releases, len(self.schema.undeclared), n_categories, share, noise)
+
+    def lacks_levels(self, name):
+        """Return whether more than the words of a column is open."""
+        return self.schema[name].n_values == np.inf
 
     @cached_property
     def _encoder(self):
@@ -462,7 +466,7 @@ class SchemaInference:
     def validate(self, cells):
         """Raise an error that names the column if cells are not of the declared types."""
         table = self.parse(cells)
-        for name in self.categories:
+        for name in filter(self.lacks_levels, self.categories):
             check_type(name, table[name], self.schema[name].other)
         if learned := [name for name in self.schema.learned if name not in self.unknown]:
             self._encoder.encode(table[learned])
@@ -596,6 +600,8 @@ def with_categories(category, counts):
     Texts that UTF-8 cannot write stay `other`: no schema holds them.
     """
     counts = {name: count for name, count in counts.items() if is_writable(name)}
+    if category.other is None:
+        return category.with_words(counts)
     if not isinstance(category.other, str):
         counts = _as_numbers(counts)
     found = sorted(sorted(counts, key=counts.get)[-CONSTANTS.max_levels :])
