@@ -87,6 +87,11 @@ class Boolean(LevelColumn):
         """Return the column with the most frequent word of each value, if there are two."""
         values = {word: read_cell(word, _STYLE) for word in sorted(counts, key=counts.get)}
         found = {value: word for word, value in values.items() if isinstance(value, bool)}
+        if counts and not found:
+            raise ValueError(
+                "by the noisy counts that were released it has other words: declare these, as in "
+                "Boolean(words=('no', 'yes'))."
+            )
         words = found.get(False), found.get(True)
         is_plain = None in words or words == ("False", "True")
         return replace(self, words=None if is_plain else words)

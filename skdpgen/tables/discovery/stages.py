@@ -24,6 +24,7 @@ from ..columns.cells import find_present
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_private, read_cell
 from ..columns.values import CodeScale
+from ..declaration import explain
 from ..encoder import TableEncoder
 from ..rules.ordered import reconcile_orders
 from ..schema import Schema
@@ -337,7 +338,8 @@ class Categories(Stage):
     def read(self, inference, released):
         lost = []
         for name, counts in released.items():
-            found = with_categories(inference.schema[name], counts)
+            column = inference.schema[name]
+            found = explain(partial(with_categories, column, counts), f"Column {name!r}")
             inference.resolved[name] = found
             lost += [name] * (found.levels == (found.other,))
         warn_of_columns("no category", lost)

@@ -23,8 +23,12 @@ from .decimals import encode_levels
 KINDS = "column kinds"
 # Numbers with decimals, and dates, are measurements from this share on, whatever others are.
 _MEASURED_SHARE = 0.5
-# Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
-_CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
+# Digits after a zero, letters before digits, and whole numbers with a letter, which is no exponent
+# unless it has a sign, are codes. A column that has clearly more than a few of these holds codes.
+_CODE = re.compile(
+    r"0[0-9]+|[A-Za-z]{1,3}[-.]?[0-9][0-9A-Za-z]*(?:[-./][0-9A-Za-z]+)*|[0-9]+[A-Za-z][0-9A-Za-z]*"
+)
+_FEW_CODES = 0.005
 COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
 FEW = 10
@@ -57,12 +61,13 @@ def encode_column(column, style):
 
 
 def _find_type(cell, style):
-    found, value = read_cell(cell, style)
-    if found != "text":
-        return found
+    found = read_cell(cell, style)[0]
     # Placeholders say nothing about the type of the others.
-    is_missing = is_placeholder(value)
-    return "missing" if is_missing else "code" if _CODE.fullmatch(value.strip()) else found
+    if found == "text" and is_placeholder(cell):
+        return "missing"
+    may_be_code = found == "text" or (found in ("number", "whole") and style.expected is None)
+    is_code = may_be_code and isinstance(cell, str) and _CODE.fullmatch(cell.strip())
+    return "code" if is_code else found
 
 
 def find_types(unknown, counts, std, n_rows):
