@@ -153,8 +153,13 @@ class _Input:
         lower, upper = self.bounds
         # Clipped to bounds that the source or the user gives: a private row cannot leave their
         # range.
-        unit = self.layout.arrange((np.clip(X, lower, upper) - lower) / (upper - lower))
-        return torch.as_tensor((unit - self.mean) / self.scale).float()
+        return self.of_unit(
+            self.layout.arrange((np.clip(X, lower, upper) - lower) / (upper - lower))
+        )
+
+    def of_unit(self, rows):
+        """Return inputs of the network for rows in [0, 1], with channels first."""
+        return torch.as_tensor((rows - self.mean) / self.scale).float()
 
 
 def _check_sampler(name, value):
@@ -667,15 +672,12 @@ class DPSWDDomainAdapter(
 
     def _train(self, start, certificate, target=None, **alignment):
         """Train on the source, and on public stand-ins for target rows, if there are any."""
-        # Augmented images take more epochs to overfit.
-        n_epochs = 20 if self._augment is None else 50
-        n_steps = min(6000, max(200, n_epochs * len(start.X) // self.batch_size))
         self.loss_curve_ = fit_adaptation(
             start.encoder,
             start.head,
             start.source,
             target,
-            n_steps=self.n_steps or n_steps,
+            n_steps=self._count_steps(len(start.X)),
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             augment=self._augment,
@@ -683,6 +685,14 @@ class DPSWDDomainAdapter(
             verbose=self.verbose,
             **alignment,
         )
+        return self._finish(start, certificate)
+
+    def _count_steps(self, n_source):
+        # Augmented images take more epochs to overfit.
+        n_epochs = 20 if self._augment is None else 50
+        return self.n_steps or min(6000, max(200, n_epochs * n_source // self.batch_size))
+
+    def _finish(self, start, certificate):
         self.n_iter_ = len(self.loss_curve_)
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         check_finite(*self._encoder.parameters(), *self._head.parameters())
