@@ -107,6 +107,17 @@ def list_callers():
     return names
 
 
+def find_callers(cls):
+    """Return the objects of a class whose methods are on the stack, the innermost first."""
+    frame, found = sys._getframe(1), []
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, cls) and not any(caller is other for other in found):
+            found.append(caller)
+        frame = frame.f_back
+    return found
+
+
 def warn_of_index(X, persons):
     """Warn of levels of an index with names, unless these identify persons: names are public."""
     used = {*X.columns, getattr(persons, "name", None), None}

@@ -58,7 +58,7 @@ from ..quality import advising_on_few_rows
 from ..registry import savable
 from ..saving.serialization import Certified
 from ._augmentation import AUGMENTATIONS
-from ._domains import split_domains
+from ._domains import split_domains, warn_of_steps_before
 from .learner import fit_adaptation
 
 # Assumptions on certificates of adapters.
@@ -265,8 +265,8 @@ class DPSWDDomainAdapter(
     source rows.
 
     **Pipelines.** Earlier steps are fitted to the source; `X_target` reaches this step unchanged,
-    unless it is in `transform_input`, with metadata routing enabled. Then they must map each row on
-    its own. `PrivateSearch` maps the target by itself, and checks that.
+    with a warning, unless it is in `transform_input`, with metadata routing enabled. Then they must
+    map each row on its own. `PrivateSearch` maps the target by itself, and checks that.
 
     **Searches.** `PrivateSearch` has one cost for all candidates. In a grid search each fit costs,
     c·f + 1 for c candidates and f folds, which an open `PrivacyBudget` adds up. Wrap the target in
@@ -434,7 +434,19 @@ class DPSWDDomainAdapter(
         if len(X_target) < 2:
             raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
         self.n_target_ = len(X_target)
+        warn_of_steps_before(DPSWDDomainAdapter)
         return self._adapt(start, X_target)
+
+    def _preview(self, n_samples, n_features, n_classes):
+        """Price a fit to a target of a size, with a made-up source; see `skdpgen.preview`."""
+        self._check_params()
+        copied, bounds = clone(self), (0, 1) if self.bounds is None else self.bounds
+        copied._layout = ImageLayout.of(n_features)
+        bounds = check_bounds(bounds, n_features, "bounds")
+        source = np.random.default_rng(0).uniform(*bounds, (_AUDITED_SOURCE, n_features))
+        planned = copied._make_sampler(source, bounds, n_samples)._preview(n_samples, n_features, 1)
+        assumptions = (*_ASSUMED, *planned.assumptions)
+        return replace(planned, assumptions=assumptions).made_by(self)
 
     def fit_to_sampler(self, X, y, sampler):
         """Learn a common representation of the source and of a fitted sampler's target.
