@@ -194,6 +194,12 @@ class _Command:
 
 
 _COMMANDS = {
+    "demo": _Command(
+        "run preview, synthesize, report and verify on a public table of the package",
+        "demo",
+        ("--output",),
+        {"--output": {"required": False, "default": "skdpgen-demo", "help": "new folder for all"}},
+    ),
     "synthesize": _Command(
         "write a synthetic table from a private one", "synthesis", (*_SYNTHESIS, "--release")
     ),

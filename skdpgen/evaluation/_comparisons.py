@@ -94,7 +94,10 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     Bergsma, "A bias-correction for Cramér's V and Tschuprow's T", Journal of the Korean
     Statistical Society, 2013.
     """
-    counts = pd.crosstab(*(getattr(column, which) for column in (first, second))).to_numpy()
+    shape = len(first.levels), len(second.levels)
+    codes = np.ravel_multi_index([getattr(c, which) for c in (first, second)], shape)
+    counts = np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape)
+    counts = counts[np.ix_(counts.any(axis=1), counts.any(axis=0))]
     n, (rows, cols) = counts.sum(), counts.shape
     # No Yates correction: the bias is corrected below, for tables of any size (Bergsma 2013).
     square = chi2_contingency(counts, correction=False).statistic / n
