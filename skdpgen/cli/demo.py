@@ -17,9 +17,8 @@ _STEPS = {
     "preview {private} --epsilon 1 --target income": "what to expect, at no cost",
     "synthesize {private} --epsilon 1 --target income --output {made}": "the only step that spends",
     "report {made}/synthetic.csv --certificate {made}/certificate.json --schema "
-    "{made}/schema.json --target income --reference {public} --output {page}": (
-        "beside real rows that took no part, if some are public"
-    ),
+    "{made}/schema.json --release {made}/release.skdpgen --target income --reference {public} "
+    "--output {page}": "beside real rows that took no part, if some are public",
     "verify {made}/certificate.json": "what others can recompute",
 }
 

@@ -284,7 +284,7 @@ _COMMANDS = {
         (
             *("table", "--reference", "--private", "--key", "--order", "--rules"),
             *("--reads-private-rows", "--certificate", "--audit", "--budget", "--schema"),
-            *("--target", "--output", "--json", "--title", *_FORMAT),
+            *("--release", "--target", "--output", "--json", "--title", *_FORMAT),
         ),
         {
             "table": {
@@ -296,6 +296,7 @@ _COMMANDS = {
                 "help": "a file as for synthesize, or the schemas.json of histories; its rules are "
                 "checked, and it says how to read cells"
             },
+            "--release": {"help": "release.skdpgen of the synthesis, to show what was released"},
             "--target": {"help": "the column that classifiers predict"},
             "--output": dict(metavar=None, help="where to write the page, .html"),
             "--json": dict(dest="json", action="store", help="where to write the numbers, as JSON"),

@@ -107,34 +107,6 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
 
 
-def correlate(columns: Sequence[EncodedColumn]) -> dict | None:
-    """Return Pearson's correlations of the numeric columns, NaN for constant ones.
-
-    Returns
-    -------
-    dict or None
-        ``columns``; ``synthetic`` and ``reference``, matrices or None; ``mean_difference``. None if
-        fewer than two columns are numeric.
-    """
-    names = [column.name for column in columns if column.numbers is not None]
-    if len(names) < 2:
-        return None
-    tables = zip(*(column.numbers for column in columns if column.numbers is not None), strict=True)
-    found = [pd.DataFrame(dict(enumerate(cells))).corr().to_numpy() for cells in tables]
-    reference = difference = None
-    if len(found) > 1:
-        reference = found[1]
-        differences = np.abs(found[0] - reference)[np.triu_indices(len(names), 1)]
-        known = differences[np.isfinite(differences)]
-        difference = known.mean() if len(known) else None
-    return {
-        "synthetic": found[0],
-        "reference": reference,
-        "mean_difference": difference,
-        "columns": names,
-    }
-
-
 def score_k_marginals(
     columns: Sequence[EncodedColumn], k: int = 3, random_state: int = 0
 ) -> dict[str, float]:
