@@ -17,7 +17,6 @@ from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayTables
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import Tables
-from ..tables.evidence import find_coincident
 from .interface import Sampler
 from .marginals import Marginals, read_tables
 from .tables import fit_to_release
@@ -80,8 +79,11 @@ def fit_to_table(
     format = replace(
         format.without_absent(marginals.is_empty),
         share_std={name: float(np.median(std[where])) for name, where in format.blocks},
-        coincident=find_coincident(format, tables, marginals.counts),
     )
+    if sum(c.missing or bool(getattr(c, "atoms", ())) for c in format.schema.learned.values()) > 1:
+        from ..tables.evidence import find_coincident  # not every table has point masses
+
+        format = replace(format, coincident=find_coincident(format, tables, marginals.counts))
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(make_rows, tables, marginals, **training)
     subsets: list[tuple[int, ...]] = []
@@ -150,7 +152,8 @@ class InteractionSearch:
             With the levels of these tables.
         """
         release, curator, sizes = self.release, self.curator, tuple(self.format.code_sizes)
-        by, n_columns = self.format.by, len(self.format.blocks)
+        by = release.find_strata(curator.plan, curator.n_records, self.format)
+        n_columns = len(self.format.blocks)
         candidates = release.list_subsets(curator.plan, curator.n_records, len(sizes), by)
         halve = partial(halve_levels, is_ordered=self.format.is_ordered, public=public)
         signs = halve(self.marginals.counts, sizes[:n_columns])
