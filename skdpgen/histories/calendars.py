@@ -9,7 +9,6 @@ persons have in common with themselves over time is learned apart from it.
 """
 
 import numpy as np
-import pandas as pd
 
 from ..quality import WITHIN_NOISE
 from ..tables.blocks import to_probabilities
@@ -62,17 +61,14 @@ def find_times(order, units):
     -------
     ndarray of int of shape (*units.shape, n_calendars)
     """
-    dates = (
-        order.to_dates(np.nan_to_num(units)) if order.is_date else np.empty(units.shape, "M8[s]")
-    )
-    dates[np.isnan(units)] = np.datetime64("NaT")
-    cells = []
-    for name in list_calendars(order):
-        found = (
-            find_cells(dates, name) if name in CYCLES else dates.astype("M8[M]").astype(int) % 12
-        )
-        cells.append(np.where(pd.isna(dates), CALENDARS[name][0], found))
-    return np.stack(cells, axis=-1) if cells else np.empty((*units.shape, 0), dtype=np.int64)
+    names, is_missing = list_calendars(order), np.isnan(units)
+    found = np.empty((*units.shape, len(names)), dtype=np.int64)
+    for i, name in enumerate(names):
+        dates = order.to_dates(np.nan_to_num(units))
+        is_cycle = name in CYCLES
+        cells = find_cells(dates, name) if is_cycle else dates.astype("M8[M]").astype(int) % 12
+        found[..., i] = np.where(is_missing, CALENDARS[name][0], cells)
+    return found
 
 
 def make_kernels(rows, marginals, format):
@@ -98,14 +94,16 @@ def make_kernels(rows, marginals, format):
     blocks = TableEncoder(format.table.schema).make_blocks()[-len(sizes.rows) :]
     for position in range(len(sizes.calendars)):
         kernels = [
-            _find_kernels(rows.pair(i, len(blocks) + position).T, rows.pairs_std, share, block)
+            _find_kernels(
+                rows.pair(i, len(blocks) + position).T, rows.pairs_std, share, block, position == 0
+            )
             for i, (share, block) in enumerate(zip(shares, blocks[:-1], strict=False))
         ]
         found.append([*kernels, np.stack([np.eye(len(shares[-1]))] * sizes.calendars[position])])
     return found
 
 
-def _find_kernels(table, std, share, block):
+def _find_kernels(table, std, share, block, is_first):
     """Return the kernels of a column, from its noisy table of shape (n_cells, n_levels)."""
     share, counts = to_probabilities(share[None]), table.sum(axis=1, keepdims=True)
     excess = table - counts * share
@@ -113,15 +111,20 @@ def _find_kernels(table, std, share, block):
     waves, noise = np.fft.rfft(excess[:-1], axis=0, norm="ortho"), std**2 * excess.shape[1]
     excess[:-1] = np.fft.irfft(_shrink(waves, noise), len(excess) - 1, axis=0, norm="ortho")
     excess[-1:] = _shrink(excess[-1:], noise)
-    excess *= share > 0
+    if not is_first:
+        # How rows with dates differ from others is in the kernels of the first calendar.
+        excess[:-1] -= excess[:-1].sum(0) * counts[:-1] / counts[:-1].sum()
+        excess[-1] = 0
     is_clear = counts > WITHIN_NOISE * np.sqrt(noise)
+    in_cells = share + (share > 0) * np.where(is_clear, excess / np.where(is_clear, counts, 1), 0)
+    dated = table[:-1, -1].sum()
+    if block.column_type.missing and dated <= WITHIN_NOISE * std * np.sqrt(len(excess) - 1):
+        # Only rows without a date lack the column.
+        in_cells[:-1, -1] = 0
     n_ordered = len(block.knots) if block.column_type.has_knots else 0
     if block.column_type.is_ordered:
         n_ordered = block.n_levels
-    in_cells = to_probabilities(
-        share + np.where(is_clear, excess / np.where(is_clear, counts, 1), 0)
-    )
-    return np.stack([_couple(share[0], own, n_ordered) for own in in_cells])
+    return np.stack([_couple(share[0], own, n_ordered) for own in to_probabilities(in_cells)])
 
 
 def _shrink(values, noise):
@@ -147,8 +150,7 @@ def _couple(first, second, n_ordered):
         kernel[n_ordered:, :n_ordered] = np.outer(moved[1:, 0], own[1])
         ends = [np.cumsum(x) for x in own]
         below = np.minimum(*np.ix_(*(np.r_[0, end] for end in ends)))
-        kernel[:n_ordered, :n_ordered] = moved[0, 0] * np.diff(np.diff(below, axis=0), axis=1).clip(
-            0
-        )
+        shared = np.diff(np.diff(below, axis=0), axis=1).clip(0)
+        kernel[:n_ordered, :n_ordered] = moved[0, 0] * shared
     # Levels that nobody has stay.
     return to_probabilities(np.where(first[:, None] > 0, kernel, np.eye(len(first))))

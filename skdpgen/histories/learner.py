@@ -116,7 +116,7 @@ class HistoryParticles(TableRows):
         return self.person_blocks(persons), found.view(rows.shape)
 
     def move(self, rows: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-        """Return the probabilities of rows, (n, n_levels), in the cells of dates, (n, n_calendars)."""
+        """Return the probabilities of rows in the cells of their dates, (n, n_calendars)."""
         sizes, start = self.history.rows, 0
         for n_cells, cells in zip(self.history.calendars, times.T, strict=False):
             # One product for each cell and column.

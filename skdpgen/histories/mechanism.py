@@ -37,8 +37,8 @@ class HistorySizes:
     """Numbers of levels of the columns of persons and of their rows.
 
     The codes of a person are those of the person, of which the last is the number of rows, and
-    those of M rows with their cells of calendars, one after the other. M + 1 stands for all larger numbers of rows, of which M
-    are used. Codes of rows beyond the number are ignored.
+    those of M rows with their cells of calendars, one after the other. M + 1 stands for all larger
+    numbers of rows, of which M are used. Codes of rows beyond the number are ignored.
 
     Attributes
     ----------

@@ -22,9 +22,10 @@ class HistoryTables(Release):
     """The tables of persons with histories: one sum over persons, in four parts.
 
     They are the two-way tables of the columns of persons, among them the number of rows; of the
-    columns of rows, among them their number in the order and the cells of its calendars; of each column of persons with each of
-    rows; and of each column of a row with each of the next row. Each person has one share of each.
-    All cells have the same noise: the budget is split by the number of tables.
+    columns of rows, among them their number in the order and the cells of its calendars; of each
+    column of persons with each of rows; and of each column of a row with each of the next row. Each
+    person has one share of each. All cells have the same noise: the budget is split by the number
+    of tables.
     """
 
     is_sum = True

@@ -139,7 +139,7 @@ class HistorySampler:
         name, person = self._format.order_name, np.repeat(np.arange(n), M)
         first, order = self._blocks[name], self._types[name]
         cells = first.draw(self._with_first(weights)[:, first.where], self._public)
-        orders, _, is_missing = self._draw_orders(
+        orders, is_missing = self._draw_orders(
             order.to_values(cells)[person], weights, rows.reshape(n * M, -1), person
         )
         return find_times(order, np.where(is_missing, np.nan, orders)).reshape(n, M, -1)
@@ -161,16 +161,12 @@ class HistorySampler:
         -------
         orders : ndarray of shape (n_rows,)
             In units, also of those that are missing.
-        p_missing : ndarray of shape (n_rows,)
-            Probabilities that they are.
         is_missing : ndarray of bool of shape (n_rows,)
         """
         block, gap = self._blocks[self._format.order_name], self._row_blocks[self._gap]
         is_first, is_missing = np.diff(person, prepend=-1) > 0, np.isnan(first)
         p_missing = to_probabilities(weights[:, gap.where])[:, -1]
         if block.column_type.missing:
-            p_first = to_probabilities(own[:, block.where])[:, -1]
-            p_missing[is_first] = p_first[person[is_first]] if self._format.has_undated else 0
             lacking = np.flatnonzero(is_missing & is_first)
             drawn = block.draw(_present(own[person[lacking]][:, block.where]), self._public)
             found = np.zeros(len(own))
@@ -179,13 +175,12 @@ class HistorySampler:
         # Rows without an order are the last ones of a person.
         is_missing |= self._public.uniform(size=len(own))[person] < p_missing * ~is_first
         total = np.cumsum(is_missing)
-        is_missing |= (
-            total > (total - is_missing)[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]
-        )
+        first_row = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+        is_missing |= total > (total - is_missing)[first_row]
         cells = gap.draw(_present(weights[:, gap.where]), self._public)
         gaps = gap.column_type.to_values(cells)
         orders = add_gaps(first, gaps, person, block.column_type, self._public)
-        return orders, p_missing, is_missing
+        return orders, is_missing
 
     def _draw_rows(self, persons, own, weights, person):
         """Return the columns of rows, from the columns and weights of persons, and of rows."""
@@ -222,25 +217,23 @@ class HistorySampler:
         return columns | draws.draw(make_rows, len(person), self._public)
 
     def _draw_dates(self, given, own, weights, person):
-        """Return the orders of rows and the dates relative to them, and weights of other columns."""
+        """Return the orders of rows, dates relative to them, and weights of other columns."""
         format, types, name = self._format, self._types, self._format.order_name
         if name is None or self._gap is None:
             return {} if name is None else {name: given[name]}, weights
         needed = {n for rule in self._orders for n in rule.names}.intersection(given)
         values = {n: types[n].to_values(given[n]) for n in {*needed, name}}
-        orders = self._draw_orders(values[name], own, weights, person)
-        values[name], p_missing, is_missing = orders
+        values[name], is_missing = self._draw_orders(values[name], own, weights, person)
         # Dates follow the order that is drawn in the end.
         implied = [Ordered(*pair) for pair in list_ordered(self._orders)]
         values |= obey_orders(values, [name], implied, types)
-        times = find_times(types[name], np.where(is_missing, np.nan, values[name]))
-        with torch.no_grad():
-            parts = torch.as_tensor(weights, dtype=torch.float32), torch.as_tensor(times)
-            weights = self._particles.move(*parts).double().numpy()
+        # Dates follow from the order, even if its cell is empty.
+        dated = self._move(weights, values[name])
+        weights = self._move(weights, np.where(is_missing, np.nan, values[name]))
         for difference, rule in format.table.schema.differences.items():
             if isinstance(rule, Elapsed):
                 pair, block = (types[name], types[rule.date]), self._row_blocks[difference]
-                cells = block.draw(_beside(weights[:, block.where], p_missing), self._public)
+                cells = block.draw(dated[:, block.where], self._public)
                 days = format.table.schema[difference].to_values(cells)
                 values[rule.date] = add_days(values[name], days, *pair)
         dates = obey_orders(values, self._dated, self._orders, types)
@@ -250,6 +243,13 @@ class HistorySampler:
             declared = replace(types[n], missing=n != name or format.has_undated)
             columns[n] = declared.decode(np.nan_to_num(column), np.isnan(column))
         return columns, weights
+
+    @torch.no_grad()
+    def _move(self, weights, orders):
+        """Return the weights of rows in the cells of the calendars of their orders."""
+        times = find_times(self._types[self._format.order_name], orders)
+        weights = torch.as_tensor(weights, dtype=torch.float32)
+        return self._particles.move(weights, torch.as_tensor(times)).double().numpy()
 
     def _restore(self, i, frame):
         """Return a table in the container and dtypes that `fit` was given."""
@@ -274,19 +274,6 @@ def _with_units(schema):
 def _present(weights):
     """Return weights of a column without that of missing values."""
     return np.column_stack([weights[:, :-1], np.zeros(len(weights))])
-
-
-def _beside(weights, p_missing):
-    """Return the weights of the days to a date whose order is there.
-
-    Days are missing where the order is, with probability `p_missing`, or the date.
-    """
-    weights = to_probabilities(weights)
-    lacking = weights[:, -1] - p_missing
-    left = np.where(lacking > 0, lacking / np.maximum(1 - p_missing, 1e-9), 0).clip(0, 1)
-    present, mean = weights[:, :-1], weights[:, :-1].mean(axis=0)
-    present = to_probabilities(np.where(present.sum(axis=1, keepdims=True) > 1e-9, present, mean))
-    return np.column_stack([present * (1 - left)[:, None], left])
 
 
 def _move(block, start):
