@@ -235,6 +235,13 @@ class Dataset:
             self.columns, self.dtypes = X.columns, [np.dtype(object)] * len(names)
         self._held[0] = X, y, persons
 
+    def list_text_columns(self, names) -> list[str]:
+        """Return those of some columns that hold texts whatever the cells are."""
+        found = list_text_columns(self._held[0][0], self.head)
+        if self.label is not None and isinstance(self.label.read_dtype, pd.StringDtype):
+            found = [*(found or ()), *(name for name in names if name not in self.head)]
+        return [name for name in names if found is None or name in found]
+
     def validate_array(
         self,
         estimator: BaseEstimator,

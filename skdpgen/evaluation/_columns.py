@@ -9,8 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from .._process.muting import muted
 from ..data.containers import as_array, find_record_shape
 from ..data.inputs import read_array
+from ..data.names import map_cells, name_cell
+from ..tables.public_tables import read_public
 
 # Numbers with more values are binned; categories have 30 levels, as many as a chart can show.
 _MOST_VALUES, _N_BINS, _MOST_LEVELS = 16, 10, 30
@@ -74,14 +77,16 @@ def flatten_alike(X, Y, names: tuple[str, str]) -> tuple:
 
 
 def as_table(X) -> pd.DataFrame:
-    """Return rows as a DataFrame."""
+    """Return rows as a DataFrame, whose texts and objects are read as a fit reads them."""
     X = as_array(X)
     if not isinstance(X, pd.DataFrame):
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"Rows must be a matrix or a DataFrame; got shape {X.shape}.")
         X = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
-    return X.reset_index(drop=True)
+    X = X.reset_index(drop=True)
+    with muted():
+        return read_public(X) if X.columns.is_unique else X
 
 
 def encode_columns(
@@ -147,13 +152,10 @@ def as_numbers(column: pd.Series) -> np.ndarray | None:
 
 
 def as_texts(column: pd.Series) -> np.ndarray:
-    """Return cells as texts, None for missing."""
-    texts = np.empty(len(column), dtype=object)
-    texts[:] = [
-        None if is_missing else str(cell)
-        for cell, is_missing in zip(column, column.isna(), strict=True)
-    ]
-    return texts
+    """Return the names of cells as categories, None for missing."""
+    names = map_cells(lambda cell: name_cell(cell) or str(cell), column)
+    names[column.isna().to_numpy()] = None
+    return names
 
 
 def plain_frames(*tables: pd.DataFrame) -> list[pd.DataFrame]:

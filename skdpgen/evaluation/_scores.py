@@ -19,9 +19,10 @@ from torch import nn
 from .._process.isolation import isolated
 from .._process.muting import muted
 from ..arrays.image_layout import ImageLayout
+from ..data.containers import as_array
 from ..data.labels import check_order
 from ..learners.training import Descent
-from ._columns import flatten_alike
+from ._columns import as_table, flatten_alike
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
 _METRICS = ("accuracy", "roc_auc")
@@ -204,6 +205,7 @@ def frechet_distance(X, Y) -> float:
 
 def _check_rows(X_syn, X_test, classifier: str):
     """Return two checked arrays of floats, or two DataFrames with the same columns."""
+    X_syn, X_test = as_array(X_syn), as_array(X_test)
     is_table = isinstance(X_syn, pd.DataFrame)
     if is_table != isinstance(X_test, pd.DataFrame):
         raise ValueError("X_syn and X_test must both be DataFrames or both be arrays.")
@@ -214,7 +216,7 @@ def _check_rows(X_syn, X_test, classifier: str):
             raise ValueError("X_syn and X_test need at least one row each.")
         if len(X_syn.columns) != len(X_test.columns) or set(X_syn) != set(X_test):
             raise ValueError("X_syn and X_test must have the same columns.")
-        return X_syn, X_test
+        return as_table(X_syn), as_table(X_test)
     X_syn, X_test, record_shape = flatten_alike(X_syn, X_test, ("X_syn", "X_test"))
     floats = [np.float64, np.float32]
     X_syn = check_array(X_syn, dtype=floats, input_name="X_syn")

@@ -238,7 +238,8 @@ def test_slow_layers_wait_for_several_releases():
 # Learning.
 
 
-@pytest.mark.parametrize("split", [(0, 0, 1), pytest.param((0, 0.3, 0.7), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("split", [(0, 0, 1), (0, 0.3, 0.7)])
 def test_digits_without_noise(digits, split):
     X, X_test, y, y_test = digits
     release = ForwardAggregates(n_steps=75, batch_size=300, budget_split=split)
