@@ -42,7 +42,7 @@ def report(options: Namespace) -> int:
     inputs = {
         f"{name} {key}".strip(): file for name, t in tables.items() for key, file in t.items()
     }
-    for name in ("certificate", "audit", "budget", "schema", "rules"):
+    for name in ("certificate", "audit", "budget", "schema", "rules", "release"):
         inputs[f"--{name}"] = getattr(options, name)
     check_outputs(outputs, inputs)
     check_suffix(options.output, (".html",))
@@ -63,6 +63,7 @@ def report(options: Namespace) -> int:
         budget=None if options.budget is None else PrivacyBudget.from_file(options.budget),
         schema=schema,
         schema_report=None if options.key else read_beside(options.schema, "report"),
+        release=options.release and Path(options.release),
         target=options.target,
         title=options.title or f"Synthetic rows: {title}",
     )

@@ -125,6 +125,7 @@ class Synthesis(Run):
                 budget=self.total,
                 schema=generator.schema_,
                 schema_report=generator.schema_report_,
+                release=generator.release_,
                 target=self.options.target,
                 title=f"Synthetic rows: {names['rows']}",
             )

@@ -47,7 +47,7 @@ def test_from_a_synthesis_over_its_audit_to_a_page(synthesize, folder):
     results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert results["audit"] == audit | {"is_of_certificate": True}
-    assert "<h2>Audit</h2>" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "<h3>Audit</h3>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_found_columns_are_a_schema_for_later_fits(synthesize, folder):

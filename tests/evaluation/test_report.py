@@ -246,7 +246,8 @@ def test_json_and_page_say_the_same(found, tmp_path):
 
 
 def text_of(page):
-    return " ".join(html.unescape(re.sub("<[^>]*>", " ", page)).split())
+    shown = page.partition("</style>")[2].partition("<script>")[0]
+    return html.unescape(" ".join(re.sub("<[^>]*>", " ", shown).split()))
 
 
 class _Tags(HTMLParser):
@@ -274,8 +275,8 @@ def test_the_page_stands_by_itself_and_escapes_what_is_in_it(found):
     tags = _Tags()
     tags.feed(page)
     assert not tags.open
-    assert not tags.loads
-    assert "<script" not in page
+    assert all(value.startswith("#") for _, value in tags.loads)
+    assert page.count("<script") == page.count("<script>") == 1
     assert "B <b>" not in page
     assert "two-way <tables>" not in page
     assert "<title>A &amp; B</title>" in page
@@ -448,7 +449,7 @@ def test_a_browser_shows_it(found, tmp_path):
         [*command, "--dump-dom", page], capture_output=True, timeout=120, check=True
     )
     shown = ran.stdout.decode()
-    for heading in re.findall("<h2>.*?</h2>", found.to_html()):
+    for heading in re.findall("<h2.*?</h2>", found.to_html()):
         assert heading in shown
     # The parser of a browser has moved, closed and dropped nothing.
     assert shown.count("<rect") == found.to_html().count("<rect")

@@ -369,8 +369,24 @@ def test_sums_of_persons_need_the_same_number_of_rows():
     for other in (1, 3):
         for parts in itertools.permutations([fit_to(2, 0), fit_to(other, 1)]):
             for overlap in (False, True):
-                with pytest.raises(ValueError, match="schemas, targets or units cannot be merged"):
+                with pytest.raises(ValueError, match="strata or units cannot be merged"):
                     merge(*parts, overlap=overlap)
+
+
+@pytest.mark.catches(
+    "releases.merging:_describe_sums", "part.main.by, part.main.columns.shape", "None"
+)
+def test_sums_need_the_same_strata():
+    by_level, pooled = (
+        DPSWFlowSampler(
+            8.0, schema=SCHEMA, n_steps=2, release=TwoWayTables(max_order=2, strata=strata)
+        )
+        .fit(make_table(seed=i), target="city")
+        .release_
+        for i, strata in enumerate(("auto", "never"))
+    )
+    with pytest.raises(ValueError, match="strata or units cannot be merged"):
+        merge(by_level, pooled)
 
 
 def test_tables_that_cannot_be_merged_are_refused():
