@@ -41,7 +41,7 @@ def read_public(table, styles=None):
     codes = (encode_column(cells[name], style) for name, style in unknown.items())
     counts = np.array([np.bincount(c, minlength=len(COUNTED)) for c in codes], dtype=np.float64)
     counts = counts.reshape(len(unknown), len(COUNTED))
-    types, styles = find_types(unknown, counts, 0.0, len(table))
+    types, styles, _ = find_types(unknown, counts, 0.0, len(table))
     for name, style in styles.items():
         known = types[name].cell_types
         if known is not None:
