@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Columns of one or two tables, encoded by common levels so that their marginals compare."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from .._process.muting import muted
-from ..data.containers import as_array
+from ..data.containers import as_array, find_record_shape
+from ..data.inputs import read_array
 from ..data.names import map_cells, name_cell
 from ..tables.public_tables import read_public
 
@@ -56,6 +58,22 @@ class EncodedColumn:
     def shares(self, codes: np.ndarray) -> np.ndarray:
         """Return the share of each level."""
         return np.bincount(codes, minlength=len(self.levels)) / len(codes)
+
+
+def flatten_alike(X, Y, names: tuple[str, str]) -> tuple:
+    """Return public rows or images of one shape as rows, and the shape of a record or None.
+
+    Flat rows beside images are in the order of these. Other data are returned as arrays.
+    """
+    parts = [read_array(part) for part in (X, Y)]
+    shapes = [find_record_shape(part) for part in parts]
+    # Images have as many numbers with channels first and last.
+    if len({tuple(n for n in shape if n > 1) for shape in shapes if shape is not None}) > 1:
+        raise ValueError(f"{' and '.join(names)} must be images of one shape; got {shapes}.")
+    for i, shape in enumerate(shapes):
+        if shape is not None:
+            parts[i] = parts[i].reshape(len(parts[i]), math.prod(shape))
+    return *parts, shapes[0] or shapes[1]
 
 
 def as_table(X) -> pd.DataFrame:

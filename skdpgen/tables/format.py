@@ -129,7 +129,7 @@ class TableFormat(Format):
 
     @property
     def has_class_target(self):
-        """Whether tables are stratified by the levels of the target."""
+        """Whether tables may be stratified by the levels of the target; see `strata_pay`."""
         return self.target is not None and self.target.may_be_class
 
     @property
@@ -220,13 +220,13 @@ class TableFormat(Format):
 
     @property
     def by(self):
-        """Position of the column of codes by which tables are stratified, or None.
+        """Position of the column of codes by which tables may be stratified, or None.
 
         It is the target, or the column of its halves, after all others.
         """
         if self.halves is not None:
             return len(self.blocks)
-        if len(self.blocks) < 2 or self.target is None or not self.target.has_few_levels:
+        if len(self.blocks) < 2 or len(self.levels_of_target) < 2:
             return None
         return [name for name, _ in self.blocks].index(self.layout.label)
 

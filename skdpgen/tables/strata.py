@@ -1,9 +1,59 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Targets by whose levels, or halves, tables are stratified."""
+"""Targets by whose levels, or halves, tables are stratified, and when strata pay."""
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
+
+
+@dataclass(frozen=True)
+class StrataConstants:
+    """Constants of `strata_pay`."""
+
+    # So many strata always pay: they cost other pairs a factor of at most √3 of noise.
+    few: int = 3
+    # Least signal of the tables of a level, in standard deviations of its noise. See
+    # doc/benchmarks/tried_tables.rst.
+    least_signal: float = 1.0
+    # Largest number of cells of all strata, as that of a release without strata.
+    max_cells: int = 2**27
+
+
+CONSTANTS = StrataConstants()
+
+
+def strata_pay(sizes, by, sigma, n_records):
+    """Return whether tables that are stratified by a column show how its levels differ.
+
+    Each record is in one stratum, so that strata cost nothing: the tables of the other columns with
+    the target have less noise, and those of three columns with the target are added. But for L
+    strata the tables of all records, which are their sums, have √L times the noise. It is worth it
+    if the strata tell something: if the one-way tables of a level of the target, of n / L records
+    evenly spread over all levels, exceed their noise, as the root of the sum of squared ratios.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of levels of all columns.
+    by : int
+        Position of the target among them.
+    sigma : float
+        Standard deviation of the noise on the sum, to which a record adds a vector of norm 1.
+    n_records : float
+        Public number of records, n.
+    """
+    n_strata, mechanism = sizes[by], TablesMechanism(sizes, by)
+    others = mechanism.sizes
+    if n_strata <= CONSTANTS.few:
+        return True
+    if n_strata * (count_cells(others) + sum(others)) > CONSTANTS.max_cells:
+        return False
+    counts = n_records / (n_strata * np.array(others))
+    precisions = level_precisions(others, mechanism.weight)
+    noise = CONSTANTS.least_signal * sigma * mechanism.records
+    return bool(counts**2 @ precisions >= noise**2)
 
 
 @dataclass(frozen=True)
@@ -55,6 +105,4 @@ class Halves:
 def may_stratify(learned, target):
     """Return whether tables can be stratified by a target of these columns once all is inferred."""
     is_alone = target is None or len(learned) < 2
-    return not is_alone and (
-        target.is_open or target.takes_knots or target.has_few_levels or target.has_halves
-    )
+    return not is_alone and (target.may_be_class or target.takes_knots or target.has_halves)
