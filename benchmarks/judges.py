@@ -76,7 +76,7 @@ def judge_anonymeter(real, synthetic, options):
     from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
 
     control, columns = pd.read_csv(options.test, keep_default_na=False), list(real)
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 (the generator that attacks draw from)
     tables = {"ori": real, "syn": synthetic, "control": control}
     half = columns[: len(columns) // 2], columns[len(columns) // 2 :]
     attacks = {
