@@ -74,6 +74,7 @@ class ArrayLayout:
         """Raise a ValueError for declared bounds between which a dtype has no value."""
         pairs = [("y_bounds", y_bounds, self.target_dtype)] * (y_bounds is not None)
         if bounds is not None:
+            bounds = self.X.find_held_range(*bounds)
             n_columns = max(map(np.size, (self.dtypes, *bounds)))
             ends = zip(*(np.broadcast_to(end, n_columns) for end in bounds), strict=True)
             dtypes = self.dtypes * (n_columns // len(self.dtypes))
@@ -90,7 +91,7 @@ class ArrayLayout:
 
         `y` holds numbers, or with `classes` their positions.
         """
-        lower, upper = (-np.inf, np.inf) if bounds is None else bounds
+        lower, upper = self.X.find_held_range(*((-np.inf, np.inf) if bounds is None else bounds))
         if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
             X = cast_numbers(X, self.dtypes[0], lower, upper)
             named = self.columns is not None
@@ -110,7 +111,8 @@ class ArrayLayout:
         if isinstance(dtype, pd.CategoricalDtype):
             dtype = categories
         if classes is None:
-            levels, y = cast_numbers(y, dtype, *(y_bounds or (-np.inf, np.inf))), slice(None)
+            ends = self.y.find_held_range(*(y_bounds or (-np.inf, np.inf)))
+            levels, y = cast_numbers(y, dtype, *ends), slice(None)
         else:
             levels = classes
         # Classes are cast, rather than labels: the dtype of a draw must not depend on it.

@@ -35,8 +35,10 @@ class Form:
     sep, encoding : str
         Those of a CSV file.
     styles : dict of str to TextStyle
-        How numbers and dates of columns are written in a CSV file. Groups of three digits are not
-        separated.
+        How numbers and dates of columns are written in a CSV file.
+    has_groups : bool
+        Whether groups of three digits are separated by declaration, and not as counts show: then
+        those of numbers with decimals are, as years, for one, have none.
     escapes : bool
         Whether to write an apostrophe before texts of a CSV file that begin like a formula.
     """
@@ -45,6 +47,7 @@ class Form:
     sep: str = ","
     encoding: str = "utf-8"
     styles: Mapping[str, TextStyle] = field(default_factory=dict)
+    has_groups: bool = False
     escapes: bool = False
 
     @property
@@ -131,9 +134,13 @@ class Form:
         """Return numbers and dates as texts, where they are written otherwise than by default."""
         style = self.styles.get(column.name, PLAIN)
         kind = getattr(column.dtype, "kind", "O")
-        if kind == "f" and style.decimal != PLAIN.decimal:
-            # str gives the shortest text that reads back as the same number.
-            return column.map(lambda x: str(x).replace(".", style.decimal), na_action="ignore")
+        # Counts tell groups from none, but beside decimal commas.
+        is_grouped = kind == "f" if self.has_groups else style.decimal == PLAIN.decimal
+        if kind in "iuf" and not style.has_python_numbers:
+            groups = style.thousands if is_grouped else None
+            signs = str.maketrans({",": groups or "", ".": style.decimal})
+            # The shortest text that reads back as the same number.
+            return column.map(lambda x: f"{x:,}".translate(signs), na_action="ignore")
         if kind == "M" and style.date_format is not None:
             return column.dt.strftime(style.date_format)
         return column

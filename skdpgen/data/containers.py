@@ -70,6 +70,21 @@ class Container:
             return column.to_native()
         return self._write(data)
 
+    def find_held_range(self, lower, upper):
+        """Return bounds, moved inwards to what a dtype of torch that NumPy lacks can hold."""
+        dtype = getattr(torch, self.library.partition(".")[2], None)
+        if dtype is None:
+            return lower, upper
+
+        info, ends = torch.finfo(dtype), []
+        for end, sign in ((lower, 1), (upper, -1)):
+            end = torch.as_tensor(end, dtype=torch.float64)
+            # Twice the largest error of rounding.
+            step = info.eps * end.abs().clamp(info.smallest_normal, info.max)
+            held, inner = (value.to(dtype).double() for value in (end, end + sign * step))
+            ends.append(torch.where(sign * held < sign * end, inner, held).numpy())
+        return tuple(ends)
+
     def give_array(self, array):
         """Return synthetic numbers, an array, in this container."""
         if self.library == "numpy":
@@ -160,6 +175,9 @@ def adapt(data) -> Adapted:
         return adapt_images(data)
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
+    if _is_pillow(data):
+        # By Arrow's interface it would be one column.
+        data = np.asarray(data)
     if not isinstance(data, np.ndarray | pd.DataFrame | pd.Series):
         table = _find_table(data)
         if table is not None:
@@ -205,7 +223,11 @@ def find_record_shape(X) -> tuple | None:
 def is_image(entry) -> bool:
     """Whether an entry of a list is an array or a tensor of several dimensions, or of Pillow."""
     is_array = issubclass(type(entry), np.ndarray | torch.Tensor)
-    return (is_array and entry.ndim > 1) or type(entry).__module__.partition(".")[0] == "PIL"
+    return (is_array and entry.ndim > 1) or _is_pillow(entry)
+
+
+def _is_pillow(entry):
+    return type(entry).__module__.partition(".")[0] == "PIL"
 
 
 def adapt_column(data):

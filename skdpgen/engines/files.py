@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..curator.chunks import iter_quietly
 from ..data.cells import as_objects, read_cells
 from ..data.dtypes import read_arrow_table
 from ..data.names import map_distinct, name_cell
+from ..data.record_functions import iter_quietly
 from ..data.texts import PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows

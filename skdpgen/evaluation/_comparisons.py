@@ -94,7 +94,10 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     Bergsma, "A bias-correction for Cramér's V and Tschuprow's T", Journal of the Korean
     Statistical Society, 2013.
     """
-    counts = pd.crosstab(*(getattr(column, which) for column in (first, second))).to_numpy()
+    shape = len(first.levels), len(second.levels)
+    codes = np.ravel_multi_index([getattr(c, which) for c in (first, second)], shape)
+    counts = np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape)
+    counts = counts[np.ix_(counts.any(axis=1), counts.any(axis=0))]
     n, (rows, cols) = counts.sum(), counts.shape
     # No Yates correction: the bias is corrected below, for tables of any size (Bergsma 2013).
     square = chi2_contingency(counts, correction=False).statistic / n
@@ -102,34 +105,6 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     # The largest value of the statistic for tables of this shape, with the same correction.
     least = min(rows - (rows - 1) ** 2 / (n - 1), cols - (cols - 1) ** 2 / (n - 1)) - 1
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
-
-
-def correlate(columns: Sequence[EncodedColumn]) -> dict | None:
-    """Return Pearson's correlations of the numeric columns, NaN for constant ones.
-
-    Returns
-    -------
-    dict or None
-        ``columns``; ``synthetic`` and ``reference``, matrices or None; ``mean_difference``. None if
-        fewer than two columns are numeric.
-    """
-    names = [column.name for column in columns if column.numbers is not None]
-    if len(names) < 2:
-        return None
-    tables = zip(*(column.numbers for column in columns if column.numbers is not None), strict=True)
-    found = [pd.DataFrame(dict(enumerate(cells))).corr().to_numpy() for cells in tables]
-    reference = difference = None
-    if len(found) > 1:
-        reference = found[1]
-        differences = np.abs(found[0] - reference)[np.triu_indices(len(names), 1)]
-        known = differences[np.isfinite(differences)]
-        difference = known.mean() if len(known) else None
-    return {
-        "synthetic": found[0],
-        "reference": reference,
-        "mean_difference": difference,
-        "columns": names,
-    }
 
 
 def score_k_marginals(

@@ -122,6 +122,10 @@ class ColumnType(Declaration):
         names += ("atoms",) * (self.is_open or self.takes_knots)
         return tuple(n for n in names if self.is_unknown or getattr(self, n, ()) is None)
 
+    def of_texts(self):
+        """Return the declared column as one of a table of texts."""
+        return self
+
     def resolves(self, declared):
         """Return whether another type declares nothing else than this one, which may infer more."""
         if declared.is_unknown or not (declared.is_open or declared.takes_knots):
