@@ -126,7 +126,7 @@ def run_adult(options):
             made = sampler.fit(train, target="income").sample(len(train))
             files = {"test": test.to_csv(index=False)}
             if options.judge == "sdmetrics":
-                files = {"metadata": json.dumps(sampler.schema_.to_metadata("sdv"))}
+                files = {"metadata": json.dumps(sampler.schema_.to_metadata(format="sdv"))}
             scores = judge(options.python, options.judge, train, made, **files)
             yield {"epsilon": epsilon, "seed": seed, **scores}
 

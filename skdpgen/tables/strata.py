@@ -7,7 +7,6 @@ import numpy as np
 
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
 
-
 # So many strata always pay: they cost other pairs a factor of at most √3 of noise.
 _FEW = 3
 # Largest number of cells of all strata, as of a release without strata.
