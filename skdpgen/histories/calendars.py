@@ -130,7 +130,7 @@ def _find_kernels(table, std, share, block, is_first):
 def _shrink(values, noise):
     """Shrink each row of values by the share of noise in its energy (James and Stein)."""
     energy = (np.abs(values) ** 2).sum(axis=1, keepdims=True)
-    return values * (1 - noise / np.maximum(energy, noise))
+    return values * (1 - noise / np.maximum(energy, noise + 1e-300))
 
 
 def _couple(first, second, n_ordered):

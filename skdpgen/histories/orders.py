@@ -15,7 +15,7 @@ def add_gaps(first, gaps, person, column, random_state):
     first : ndarray of shape (n_rows,)
         The order of the first row of each row's person.
     gaps : ndarray of shape (n_rows,)
-        Gaps since the row before, in days for dates.
+        Gaps since the row before, in days for dates, NaN for none.
     person : ndarray of int of shape (n_rows,)
         The persons of rows, one after the other.
     column : Number or Date
@@ -25,7 +25,7 @@ def add_gaps(first, gaps, person, column, random_state):
     rank = np.arange(len(person)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     values = np.array(first, dtype=np.float64)
     moves = _find_steps(values, is_first, column, random_state)
-    gaps = gaps.clip(0) * getattr(column, "units_per_day", 1)
+    gaps = np.nan_to_num(gaps).clip(0) * getattr(column, "units_per_day", 1)
     for rows in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank)))[1:-1]:
         before = values[rows - 1]
         moved = before + gaps[rows]
