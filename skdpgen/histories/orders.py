@@ -29,13 +29,15 @@ def add_gaps(first, gaps, person, column, random_state):
     for rows in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank)))[1:-1]:
         before = values[rows - 1]
         moved = before + gaps[rows]
+        if column.decimals is not None:
+            moved = np.round(moved, column.decimals)
         for cycle in column.cycles:
             moved = np.maximum(_share_cells(moved, *cycle, random_state), before)
         moves[rows] = moves[rows - 1]
         for position, (*step, _) in enumerate(column.heaps or ()):
             is_moved = moves[rows] == position
             moved[is_moved] = column.snap(moved[is_moved], *step)
-        values[rows] = moved if column.decimals is None else np.round(moved, column.decimals)
+        values[rows] = moved
     return values
 
 
