@@ -230,8 +230,10 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
         }
     pairs, judged = counts["pairs"], counts["pairs"] or columns
     n_good = sum(table["verdict"] == GOOD for table in pairs)
-    which = "all columns" if len(usable) == len(columns) else f"{len(usable)} columns"
-    use = f"Use it for shares, averages and charts of {which}"
+    rough = [table["column"] for table in usable if table["verdict"] != GOOD]
+    use = f"Use it for shares, averages and charts of {len(usable)} of {len(columns)} columns"
+    if rough:
+        use += f" (with care of {name_some(rough)})"
     if n_good:
         use += f", and for tables and models of two columns: {n_good} of {len(pairs)} are good"
     margin = max(table["margin"] for table in usable)
@@ -258,7 +260,7 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
     return {
         "use": f"{use}.",
         "avoid": f"{avoid}.",
-        "expect": f"Expect a share of rows to be off by ± {100 * off:.1g} percentage points.",
+        "expect": f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points.",
         "score": score,
         "ceiling": ceiling,
     }
