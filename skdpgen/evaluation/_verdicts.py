@@ -199,23 +199,11 @@ def _describe_table(counts: CountTable, reasons: list[str], worst: Sequence[str]
 
 
 def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_rows: int) -> dict:
-    """Return the use of synthetic rows in three sentences and one number.
+    """Return the use of synthetic rows, from `judge_counts`: three sentences and one number.
 
-    Parameters
-    ----------
-    counts : dict or None
-        From `judge_counts`.
-    report : DataFrame
-        ``schema_report_`` of a generator.
-    n_records, n_rows : int
-        Number of private records, and of synthetic rows.
-
-    Returns
-    -------
-    dict
-        ``use``, ``avoid`` and ``expect``, sentences without terms of privacy. ``score``: of 100
-        rows, those that are expected in the right cell of a table of two columns; ``ceiling``: the
-        same without noise and without merged values, where drawing so many rows alone matters.
+    ``use``, ``avoid`` and ``expect`` have no terms of privacy. ``score``: of 100 rows, those that
+    are expected in the right cell of a table of two columns; ``ceiling``: the same without noise
+    and merged values, where drawing so many rows alone matters.
     """
     columns = [] if counts is None else counts["columns"]
     usable = [table for table in columns if table["verdict"] != NOISE]
