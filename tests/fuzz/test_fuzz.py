@@ -51,7 +51,7 @@ def _run(kind, **options):
 )
 @pytest.mark.parametrize("kind", _KINDS)
 def test_a_few_cases(kind):
-    _run(kind, times=0.3, phases=[Phase.generate])
+    _run(kind, times=0.5, phases=[Phase.generate])
 
 
 @pytest.mark.slow
