@@ -53,7 +53,7 @@ class Histories(Run):
             random_state=options.seed,
             verbose=int(shows_progress(options)),
         )
-        frames = {name: _read_rows(table) for name, table in self.tables.items()}
+        frames = {name: table.rows for name, table in self.tables.items()}
         keys = options.key, options.order
         _, fit_plan, self.planned = self.generator._plan_data(frames, None, None, keys)
         self.fit_arguments = {"X": frames, "persons": options.key, "order": options.order}
@@ -169,13 +169,6 @@ def _split_columns(options: Namespace, separate: Mapping[str, Namespace]) -> Non
         one.na_values = [
             given for given in markers if split_marker(given)[0] in (None, *names[table])
         ]
-
-
-def _read_rows(table: TableOptions):
-    """Return the table of an engine, or the rows in memory."""
-    if table.rows is not table.file:
-        return table.rows
-    return pd.concat(list(table.file()), ignore_index=True)
 
 
 def histories(options: Namespace) -> int:

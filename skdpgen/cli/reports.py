@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Command `report`: a page that describes synthetic rows."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -74,11 +73,9 @@ def report(options: Namespace) -> int:
     with replaced(texts) as paths:
         for path, text in zip(paths, texts.values(), strict=True):
             Path(path).write_text(text, encoding="utf-8")
-    if options.reads_private_rows:
-        print(
-            f"{', '.join(texts)}: computed from private rows; keep as secret as the rows.",
-            file=sys.stderr,
-        )
+    summary = result.results["summary"]
+    print(*(summary[name] for name in ("use", "avoid", "expect")), sep="\n")
+    print(f"Wrote {', '.join(texts)}.")
     return 0
 
 

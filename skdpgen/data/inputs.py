@@ -34,8 +34,6 @@ from .names import encode_levels, find_ambiguous
 from .record_functions import call_quietly, drops_errors
 from .texts import is_writable
 
-# Sides of a colour image, at least: shorter arrays of three dimensions are rather series.
-_LEAST_SIDE = 8
 # Inferred classes are published. Integers with more values than this are rather numbers.
 _MAX_INFERRED = 100
 _USE_TABLES = (
@@ -104,8 +102,10 @@ def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
         return X
     declared = getattr(estimator, "image_shape", "auto")
     if reset:
-        if isinstance(declared, str):
-            _refuse_one_image(X.shape)
+        if isinstance(declared, str) and X.ndim == 3:
+            from .lists import refuse_one_image
+
+            refuse_one_image(X.shape)
         estimator.record_shape_in_ = shape
     known = getattr(estimator, "record_shape_in_", declared)
     if shape != tuple(known or ()):
@@ -115,16 +115,6 @@ def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
             f"{' X[None] is a single one.' if X.shape == known else ''}"
         )
     return X.reshape(len(X), math.prod(shape))
-
-
-def _refuse_one_image(shape):
-    """Raise a ValueError for the shape of an image with channels, which is no array of them."""
-    ends = ((shape[0], shape[1:]), (shape[-1], shape[:-1]))
-    if len(shape) == 3 and any(n in (3, 4) and min(sides) >= _LEAST_SIDE for n, sides in ends):
-        raise ValueError(
-            f"X of shape {shape} may be a single image, which X[None] is. Otherwise X[..., None] "
-            "holds grey images, and np.reshape(X, (len(X), -1)) rows that are none."
-        )
 
 
 def _list_to_objects(rows):

@@ -20,7 +20,7 @@ _MOST_LISTED = 10
 # Pairs with verdicts, the worst first, and pictures of pairs; the JSON has all.
 _MOST_PAIRS, _MOST_PICTURES = 200, 8
 _METRICS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
-_CLASSIFIERS = {"logistic": "logistic regression", "mlp": "small neural network"}
+_CLASSIFIERS = {"logistic": "Logistic regression", "mlp": "Small neural network"}
 
 
 def write_page(results: dict) -> str:
@@ -211,18 +211,42 @@ def _compare_pairs(results: dict) -> dict:
     }
 
 
+def list_figures(results: dict) -> list[tuple]:
+    """Return the figures of synthetic rows, of half of the reference, and of equal tables.
+
+    Returns
+    -------
+    list of tuple
+        Name, digits that matter, and the three figures, of which the second shows the sampling
+        error. None where there is none.
+    """
+    if results["k_marginals"] is None:
+        return []
+    k, propensity = results["k_marginals"], results["propensity"]
+    halves = propensity["halves"]
+    rows: list[tuple] = [
+        (f"Total variation of {what}, mean", 3, part["mean_total_variation"], part["halves"], 0.0)
+        for what, part in (("columns", results["marginals"]), ("pairs", results["pairs"]))
+        if part.get("halves") is not None
+    ]
+    rows.append((f"Score of {k['k']}-marginals (NIST), of 1,000", 0, k["score"], k["halves"], 1e3))
+    names = {"roc_auc": "Propensity, area under the ROC curve", "pmse": "pMSE, of its maximum"}
+    best = {"roc_auc": 0.5, "pmse": 0.0}
+    rows += [(names[key], 3, propensity[key], halves[key], best[key]) for key in names]
+    for score in (results["classifiers"] or {}).get("scores", ()):
+        name = f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}"
+        rows.append((name, 3, score["synthetic"], score["reference"], None))
+    return rows
+
+
 def _list_scores(results: dict) -> dict:
-    """Return the rows of classifiers, rules and nearest records."""
+    """Return the rows of figures, rules and nearest records."""
     nearest = results["nearest"] or {}
     who = {"synthetic": "synthetic rows", "reference": "other half of the reference"}
     return {
-        "scores": [
-            (
-                f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}",
-                f"{score['synthetic']:.3f}",
-                f"{score['reference']:.3f}",
-            )
-            for score in (results["classifiers"] or {}).get("scores", ())
+        "figures": [
+            (name, *("" if x is None else f"{x:.{digits}f}" for x in found))
+            for name, digits, *found in list_figures(results)
         ],
         "broken_rules": [
             (rule["rule"], f"{rule['share_breaking']:.2%}") for rule in results["rules"] or ()

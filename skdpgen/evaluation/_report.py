@@ -31,7 +31,7 @@ from ._comparisons import (
     score_k_marginals,
     score_propensity,
 )
-from ._page import write_page
+from ._page import list_figures, write_page
 from ._released import compare_released
 from ._verdicts import judge_counts, judge_protection, list_limits, summarize_use
 
@@ -85,6 +85,19 @@ class Report:
         str
         """
         return _write(write_page(self.results), path)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the figures of the field, beside the sampling error of real rows.
+
+        Returns
+        -------
+        DataFrame
+            For each figure: ``synthetic``; ``reference``, that of one half of the reference beside
+            the other; ``equal``, that of equal tables. Empty without a reference.
+        """
+        names = ["figure", "digits", "synthetic", "reference", "equal"]
+        frame = pd.DataFrame(list_figures(self.results), columns=names)
+        return frame.set_index("figure").drop(columns="digits")
 
     def _repr_html_(self):
         # A frame keeps the styles of the page and of the notebook apart.
@@ -187,6 +200,8 @@ def report(
     >>> result = report(synthetic, public)
     >>> bool(result.results["k_marginals"]["score"] > 700)
     True
+    >>> result.to_frame().index[0]
+    'Total variation of columns, mean'
     >>> page = result.to_html()  # or to_html("report.html")
     """
     if private is not None:
@@ -252,6 +267,9 @@ def report(
             "nearest": measure_nearest(synthetic, compared, random_state),
         }
         _add_halves(results, halve(columns, random_state), random_state)
+        order = np.random.RandomState(random_state).permutation(len(compared))
+        first, second = (compared.iloc[part] for part in np.array_split(order, 2))
+        results["propensity"]["halves"] = score_propensity(first, second, random_state)
         if target is not None:
             column = next(column for column in columns if column.name == str(target))
             results["classifiers"] = _score_classifiers(

@@ -61,8 +61,10 @@ class RecordFeatures:
         return sum(weight.numel() for weight in self.network.trained.parameters())
 
     def __call__(self, rows, membership):
-        # A copy, which is gone with the rows, if a module should keep anything of them.
-        network = copy.deepcopy(self.network)
+        network = self.network
+        if isinstance(network, OwnDiscriminator):
+            # A copy, which is gone with the rows, if a module should keep anything of them.
+            network = copy.deepcopy(network)
         example = network.labels.weight
         with torch.no_grad():
             inputs = network.look(rows.to(example), membership.to(example))

@@ -92,23 +92,35 @@ class Discriminator(nn.Module):
             hidden = nn.functional.leaky_relu(hidden, 0.2)
         return hidden
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Apply the trained layers, and normalise each row's features to norm 1 at most."""
+    def forward(self, hidden: torch.Tensor, trace: list | None = None) -> torch.Tensor:
+        """Apply the trained layers, and normalise each row's features to norm 1 at most.
+
+        Each layer is appended to `trace` with its inputs and outputs.
+        """
         for layer in self.trained:
-            hidden = nn.functional.leaky_relu(layer(hidden), 0.2)
+            inputs, hidden = hidden, layer(hidden)
+            if trace is not None:
+                trace.append((layer, inputs, hidden))
+            hidden = nn.functional.leaky_relu(hidden, 0.2)
         return _normalise(hidden)
 
     def pull(self, hidden: torch.Tensor, cotangents: torch.Tensor) -> torch.Tensor:
-        """Return the vector-Jacobian product of each row by itself, in trained weights, flat."""
-        named = self.named_parameters()
-        weights = {name: w.detach() for name, w in named if name.startswith("trained.")}
+        """Return the vector-Jacobian product of each row in the trained weights, flat.
 
-        def product(weights, row, cotangent):
-            # A batch of one row, as layers expect.
-            return (functional_call(self, weights, (row[None],))[0] * cotangent).sum()
-
-        found = vmap(grad(product), in_dims=(None, 0, 0))(weights, hidden, cotangents)
-        return torch.cat([gradient.flatten(1) for gradient in found.values()], dim=1)
+        In a dense or convolutional layer it follows from the layer's input and the gradient at its
+        output: one backward pass serves all rows.
+        """
+        trace: list = []
+        with torch.enable_grad():
+            # Rows do not interact before the sum: the gradient at a row's outputs is its own.
+            product = (self(hidden, trace) * cotangents).sum()
+        gradients = torch.autograd.grad(product, [outputs for _, _, outputs in trace])
+        parts = [
+            part
+            for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
+            for part in _row_gradients(layer, inputs.detach(), gradient)
+        ]
+        return torch.cat(parts, dim=1)
 
     def judge(self, features: torch.Tensor, one_hot: torch.Tensor) -> torch.Tensor:
         """Apply the head to features of rows, or to means of them; return (n, n_outputs)."""
@@ -143,9 +155,32 @@ class OwnDiscriminator(Discriminator):
     def _map(self, hidden):
         return vmap(lambda row: self.module(row[None])[0])(hidden)
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, trace: list | None = None) -> torch.Tensor:
         """Apply the module to each row, and normalise its features."""
         return _normalise(self._map(hidden))
+
+    def pull(self, hidden: torch.Tensor, cotangents: torch.Tensor) -> torch.Tensor:
+        """Return the vector-Jacobian product of each row by itself, in trained weights, flat."""
+        named = self.named_parameters()
+        weights = {name: w.detach() for name, w in named if name.startswith("trained.")}
+
+        def product(weights, row, cotangent):
+            return (functional_call(self, weights, (row[None],))[0] * cotangent).sum()
+
+        found = vmap(grad(product), in_dims=(None, 0, 0))(weights, hidden, cotangents)
+        return torch.cat([gradient.flatten(1) for gradient in found.values()], dim=1)
+
+
+def _row_gradients(layer, inputs, gradient):
+    """Return each row's gradient in a layer's weight and bias, flat."""
+    if isinstance(layer, nn.Linear):
+        return (gradient[:, :, None] * inputs[:, None]).flatten(1), gradient
+    # A convolution is a product with patches: gradients of single rows are one batched product.
+    patches = nn.functional.unfold(
+        inputs, layer.kernel_size, padding=layer.padding, stride=layer.stride
+    )
+    gradient = gradient.flatten(2)
+    return (gradient @ patches.mT).flatten(1), gradient.sum(2)
 
 
 def _make_layer(shape: tuple, width: int) -> tuple[nn.Module, tuple]:

@@ -236,6 +236,12 @@ def test_json_and_page_say_the_same(found, tmp_path):
     assert (
         f"differ from the reference in {results['marginals']['mean_total_variation']:.1%}" in page
     )
+    frame = found.to_frame()
+    assert frame.loc["pMSE, of its maximum"].tolist()[::2] == [results["propensity"]["pmse"], 0]
+    # Halves of the same rows are as near as sampling allows.
+    assert frame.loc["Propensity, area under the ROC curve", "reference"] == pytest.approx(
+        0.5, abs=0.1
+    )
     for score in results["classifiers"]["scores"]:
         assert f"{score['synthetic']:.3f}" in page
     assert f"{results['propensity']['roc_auc']:.3f}" in page
