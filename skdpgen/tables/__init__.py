@@ -24,4 +24,4 @@ __all__ = [
     "sample_from_schema",
     "suggest_rules",
 ]
-__getattr__, *_ = import_late(__name__, {"suggest_rules": ".suggestions"})
+__getattr__, *_ = import_late(__name__, {".suggestions": "suggest_rules"})
