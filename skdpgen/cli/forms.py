@@ -130,6 +130,24 @@ class Form:
                 texts = escape_formulas(texts) if self.escapes else texts
                 texts.to_csv(file, sep=self.sep, index=False, header=i == 0, lineterminator="\n")
 
+    def describe(self, resource: dict) -> dict:
+        """Return a resource of a data package that says how its file is written."""
+        if not self.is_csv:
+            return resource
+        for spec in resource["schema"]["fields"]:
+            name = spec["name"]
+            style = self.styles.get(name, PLAIN)
+            if spec["type"] in ("number", "integer") and not style.has_python_numbers:
+                # 1234.5 has a separator of groups, or none.
+                _, *groups, _, _, _, decimal, _ = self._as_texts(pd.Series([1234.5], name=name))[0]
+                spec |= {"decimalChar": decimal, **dict(zip(["groupChar"], groups, strict=False))}
+            elif spec["type"] in ("date", "datetime") and style.date_format is not None:
+                spec["format"] = style.date_format
+            elif spec["type"] == "datetime":
+                # As pandas writes them.
+                spec["format"] = "%Y-%m-%d %H:%M:%S" + "%z" * ("tz" in spec)
+        return resource | {"encoding": self.encoding, "dialect": {"delimiter": self.sep}}
+
     def _as_texts(self, column: pd.Series) -> pd.Series:
         """Return numbers and dates as texts, where they are written otherwise than by default."""
         style = self.styles.get(column.name, PLAIN)

@@ -24,6 +24,7 @@ from ..quality import (
     warn_of_absent,
     warn_of_fit,
     warn_of_noise,
+    withdraw,
 )
 from ..registry import savable
 from ..tables.quality import warn_of_table
@@ -378,6 +379,7 @@ def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd
             format.table.inferred_parameters,
             has_absent=absent is not None,
         )
+        _excuse_orders(format, counts, noise)
     if absent != "all":
         _warn_of_order(format)
         _warn_of_counts(marginals.counts[numbers], marginals.std[numbers.start], n_records)
@@ -448,6 +450,27 @@ def find_absent(counts, std, is_empty):
         noise = WITHIN_NOISE * math.sqrt((std[end] ** 2).sum())
         is_absent[end] = counts[end].sum() <= noise
     return is_absent
+
+
+def _excuse_orders(format, counts, noise):
+    """Withdraw findings on the order and its gaps that are none of them.
+
+    All first orders may be equal, and so may all gaps, which come back then; without later rows
+    there are none.
+    """
+    block = format.gap_block
+    if block is None:
+        return
+    order, values = format.order_type, np.r_[block.knots, block.atoms]
+    is_clear = counts[block.where][: block.n_levels] > WITHIN_NOISE * noise[block.where.start]
+    found = values[is_clear]
+    withdraw(block.name, ("missing",))
+    # Orders are rounded to units: gaps that differ by less are equal.
+    step = 10.0 ** -(order.decimals or 0) / order.units_per_day
+    if len(found) and np.ptp(found) < step / 2:
+        withdraw(block.name, ("values unresolved", "constant", "cut"))
+    if format.max_rows > 1 and found.max(initial=0) > 0:
+        withdraw(format.order_name, ("constant",))
 
 
 def _warn_of_order(format):

@@ -8,7 +8,8 @@ most max_t ‖x_t‖·‖y_t‖ ≤ 1, whether rows are alike or not, and for an
 rows would have the norm n, and a weight of 1/√M would not bound it by 1. No entry is negative, so
 that two such contributions are at most √2 apart. The same holds of the n - 1 pairs of a row and
 the next one, with a weight of 1 / (n - 1), and of several tables together, divided by the root of
-their number. So a person costs what a record with one row costs.
+their number. So a person costs what a record with one row costs. The cell of a row's order in a
+calendar is a further column of the row, of weights of norm 1, and is covered by the same bounds.
 
 *Integer arithmetic.* Each factor is rounded towards zero, one of them with the weight, so that a
 product is at most its exact value and at least 0, and the bounds hold. Rounding of the weights

@@ -15,7 +15,7 @@ def add_gaps(first, gaps, person, column, random_state):
     first : ndarray of shape (n_rows,)
         The order of the first row of each row's person.
     gaps : ndarray of shape (n_rows,)
-        Gaps since the row before, in days for dates.
+        Gaps since the row before, in days for dates, NaN for none.
     person : ndarray of int of shape (n_rows,)
         The persons of rows, one after the other.
     column : Number or Date
@@ -25,17 +25,19 @@ def add_gaps(first, gaps, person, column, random_state):
     rank = np.arange(len(person)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     values = np.array(first, dtype=np.float64)
     moves = _find_steps(values, is_first, column, random_state)
-    gaps = gaps.clip(0) * getattr(column, "units_per_day", 1)
+    gaps = np.nan_to_num(gaps).clip(0) * getattr(column, "units_per_day", 1)
     for rows in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank)))[1:-1]:
         before = values[rows - 1]
         moved = before + gaps[rows]
+        if column.decimals is not None:
+            moved = np.round(moved, column.decimals)
         for cycle in column.cycles:
             moved = np.maximum(_share_cells(moved, *cycle, random_state), before)
         moves[rows] = moves[rows - 1]
         for position, (*step, _) in enumerate(column.heaps or ()):
             is_moved = moves[rows] == position
             moved[is_moved] = column.snap(moved[is_moved], *step)
-        values[rows] = moved if column.decimals is None else np.round(moved, column.decimals)
+        values[rows] = moved
     return values
 
 

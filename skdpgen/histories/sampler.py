@@ -42,10 +42,11 @@ class DPHistorySampler(BaseGenerator):
     they match all tables, up to the noise.
 
     Kept are the pairs of columns within a row, of a person and their rows, and of a row and the
-    next; the number of rows; the number of a row in the order; and the gaps between orders. Other
-    dates of a row are learned relative to its order. Not kept are dependence over more than one
-    step but for what follows from these, days of the week, times of the year over many years,
-    further tables, and rows of a person after the first M.
+    next; the number of rows; the number of a row in the order; the gaps between orders; and what
+    depends on the month, the weekday or the hour, if the inferred range, unit and steps of the
+    order have several of them. Other dates of a row are learned relative to its order. Not kept are
+    dependence over more than one step but for what follows from these, trends over years, further
+    tables, and rows of a person after the first M.
 
     Parameters
     ----------
