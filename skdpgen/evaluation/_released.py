@@ -49,6 +49,7 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
     is_known = ~np.isnan(codes).any(axis=1)
     if not is_known.any():
         return None
+    rows = format.schema.add_differences(rows)
     weights = HatBasis(torch.from_numpy(codes[is_known]), format.block_sizes).to_dense().numpy()
     n = max(1.0, float(np.sum(tables.count_records()[0])))
     found = Marginals.of(tables, n, *format.find_masks())
