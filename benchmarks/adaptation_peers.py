@@ -23,6 +23,7 @@ from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.adaptation._domain_adapter import _Input
 from skdpgen.adaptation.learner import CONSTANTS, _draw, _ramp
 from skdpgen.arrays.box import BoxFormat
+from skdpgen.arrays.image_layout import ImageLayout
 from skdpgen.learners.training import linear_decay
 from skdpgen.networks.generators import seeded
 from skdpgen.params import warn_of_delta
@@ -164,7 +165,7 @@ grad_clip, random_state
         with seeded(start.noise.seed()):
             discriminator = make_discriminator(self._n_features_out, self.n_units)
         critic = nn.Sequential(start.encoder, discriminator.to(start.source[0].device))
-        self.n_iter_ = self.n_steps or self._default_n_steps(len(start.X))
+        self.n_iter_ = self._count_steps(len(start.X))
         generator = start.noise.torch_generator()
 
         def train(target_gradient):
@@ -339,7 +340,7 @@ class JLTransport:
     def fit(self, X, y, X_target):
         lower, upper = (X.min(axis=0), X.max(axis=0)) if self.bounds is None else self.bounds
         bounds = lower, np.where(upper > lower, upper, lower + 1.0)
-        self._input = _Input(X, bounds, standardise=True)
+        self._input = _Input(X, bounds, True, ImageLayout())
         self._matrix = self.rng.normal(size=(X.shape[1], self.n_dims)) / self.n_dims**0.5
         source = self._project(X)
         target = self._release(self._project(X_target), np.linalg.norm(source, axis=1))

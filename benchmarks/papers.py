@@ -4,9 +4,9 @@
     python benchmarks/papers.py --list
 
 Printed are, for each case, the paper's figure, ours (mean and range over seeds 0 to SEEDS - 1) and
-minutes of CPU time, which depend little on what else runs. --cases takes those whose names hold a
-text. --output FILE.csv replaces their rows in a table of all papers. --pictures FOLDER gets
-pictures of synthetic images.
+minutes of CPU time, which depend little on what else runs. --cases takes the one of a name, or else
+those whose names hold a text. --output FILE.csv replaces their rows in a table of all papers.
+--pictures FOLDER gets pictures of synthetic images.
 """
 
 import argparse
@@ -30,7 +30,9 @@ def main():
     parser.add_argument("--paper", choices=PAPERS)
     parser.add_argument("--table", help="its number")
     parser.add_argument("--figure", help="its number")
-    parser.add_argument("--cases", default="", help="those whose names hold this text")
+    parser.add_argument(
+        "--cases", default="", help="that of this name, or those whose names hold it"
+    )
     parser.add_argument("--seeds", type=int, default=1, help="their number, from 0 on")
     parser.add_argument("--output", help="a CSV file, whose rows of these cases are replaced")
     parser.add_argument("--pictures", help="a folder for pictures of synthetic images")
@@ -47,12 +49,12 @@ def main():
     if item is None:
         parser.error(f"There is no {name} of {options.paper}; --list shows what there is.")
     print(f"{item.title}. {item.reason}")
-    for case in item.cases:
-        if options.cases in case.name:
-            found = run(item, case, options.seeds)
-            print(" | ".join([case.name, case.published, *found]), flush=True)
-            if options.output:
-                write(options.output, read(options.output) | {(item.command, case.name): found})
+    exact = [case for case in item.cases if case.name == options.cases]
+    for case in exact or [case for case in item.cases if options.cases in case.name]:
+        found = run(item, case, options.seeds)
+        print(" | ".join([case.name, case.published, *found]), flush=True)
+        if options.output:
+            write(options.output, read(options.output) | {(item.command, case.name): found})
 
 
 def list_items():

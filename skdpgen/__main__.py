@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 
 from .cli.exits import FAILED, STOPPED, StoppedError, describe_error
+from .cli.outputs import plain_warnings, print_message
 from .cli.parser import make_parser
 from .exceptions import BudgetExceededError, SpentError
 
@@ -26,7 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         # Imported after parsing, since it takes seconds.
         module = import_module(f"{__package__}.cli.{options.module}")
-        code = getattr(module, options.command)(options)
+        with plain_warnings():
+            code = getattr(module, options.command)(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -40,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         code, message = STOPPED, str(stop)
     except (SpentError, OSError, ImportError, ValueError) as error:
         code, message = FAILED, describe_error(error)
-    print(f"skdpgen: {'stopped' if code == STOPPED else 'error'}: {message}", file=sys.stderr)
+    print_message("stopped" if code == STOPPED else "error", message)
     if getattr(options, "as_json", False):
         print(json.dumps({"exit_code": code, "error": message}, ensure_ascii=False))
     return code

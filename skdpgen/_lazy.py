@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Callable]:
-    """Return the functions `__getattr__` and `__dir__` of a package.
+def import_late(package: str, names: Mapping[str, str]) -> tuple[Callable, Callable, list[str]]:
+    """Return the functions `__getattr__` and `__dir__` of a package, and its `__all__`.
 
     Parameters
     ----------
     package : str
         The ``__name__`` of the package; or of a module, from which others begin with two dots.
-    homes : dict of str to str
-        The module of each public name, relative to the package.
+    names : dict of str to str
+        Public names, separated by blanks, of each module, which is relative to the package.
     """
+    homes = {name: module for module, given in names.items() for name in given.split()}
 
     def find(name):
         if name not in homes:
@@ -24,7 +25,7 @@ def import_late(package: str, homes: Mapping[str, str]) -> tuple[Callable, Calla
         setattr(sys.modules[package], name, value)
         return value
 
-    return find, lambda: sorted(homes)
+    return find, lambda: sorted(homes), sorted(homes)
 
 
 def late(package: str, name: str, **params: object) -> Callable:

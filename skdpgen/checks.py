@@ -90,13 +90,15 @@ _FAILS = "fails on made-up rows, before anything is spent"
 
 
 @contextlib.contextmanager
-def tried(name: str) -> Iterator[None]:
+def tried(name: str, advice: str = "") -> Iterator[None]:
     """Restate errors of a user's object that is tried on made-up rows, before anything is spent.
 
     Parameters
     ----------
     name : str
         The parameter that holds the object. Messages that begin with it are kept.
+    advice : str, default=""
+        A further sentence, on what is needed.
     """
     try:
         yield
@@ -104,7 +106,8 @@ def tried(name: str) -> Iterator[None]:
         if str(error).startswith(name) or _FAILS in str(error):
             raise
         cls = TypeError if isinstance(error, TypeError) else ValueError
-        raise cls(f"{name} {_FAILS}: {type(error).__name__}: {error}") from error
+        text = f"{name} {_FAILS}: {type(error).__name__}: {error}"
+        raise cls(f"{text}. {advice}" if advice else text) from error
 
 
 # Declarations: functions ``check(name, value)`` of a parameter, for `Checked`.

@@ -98,13 +98,22 @@ def warn_of_search():
         )
 
 
+def _iter_frames(frame):
+    """Yield a frame and those of its callers."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def list_callers():
     """Return the names of the modules on the stack, the innermost first."""
-    frame, names = sys._getframe(1), []
-    while frame is not None:
-        names.append(frame.f_globals.get("__name__", ""))
-        frame = frame.f_back
-    return names
+    return [frame.f_globals.get("__name__", "") for frame in _iter_frames(sys._getframe(1))]
+
+
+def find_callers(cls: type) -> list:
+    """Return the objects of a class whose methods are on the stack, the innermost first."""
+    callers = (frame.f_locals.get("self") for frame in _iter_frames(sys._getframe(1)))
+    return list({id(caller): caller for caller in callers if isinstance(caller, cls)}.values())
 
 
 def warn_of_index(X, persons):
@@ -128,8 +137,8 @@ _shown: WeakKeyDictionary[Any, set] = WeakKeyDictionary()
 
 def _find_search():
     """Return an object that lives as long as the search of scikit-learn around this call."""
-    frame, found = sys._getframe(), None
-    while frame := frame.f_back:
+    found = None
+    for frame in _iter_frames(sys._getframe(1)):
         if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
             from joblib import Parallel  # loads NumPy, which no help on the command line needs
 

@@ -61,16 +61,13 @@ if TYPE_CHECKING:
 
 # Names of modules that no fit needs; they are imported on first use.
 _LEAVES = {
-    "AuditReport": "..auditing.releases",
-    "FitAudit": "..auditing.fits",
-    "ReleaseAudit": "..auditing.mechanism_audit",
-    "audit": "..auditing.releases",
-    "audit_fit": "..auditing.fits",
-    "TableFile": "..engines.files",
-    "LaplaceSumMechanism": "..mechanisms.laplace",
-    "InferredSchema": "..generators._schema_inference",
-    "infer_schema": "..generators._schema_inference",
-    "preview_tables": "..evaluation._forecasts",
+    "..auditing.fits": "FitAudit audit_fit",
+    "..auditing.mechanism_audit": "ReleaseAudit",
+    "..auditing.releases": "AuditReport audit",
+    "..engines.files": "TableFile",
+    "..evaluation._forecasts": "preview_tables",
+    "..generators._schema_inference": "InferredSchema infer_schema",
+    "..mechanisms.laplace": "LaplaceSumMechanism",
 }
 
 __all__ = [  # noqa: RUF022
@@ -145,4 +142,4 @@ __all__ = [  # noqa: RUF022
 ]
 
 
-__getattr__, _ = import_late(__name__, _LEAVES)
+__getattr__, *_ = import_late(__name__, _LEAVES)

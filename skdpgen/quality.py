@@ -47,8 +47,8 @@ CAUSES = {
     "numbers.",
     "no category": "Columns {columns} have no category that shows above the noise, or none of the "
     "type of `other`, which stands for all values. Declare the categories, or how they are "
-    "written, as {thousands} or {date_format}, or drop columns whose values are distinct, as "
-    "{identifier}.",
+    "written, as {thousands} or {date_format}, shorten codes to a prefix{prefix}, or drop columns "
+    "whose values are distinct, as {identifier}.",
     "beyond": "Columns {columns} have infinities, or values beyond those among which inference "
     "looks for ranges, and these do not come back. Drop identifiers, or declare them as "
     "{identifier}; of others declare the bounds, {bounds}, or give them in larger units.",
@@ -143,6 +143,11 @@ class Findings:
         """Add findings; a later one replaces one of the same code on the same column."""
         for finding in found:
             self._found[finding.code, finding.column or str(finding.detail)] = finding
+
+    def withdraw(self, column: str, codes: tuple[str, ...]) -> None:
+        """Remove findings of some codes on a column, which later releases disprove."""
+        for code in codes:
+            self._found.pop((code, column), None)
 
     def advise(self, remedies: dict[str, str]) -> None:
         """Add what to do about columns that no schema declares, by name."""
@@ -247,6 +252,11 @@ def warn_of_columns(code: str, details: dict[str, str] | list[str]) -> None:
 def advise_on_columns(advice: dict[str, str]) -> None:
     """Add to warnings of a fit what to do about columns that no schema declares, by name."""
     (_findings.get() or Findings()).advise(advice)
+
+
+def withdraw(column: str, codes: tuple[str, ...]) -> None:
+    """Remove findings of a fit on a column, which later releases disprove."""
+    (_findings.get() or Findings()).withdraw(column, codes)
 
 
 def warn_of_other_persons(n_first: int, n_later: int) -> None:

@@ -144,7 +144,7 @@ def run(name, n_steps):
     X, y = load_digits(return_X_y=True)
     estimator = METHODS[name](n_steps)
     with accelerator() as device:
-        estimator.fit(X[:600], y[:600])
+        estimator.fit(X[:300], y[:300])
     return device, estimator
 
 
@@ -166,8 +166,8 @@ def run(name, n_steps):
 def test_steps_compute_on_the_device(name, monkeypatch):
     # Small plans are solved on the CPU, by design.
     monkeypatch.setattr("skdpgen.transport.sinkhorn.SMALL", 0)
-    few, _ = run(name, 3)
-    more, estimator = run(name, 6)
+    few, _ = run(name, 2)
+    more, estimator = run(name, 4)
     # A trial of a network on two rows, before the steps, is the same.
     assert more.on_cpu == few.on_cpu
     X, _ = estimator.sample(20)
@@ -180,7 +180,7 @@ def test_steps_compute_on_the_device(name, monkeypatch):
     "name", ["flow", pytest.param("flow, components", marks=pytest.mark.slow), "network"]
 )
 def test_steps_after_a_release_wait_for_nothing(name):
-    few, more = (run(name, n_steps)[0].transfers for n_steps in (10, 20))
+    few, more = (run(name, n_steps)[0].transfers for n_steps in (5, 10))
     assert more["wait"] == few["wait"]
     assert more["down"] == few["down"]
     if name != "network":  # Its codes are drawn on the CPU, so that every device gets the same.
@@ -194,10 +194,10 @@ def test_an_adapter_computes_on_the_device(monkeypatch):
     monkeypatch.setattr("skdpgen.transport.sinkhorn.SMALL", 0)
     X, y = load_digits(return_X_y=True)
     products = []
-    for n_steps in (3, 6):
+    for n_steps in (2, 4):
         with accelerator() as device:
             adapter = DPSWDDomainAdapter(delta=1e-4, n_steps=n_steps, **COMMON)
-            adapter.fit(X[:400] / 16, y[:400], X_target=X[400:800] / 16)
+            adapter.fit(X[:200] / 16, y[:200], X_target=X[400:600] / 16)
         products.append(device.on_cpu)
     assert products[0] == products[1]
 

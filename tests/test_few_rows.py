@@ -102,7 +102,7 @@ def test_a_preview_of_an_array_says_how_long_a_fit_takes(method):
 
 @pytest.mark.parametrize(("levels", "n_parts"), [("ab", 2), ("abc", 3), ("abcd", 1)])
 def test_each_level_of_a_target_takes_as_many_rows(levels, n_parts):
-    """Records are not told apart by a target of more than three levels."""
+    """Strata of four levels do not pay for 50 records."""
     frame = pd.DataFrame(
         {"x": np.arange(50.0), "y": [*levels] * 10 + ["a"] * (50 - 10 * len(levels))}
     )

@@ -17,7 +17,8 @@ from skdpgen import Boolean, Number, Schema
 from skdpgen.cli.parser import make_parser
 from skdpgen.preprocessing import LocalPrivatizer
 
-DOC = Path(__file__).parents[1] / "doc"
+ROOT = Path(__file__).parents[1]
+DOC = ROOT / "doc"
 SECTIONS = ("getting_started", "how_to", "privacy", "estimators")
 PAGES = [DOC / "index.rst", *sorted(page for s in SECTIONS for page in (DOC / s).glob("*.rst"))]
 
@@ -115,11 +116,30 @@ def test_snippets_run_in_the_order_of_their_page(page, generator, few_steps, tmp
 def test_commands_are_understood():
     parser = make_parser()
     commands = []
-    for page in PAGES:
+    for page in [ROOT / "README.rst", *PAGES]:
         for block in read_blocks(page, "bash"):
             for line in re.sub(r" *\\\n *", " ", block).splitlines():
                 if line.startswith("skdpgen ") and "--help" not in line:
                     commands.append(line)
     assert len(commands) > 8
     for command in commands:
-        assert parser.parse_args(shlex.split(command)[1:]).command in command
+        words = shlex.split(command, comments=True)
+        assert parser.parse_args(words[1:]).command in command
+
+
+def test_the_readme_is_short_and_its_figures_and_links_are_true():
+    text = (ROOT / "README.rst").read_text(encoding="utf-8")
+    assert text.count("\n") <= 120
+    for link in re.findall(r"<([\w./]+)>`_", text) + re.findall(r"image:: (\S+)", text):
+        assert (ROOT / link).exists(), link
+    measured = pd.read_csv(DOC / "benchmarks/data/tables_eps1.csv", dtype=str).iloc[:9]
+    scores = {row.Method: f"{row.LR}, {row.Trees}" for row in measured.itertuples()}
+    shown = {
+        "skdpgen, nothing declared": "particles, nothing declared",
+        "skdpgen, bounds declared": "particles",
+        "AIM of smartnoise-synth 1.0.8": "AIM",
+        "MST of smartnoise-synth 1.0.8": "MST",
+    }
+    for label, method in shown.items():
+        assert re.search(rf"^{label} +{scores[method]} ", text, re.MULTILINE), label
+    assert f"(real rows: {scores['real rows']})" in text

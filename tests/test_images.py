@@ -1,4 +1,5 @@
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,7 +23,11 @@ from skdpgen.arrays.ball import BallFormat
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.image_layout import ImageLayout
 from skdpgen.arrays.layout import ArrayLayout
-from skdpgen.evaluation import train_on_synthetic_score
+from skdpgen.evaluation import (
+    frechet_distance,
+    train_on_synthetic_score,
+    wasserstein_distance,
+)
 from skdpgen.exceptions import PrivacyLeakWarning
 from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer
 from skdpgen.releases import ForwardAggregates, LocalNoise, SampledGradients, SliceSketch
@@ -90,6 +95,13 @@ FORMS = {
     "loader": (DataLoader(TENSORS, 7, shuffle=True), (0, 1), torch.Tensor, (3, 8, 10), None),
     "stream": (DataLoader(Stream(), 9), (0, 1), torch.Tensor, (3, 8, 10), torch.float32),
     "chunks": (read_chunks, (0, 1), np.ndarray, (3, 8, 10), np.float32),
+    "chunks of a loader": (
+        lambda: DataLoader(TENSORS, 15),
+        (0, 1),
+        torch.Tensor,
+        (3, 8, 10),
+        torch.float32,
+    ),
 }
 
 
@@ -187,7 +199,18 @@ def test_transformers_give_images_back():
     other = DPPCA(np.inf, bounds=(0, 255), n_components=2).fit(BYTES)
     shown = np.moveaxis(pca.components_.reshape(2, 8, 10, 3), -1, 1).reshape(2, -1)
     assert_allclose(abs(np.sum(shown * other.components_, axis=1)), 1, atol=1e-6)
-    assert train_on_synthetic_score(LAST, LABELS, LAST, LABELS, random_state=0) > 0.5
+
+
+def test_scores_take_what_fits_take():
+    for X in (LAST.reshape(40, -1), LAST, list(LAST), Pictures()):
+        assert train_on_synthetic_score(LAST, LABELS, X, LABELS, random_state=0) > 0.5
+        assert frechet_distance(LAST, X) == wasserstein_distance(LAST, X).distance == 0
+    fitted = make(bounds=(0, 1)).fit(TENSORS)
+    score = fitted.score(UNIT)
+    assert fitted.score(TENSORS) == fitted.score(DataLoader(TENSORS, 7, shuffle=True)) == score
+    for score in (frechet_distance, wasserstein_distance):
+        with pytest.raises(ValueError, match=r"must be images of one shape; got \[\(8, 10, 3\)"):
+            score(LAST, BYTES)
 
 
 def test_searches_cut_images_by_the_first_axis():
@@ -239,6 +262,12 @@ REFUSED = {
     "channels of both": (np.zeros((40, 3, 9, 3)), {}, "do not tell which axis"),
     "another shape": (LAST, {"image_shape": (10, 8, 3)}, "does not fit records of X"),
     "starts of another shape": (LAST, {"init": BYTES[:20]}, "init and X hold images of two"),
+    "starts of other units": (LAST, {"init": LAST / 255}, "give both in the same units"),
+    "an image": (LAST[0], {}, r"may be a single image, which X\[None\] is"),
+    "a tensor of an image": (torch.as_tensor(BYTES[0]), {}, "may be a single image"),
+    "an image of Pillow": (Image.fromarray(LAST[0]), {}, "may be a single image"),
+    "a spent iterator": (partial(iter, iter([UNIT])), {"classes": None}, "fresh iterator"),
+    "what reads one": (partial(map, abs, iter([UNIT])), {"classes": None}, "fresh iterator"),
     "no shape": (LAST, {"image_shape": (10,)}, "image_shape must be"),
     "labels twice": (TENSORS, {}, "only if y is None"),
     "last batch": (DataLoader(TENSORS, 7, drop_last=True), {}, "read each record once"),
@@ -276,12 +305,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.catches("curator.array_parts:_check_loader", "loader.drop_last", "False")
+@pytest.mark.catches("curator.dataset:Dataset._hold", "next(iter(X()), None) is None", "False")
+@pytest.mark.catches("data.array_parts:_check_loader", "loader.drop_last", "False")
 @pytest.mark.catches(
-    "curator.array_parts:_check_loader", 'getattr(sampler, "replacement", False)', "False"
+    "data.array_parts:_check_loader", 'getattr(sampler, "replacement", False)', "False"
 )
 @pytest.mark.catches(
-    "curator.array_parts:_check_loader", "len(sampler) == len(loader.dataset)", "True"
+    "data.array_parts:_check_loader", "len(sampler) == len(loader.dataset)", "True"
 )
 def test_what_is_no_array_of_images_is_refused_for_nothing(name):
     data, params, message = REFUSED[name]
@@ -290,7 +320,7 @@ def test_what_is_no_array_of_images_is_refused_for_nothing(name):
     budget = PrivacyBudget(10.0, 1e-4)
     with budget, pytest.raises((ValueError, TypeError), match=message) as caught:
         make(bounds=(0, 255), random_state=None, **params).fit(
-            data, y if y is None else LABELS[: len(data)]
+            data, y if y is None else LABELS[: getattr(data, "__len__", lambda: 40)()]
         )
     assert budget.spent == 0
     assert "pixel" not in str(caught.value)

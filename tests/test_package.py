@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import skdpgen
-from skdpgen import params
+from skdpgen import params, registry
 
 
 def test_public_names_are_those_that_are_imported_for_tools():
@@ -46,6 +46,26 @@ def test_names_that_are_not_there():
 
 
 # Each runs in a process of its own, the first before libraries that others share are imported.
+FORKS = """
+import os, sys
+for i, code in enumerate(sys.argv[1:]):
+    if i == 1:
+        import numpy, pandas, sklearn.datasets, torch
+    if not (child := os.fork()):
+        exec(code)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, code
+"""
+needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+
+
+def run_fresh(*codes):
+    """Return what codes print, each in a fork of a fresh process."""
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, *codes]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 IMPORTS = [
     "import skdpgen; assert 'torch' not in sys.modules; "
     "assert not {'numpy', 'dp_accounting', 'autodp', 'ot'} & {*sys.modules}; "
@@ -61,21 +81,6 @@ IMPORTS = [
     "assert not others & {*sys.modules}",
     "import skdpgen.evaluation; assert 'matplotlib' not in sys.modules",
 ]
-FORKS = """
-import os, sys
-for i, code in enumerate(sys.argv[1:]):
-    if i == 1:
-        import numpy, pandas, sklearn.datasets, torch
-    if not (child := os.fork()):
-        exec(code)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0, code
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-def test_imports_in_a_fresh_process():
-    subprocess.run([sys.executable, "-c", FORKS, *IMPORTS], check=True)
 
 
 def test_estimators_are_pickled_by_their_own_homes():
@@ -170,18 +175,28 @@ for fit in (
         fitted.sample(3)
     loaded = {".".join(name.split(".")[:2]) for name in sys.modules}
     assert {"skdpgen.base", "skdpgen.curator", "skdpgen.mechanisms"} <= loaded
-    assert not set(sys.argv[1:]) & loaded, fitted
+    assert not unused & loaded, fitted
+"""
+FIND = """
+from skdpgen.registry import find_class
+for name in names:
+    assert find_class(name).__name__ == name
 """
 
 
-def test_fits_import_no_leaf_and_no_compiler():
-    """The core can be read, and runs, without them.
+@needs_forks
+def test_imports_in_a_fresh_process():
+    """Fits import no leaf: the core can be read, and runs, without them.
 
-    The compiler of torch has 800 modules, and takes a second and 70 MB.
+    Nor the compiler of torch, which has 800 modules, and takes a second and 70 MB. Classes of saved
+    files are found without a fit.
     """
-    unused = [f"skdpgen.{name}" for name in (*LEAVES, "privacy")]
-    unused += ["torch._dynamo", "sympy", "matplotlib", "autodp", "ot"]
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FITS, *unused], check=True)
+    unused = {f"skdpgen.{name}" for name in (*LEAVES, "privacy")}
+    unused |= {"torch._dynamo", "sympy", "matplotlib", "autodp", "ot"}
+    classes = registry._classes.items()
+    names = [name for name, cls in classes if cls.__module__.startswith("skdpgen")]
+    finds = (f"names = {some}\n{FIND}" for some in (names, ["TableParticles"]))
+    run_fresh(*IMPORTS, f"unused = {unused}\n{FITS}", *finds)
 
 
 LOADED = """
@@ -191,7 +206,7 @@ import numpy as np, pandas as pd
 from skdpgen import DPSWFlowSampler
 rng = np.random.default_rng(0)
 sampler = DPSWFlowSampler(epsilon=1.0, n_steps=3)
-if sys.argv[1] == "array":
+if data == "array":
     sampler.fit(rng.random((60, 2)), rng.integers(0, 2, 60))
 else:
     columns = {"a": rng.integers(0, 9, 300), "b": rng.choice(["x", "y"], 300)}
@@ -203,22 +218,21 @@ print(*(name for name in sys.modules if name.split(".")[0] == "skdpgen"))
 MOST_LOADED = {"array": (20_900, 100), "table": (28_700, 131)}
 
 
-@pytest.mark.parametrize("data", MOST_LOADED)
-def test_a_fit_loads_what_it_needs(data):
+@needs_forks
+def test_a_fit_loads_what_it_needs():
     """A reader of one fit need not know other generators, other data, and no leaf."""
-    found = subprocess.run(
-        [sys.executable, "-c", LOADED, data], check=True, capture_output=True, text=True
-    )
-    modules = found.stdout.split()
-    files = (importlib.util.find_spec(name).origin for name in modules)
-    n_lines = sum(len(Path(file).read_text(encoding="utf-8").splitlines()) for file in files)
-    most_lines, most_modules = MOST_LOADED[data]
-    assert n_lines <= most_lines, n_lines
-    assert len(modules) <= most_modules, modules
-    leaves = {name for name in modules if ".".join(name.split(".")[1:]) in ALL_LEAVES}
-    others = {name for name in modules if name.startswith("skdpgen.generators._")}
-    assert not leaves
-    assert others == {"skdpgen.generators._sliced_flow"}
+    loaded = run_fresh("pass", *(f"data = {data!r}\n{LOADED}" for data in MOST_LOADED))
+    for modules, most in zip(
+        map(str.split, loaded.splitlines()), MOST_LOADED.values(), strict=True
+    ):
+        files = (importlib.util.find_spec(name).origin for name in modules)
+        n_lines = sum(len(Path(file).read_text(encoding="utf-8").splitlines()) for file in files)
+        assert n_lines <= most[0], n_lines
+        assert len(modules) <= most[1], modules
+        leaves = {name for name in modules if ".".join(name.split(".")[1:]) in ALL_LEAVES}
+        others = {name for name in modules if name.startswith("skdpgen.generators._")}
+        assert not leaves
+        assert others == {"skdpgen.generators._sliced_flow"}
 
 
 # Methods that users call by name, and the leaves that they import.
@@ -239,19 +253,3 @@ def test_no_module_of_the_core_imports_a_leaf():
                 leaves = {name.split(".")[0] for name in names} & {*LEAVES, "privacy"}
                 here = path.relative_to(root).as_posix()
                 assert {(here, leaf) for leaf in leaves} <= LATE
-
-
-FIND = """
-import sys
-from skdpgen.registry import find_class
-for name in sys.argv[1:]:
-    assert find_class(name).__name__ == name
-"""
-
-
-def test_classes_of_saved_files_are_found_without_a_fit():
-    from skdpgen import registry
-
-    names = [n for n, cls in registry._classes.items() if cls.__module__.startswith("skdpgen")]
-    for some in (names, ["TableParticles"]):
-        subprocess.run([sys.executable, "-c", FIND, *some], check=True)

@@ -59,7 +59,7 @@ FITS = {
     ).fit(X, Y, X_target=X),
 }
 # Edits of each estimator in the default run; all of them are slow.
-_A_FEW = 25
+_A_FEW = 12
 _CERTIFIED = ("epsilon", "delta", "relation", "accountant", "max_rows_per_person")
 _SIZES = ("epsilon_", "sigma_", "n_samples_", "n_target_")
 
@@ -196,7 +196,7 @@ def test_edits_of_what_is_certified(name, tmp_path):
         and any(f"'{word}'" in edit.split(")")[0] for word in words)
     ]
     assert len(edits) > 60
-    _check(name, edits[:: len(edits) // 30], tmp_path / "estimator")
+    _check(name, edits[:: len(edits) // 15], tmp_path / "estimator")
 
 
 @pytest.mark.slow

@@ -139,8 +139,11 @@ def find_unsupported(leaf: DpEvent, relation: str, supports_selection: bool) -> 
     cls = type(leaf)
     inner = getattr(leaf, "event", None)
     is_sample = isinstance(leaf, PoissonSampledDpEvent | SampledWithoutReplacementDpEvent)
-    if cls not in RELEASES or (is_sample and type(inner) not in _SAMPLED):
-        return f"events of type {(type(inner) if is_sample else cls).__name__} are not known here"
+    if cls not in RELEASES:
+        return f"events of type {cls.__name__} are not known here"
+    if is_sample and type(inner) not in _SAMPLED:
+        name = type(inner).__name__
+        return f"samples with a {name} are not known here; plan the {name} for all records"
     for event in [leaf, inner] if is_sample else [leaf]:
         for name in list_parameters(type(event)):
             value, member = getattr(event, name), PARAMETERS[name]

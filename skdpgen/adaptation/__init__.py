@@ -4,12 +4,13 @@
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import Whole
-from ._private_search import PrivateSearch, reverse_validation_score
+from ._private_search import PrivateSearch, get_scorer, reverse_validation_score
 
 __all__ = [
     "DPSWDDomainAdapter",
     "DPSWDDomainClassifier",
     "PrivateSearch",
     "Whole",
+    "get_scorer",
     "reverse_validation_score",
 ]

@@ -58,7 +58,7 @@ from ..quality import advising_on_few_rows
 from ..registry import savable
 from ..saving.serialization import Certified
 from ._augmentation import AUGMENTATIONS
-from ._domains import split_domains
+from ._domains import split_domains, warn_of_steps_before
 from .learner import fit_adaptation
 
 # Assumptions on certificates of adapters.
@@ -153,8 +153,13 @@ class _Input:
         lower, upper = self.bounds
         # Clipped to bounds that the source or the user gives: a private row cannot leave their
         # range.
-        unit = self.layout.arrange((np.clip(X, lower, upper) - lower) / (upper - lower))
-        return torch.as_tensor((unit - self.mean) / self.scale).float()
+        return self.of_unit(
+            self.layout.arrange((np.clip(X, lower, upper) - lower) / (upper - lower))
+        )
+
+    def of_unit(self, rows):
+        """Return inputs of the network for rows in [0, 1], with channels first."""
+        return torch.as_tensor((rows - self.mean) / self.scale).float()
 
 
 def _check_sampler(name, value):
@@ -260,8 +265,8 @@ class DPSWDDomainAdapter(
     source rows.
 
     **Pipelines.** Earlier steps are fitted to the source; `X_target` reaches this step unchanged,
-    unless it is in `transform_input`, with metadata routing enabled. Then they must map each row on
-    its own. `PrivateSearch` maps the target by itself, and checks that.
+    with a warning, unless it is in `transform_input`, with metadata routing enabled. Then they must
+    map each row on its own. `PrivateSearch` maps the target by itself, and checks that.
 
     **Searches.** `PrivateSearch` has one cost for all candidates. In a grid search each fit costs,
     c·f + 1 for c candidates and f folds, which an open `PrivacyBudget` adds up. Wrap the target in
@@ -429,7 +434,19 @@ class DPSWDDomainAdapter(
         if len(X_target) < 2:
             raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
         self.n_target_ = len(X_target)
+        warn_of_steps_before(DPSWDDomainAdapter)
         return self._adapt(start, X_target)
+
+    def _preview(self, n_samples, n_features, n_classes):
+        """Price a fit to a target of a size, with a made-up source; see `skdpgen.preview`."""
+        self._check_params()
+        copied, bounds = clone(self), (0, 1) if self.bounds is None else self.bounds
+        copied._layout = ImageLayout.of(n_features)
+        bounds = check_bounds(bounds, n_features, "bounds")
+        source = np.random.default_rng(0).uniform(*bounds, (_AUDITED_SOURCE, n_features))
+        planned = copied._make_sampler(source, bounds, n_samples)._preview(n_samples, n_features, 1)
+        assumptions = (*_ASSUMED, *planned.assumptions)
+        return replace(planned, assumptions=assumptions).made_by(self)
 
     def fit_to_sampler(self, X, y, sampler):
         """Learn a common representation of the source and of a fitted sampler's target.
@@ -667,15 +684,12 @@ class DPSWDDomainAdapter(
 
     def _train(self, start, certificate, target=None, **alignment):
         """Train on the source, and on public stand-ins for target rows, if there are any."""
-        # Augmented images take more epochs to overfit.
-        n_epochs = 20 if self._augment is None else 50
-        n_steps = min(6000, max(200, n_epochs * len(start.X) // self.batch_size))
         self.loss_curve_ = fit_adaptation(
             start.encoder,
             start.head,
             start.source,
             target,
-            n_steps=self.n_steps or n_steps,
+            n_steps=self._count_steps(len(start.X)),
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             augment=self._augment,
@@ -683,6 +697,14 @@ class DPSWDDomainAdapter(
             verbose=self.verbose,
             **alignment,
         )
+        return self._finish(start, certificate)
+
+    def _count_steps(self, n_source):
+        # Augmented images take more epochs to overfit.
+        n_epochs = 20 if self._augment is None else 50
+        return self.n_steps or min(6000, max(200, n_epochs * n_source // self.batch_size))
+
+    def _finish(self, start, certificate):
         self.n_iter_ = len(self.loss_curve_)
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         check_finite(*self._encoder.parameters(), *self._head.parameters())

@@ -2,10 +2,11 @@
 """Target rows: kept whole by cross-validation, or told from source rows by their domain."""
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ..exceptions import list_callers
+from ..exceptions import FitQualityWarning, find_callers, list_callers, warn_caller
 
 
 class Whole(tuple):
@@ -49,6 +50,21 @@ class Whole(tuple):
 
     def __repr__(self):
         return "Whole(...)"
+
+
+def warn_of_steps_before(cls: type) -> None:
+    """Warn of steps of a pipeline, before an estimator, that map the source and not the target."""
+    for pipe in find_callers(Pipeline):
+        parts = [[step, *getattr(step, "get_params", dict)().values()] for _, step in pipe.steps]
+        first = next((i for i, p in enumerate(parts) if any(isinstance(x, cls) for x in p)), 0)
+        steps = [name for name, s in pipe.steps[:first] if s not in (None, "passthrough")]
+        if steps and "X_target" not in (pipe.transform_input or ()):
+            warn_caller(
+                f"X_target is not mapped by the steps {steps} of the pipeline, which map the "
+                "source. Set transform_input=['X_target'] of the Pipeline, with "
+                "sklearn.set_config(enable_metadata_routing=True), unless X_target is mapped.",
+                FitQualityWarning,
+            )
 
 
 def split_domains(X, y, X_target, sample_domain):

@@ -2,7 +2,7 @@
 """Private hyperparameter search for domain adapters."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -62,8 +62,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
 
     The adapter's `epsilon` and `delta` are those of the whole search. It may be a step of a
     pipeline. Steps before it are fitted once, to the source; they map each target row on its own,
-    which is checked on the source. Steps after it are fitted to the mapped source. The cost depends
-    on the parameters that are searched:
+    which is checked on the source, before the budget is reserved: nothing of it is released. Steps
+    after it are fitted to the mapped source. The cost depends on the parameters that are searched:
 
     - Most parameters of a `DPSWDDomainAdapter` act on synthetic target rows only: all but `sampler`
       with its parameters, `bounds`, and the parameters of the whole search (see
@@ -532,14 +532,34 @@ def _sample(adapter):
 
 def _find_certainty(model, X, y):
     """Return minus the mean entropy of predicted classes of synthetic target rows."""
-    shares = model.predict_proba(_sample(find_adapter(model)))
+    shares = split_pipeline(model)[1].predict_proba(_sample(find_adapter(model)))
     return np.mean(np.sum(xlogy(shares, shares), axis=1))
+
+
+def _find_accuracy(model, X, y):
+    return np.mean(model.predict(X) == np.asarray(y))
 
 
 # Scores by name, which read the source and released values only.
 SCORES = {
     None: reverse_validation_score,
     "reverse_validation": reverse_validation_score,
-    "source_accuracy": lambda model, X, y: np.mean(model.predict(X) == np.asarray(y)),
+    "source_accuracy": _find_accuracy,
     "target_entropy": _find_certainty,
 }
+
+
+def get_scorer(name: str) -> Callable:
+    """Return a score of `PrivateSearch` as the `scoring` of scikit-learn's searches.
+
+    It reads public rows and released values, and costs nothing; fits of a search all count.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skdpgen.adaptation import DPSWDDomainClassifier, get_scorer
+    >>> grid = {"align_weight": [0.1, 1.0]}
+    >>> search = GridSearchCV(DPSWDDomainClassifier(), grid, scoring=get_scorer("target_entropy"))
+    """
+    check_choice("name", name, SCORES)
+    return SCORES[name]

@@ -35,8 +35,10 @@ class Form:
     sep, encoding : str
         Those of a CSV file.
     styles : dict of str to TextStyle
-        How numbers and dates of columns are written in a CSV file. Groups of three digits are not
-        separated.
+        How numbers and dates of columns are written in a CSV file.
+    has_groups : bool
+        Whether groups of three digits are separated by declaration, and not as counts show: then
+        those of numbers with decimals are, as years, for one, have none.
     escapes : bool
         Whether to write an apostrophe before texts of a CSV file that begin like a formula.
     """
@@ -45,6 +47,7 @@ class Form:
     sep: str = ","
     encoding: str = "utf-8"
     styles: Mapping[str, TextStyle] = field(default_factory=dict)
+    has_groups: bool = False
     escapes: bool = False
 
     @property
@@ -127,13 +130,35 @@ class Form:
                 texts = escape_formulas(texts) if self.escapes else texts
                 texts.to_csv(file, sep=self.sep, index=False, header=i == 0, lineterminator="\n")
 
+    def describe(self, resource: dict) -> dict:
+        """Return a resource of a data package that says how its file is written."""
+        if not self.is_csv:
+            return resource
+        for spec in resource["schema"]["fields"]:
+            name = spec["name"]
+            style = self.styles.get(name, PLAIN)
+            if spec["type"] in ("number", "integer") and not style.has_python_numbers:
+                # 1234.5 has a separator of groups, or none.
+                _, *groups, _, _, _, decimal, _ = self._as_texts(pd.Series([1234.5], name=name))[0]
+                spec |= {"decimalChar": decimal, **dict(zip(["groupChar"], groups, strict=False))}
+            elif spec["type"] in ("date", "datetime") and style.date_format is not None:
+                spec["format"] = style.date_format
+            elif spec["type"] == "datetime":
+                # As pandas writes them.
+                spec["format"] = "%Y-%m-%d %H:%M:%S" + "%z" * ("tz" in spec)
+        return resource | {"encoding": self.encoding, "dialect": {"delimiter": self.sep}}
+
     def _as_texts(self, column: pd.Series) -> pd.Series:
         """Return numbers and dates as texts, where they are written otherwise than by default."""
         style = self.styles.get(column.name, PLAIN)
         kind = getattr(column.dtype, "kind", "O")
-        if kind == "f" and style.decimal != PLAIN.decimal:
-            # str gives the shortest text that reads back as the same number.
-            return column.map(lambda x: str(x).replace(".", style.decimal), na_action="ignore")
+        # Counts tell groups from none, but beside decimal commas.
+        is_grouped = kind == "f" if self.has_groups else style.decimal == PLAIN.decimal
+        if kind in "iuf" and not style.has_python_numbers:
+            groups = style.thousands if is_grouped else None
+            signs = str.maketrans({",": groups or "", ".": style.decimal})
+            # The shortest text that reads back as the same number.
+            return column.map(lambda x: f"{x:,}".translate(signs), na_action="ignore")
         if kind == "M" and style.date_format is not None:
             return column.dt.strftime(style.date_format)
         return column

@@ -53,7 +53,7 @@ class Histories(Run):
             random_state=options.seed,
             verbose=int(shows_progress(options)),
         )
-        frames = {name: _read_rows(table) for name, table in self.tables.items()}
+        frames = {name: table.rows for name, table in self.tables.items()}
         keys = options.key, options.order
         _, fit_plan, self.planned = self.generator._plan_data(frames, None, None, keys)
         self.fit_arguments = {"X": frames, "persons": options.key, "order": options.order}
@@ -74,7 +74,7 @@ class Histories(Run):
 
     def write(self, folder: Path, messages: list[str]) -> dict[str, str]:
         """Write both tables and what is public of them; return the names of the files."""
-        sampler, names = self.generator, {}
+        sampler, names, forms = self.generator, {}, {}
         drawn = sampler.sample(self._n_made, random_state=self.options.seed)
         # How texts were written whose types were inferred.
         texts = sampler._format.table.texts
@@ -83,11 +83,12 @@ class Histories(Run):
             form = self.tables[name].make_form(found)
             if name in sampler.schemas_:
                 form = form.with_units(sampler.schemas_[name])
-            names[name] = f"{name}{form.suffix}"
+            names[name], forms[name] = f"{name}{form.suffix}", form
             # Dates are objects where files hold texts.
             form.write([rows.infer_objects()], folder / names[name])
         schemas = {name: json.loads(schema.to_json()) for name, schema in sampler.schemas_.items()}
         package = write_package(sampler.schemas_, dict(names), self.options.key)
+        package["resources"] = [forms[part["name"]].describe(part) for part in package["resources"]]
         texts = {
             "datapackage.json": json.dumps(package, ensure_ascii=False, indent=2) + "\n",
             "certificate.json": sampler.privacy_.to_json() + "\n",
@@ -169,13 +170,6 @@ def _split_columns(options: Namespace, separate: Mapping[str, Namespace]) -> Non
         one.na_values = [
             given for given in markers if split_marker(given)[0] in (None, *names[table])
         ]
-
-
-def _read_rows(table: TableOptions):
-    """Return the table of an engine, or the rows in memory."""
-    if table.rows is not table.file:
-        return table.rows
-    return pd.concat(list(table.file()), ignore_index=True)
 
 
 def histories(options: Namespace) -> int:

@@ -8,6 +8,7 @@ import signal
 import stat
 import sys
 import tempfile
+import textwrap
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ from typing import Any
 from ..exceptions import FitQualityWarning
 from ..messages import COMMAND_LINE, write
 
+# Width of a line of a message on a terminal, at most.
+_WIDTH = 100
 # How names of temporary files and folders begin.
 _PREFIX = ".skdpgen-"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -72,9 +75,33 @@ def is_excel(path: str) -> bool:
     return Path(path).suffix.lower() == ".xlsx"
 
 
-def print_warning(message) -> None:
-    """Print a warning on one line."""
-    print(f"skdpgen: warning: {message}", file=sys.stderr)
+def print_message(kind: str, message: object) -> None:
+    """Print a message on one line; on a terminal in several, in which options stay whole."""
+    lines = [f"skdpgen: {kind}: {message}"]
+    if sys.stderr.isatty():
+        lines = textwrap.wrap(lines[0], _WIDTH, break_long_words=False, break_on_hyphens=False)
+    print("\n  ".join(lines), file=sys.stderr)
+
+
+def print_warning(message: object) -> None:
+    """Print a warning."""
+    print_message("warning", message)
+
+
+@contextlib.contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings of this package without the line of code that caused them."""
+
+    def show(message: Any, category, *args, **kwargs):
+        if category.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            print_warning(write(message, COMMAND_LINE))
+        else:
+            show_other(message, category, *args, **kwargs)
+
+    show_other = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 @contextlib.contextmanager

@@ -194,6 +194,12 @@ class _Command:
 
 
 _COMMANDS = {
+    "demo": _Command(
+        "run preview, synthesize, report and verify on a public table of the package",
+        "demo",
+        ("--output",),
+        {"--output": {"required": False, "default": "skdpgen-demo", "help": "new folder for all"}},
+    ),
     "synthesize": _Command(
         "write a synthetic table from a private one", "synthesis", (*_SYNTHESIS, "--release")
     ),
@@ -278,7 +284,7 @@ _COMMANDS = {
         (
             *("table", "--reference", "--private", "--key", "--order", "--rules"),
             *("--reads-private-rows", "--certificate", "--audit", "--budget", "--schema"),
-            *("--target", "--output", "--json", "--title", *_FORMAT),
+            *("--release", "--target", "--output", "--json", "--title", *_FORMAT),
         ),
         {
             "table": {
@@ -290,6 +296,7 @@ _COMMANDS = {
                 "help": "a file as for synthesize, or the schemas.json of histories; its rules are "
                 "checked, and it says how to read cells"
             },
+            "--release": {"help": "release.skdpgen of the synthesis, to show what was released"},
             "--target": {"help": "the column that classifiers predict"},
             "--output": dict(metavar=None, help="where to write the page, .html"),
             "--json": dict(dest="json", action="store", help="where to write the numbers, as JSON"),

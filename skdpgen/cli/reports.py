@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Command `report`: a page that describes synthetic rows."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,7 +41,7 @@ def report(options: Namespace) -> int:
     inputs = {
         f"{name} {key}".strip(): file for name, t in tables.items() for key, file in t.items()
     }
-    for name in ("certificate", "audit", "budget", "schema", "rules"):
+    for name in ("certificate", "audit", "budget", "schema", "rules", "release"):
         inputs[f"--{name}"] = getattr(options, name)
     check_outputs(outputs, inputs)
     check_suffix(options.output, (".html",))
@@ -63,6 +62,7 @@ def report(options: Namespace) -> int:
         budget=None if options.budget is None else PrivacyBudget.from_file(options.budget),
         schema=schema,
         schema_report=None if options.key else read_beside(options.schema, "report"),
+        release=options.release and Path(options.release),
         target=options.target,
         title=options.title or f"Synthetic rows: {title}",
     )
@@ -73,11 +73,9 @@ def report(options: Namespace) -> int:
     with replaced(texts) as paths:
         for path, text in zip(paths, texts.values(), strict=True):
             Path(path).write_text(text, encoding="utf-8")
-    if options.reads_private_rows:
-        print(
-            f"{', '.join(texts)}: computed from private rows; keep as secret as the rows.",
-            file=sys.stderr,
-        )
+    summary = result.results["summary"]
+    print(*(summary[name] for name in ("use", "avoid", "expect")), sep="\n")
+    print(f"Wrote {', '.join(texts)}.")
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Summaries of a command's result: at most 25 lines for a terminal, and all of it as JSON."""
+"""Summaries of a command's result: some 25 lines for a terminal, and all of it as JSON."""
 
 import json
 import shlex
@@ -22,10 +22,8 @@ from ..generators._schema_inference import InferredSchema
 from ..tables.schema import Schema
 from .tables import Read
 
-# Lines of a summary, warnings in it, and lines of a table and of a warning, at least.
-_MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS, _FEWEST_LINES = 25, 5, 4, 2
-# Lines of another text, at most.
-_MOST_OF_TEXT = 3
+# Lines of a summary, unless messages need more; warnings in it; and lines of a table, at least.
+_MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS = 25, 5, 10
 # Width of a line, where the terminal has no other; and its range.
 _WIDTH, _WIDTHS = 100, (60, 100)
 _RANKS = {verdict: -rank for rank, verdict in enumerate(VERDICTS)}
@@ -65,39 +63,26 @@ class Summary:
     details: str = "--json"
 
     def to_text(self, width: int | None = None) -> str:
-        """Return the summary in at most 25 lines."""
+        """Return the summary; of its parts, only the table of columns is cut."""
         if width is None:
             width = int(np.clip(shutil.get_terminal_size((_WIDTH, 0)).columns, *_WIDTHS))
         head, notes, steps = (
-            [line for text in texts for line in _cut(_wrap(text, width), _MOST_OF_TEXT, width)]
+            [line for text in texts for line in _wrap(text, width)]
             for texts in (self.heading, self.notes, self.next_steps)
         )
-        left = _MOST_LINES - len(head) - len(notes) - len(steps)
-        shown = self.warnings[:_MOST_WARNINGS]
-        # The line above warnings, and their lines.
-        least = min(len(self.columns), _FEWEST_ROWS) + 1
-        worry = self._list_warnings(shown, width, left - least) if shown else []
-        table = _list_rows(self.columns, width, left - len(worry), self.details)
+        more = len(self.warnings) - _MOST_WARNINGS
+        where = f" ({more} more: {self.details})" if more > 0 else ""
+        worry = [f"Worry about{where}:"] if self.warnings else []
+        for i, text in enumerate(self.warnings[:_MOST_WARNINGS], 1):
+            worry += _wrap(f"{i}. {text}", width, "   ")
+        left = _MOST_LINES - len(head) - len(notes) - len(worry) - len(steps)
+        table = _list_rows(self.columns, width, max(_FEWEST_ROWS, left), self.details)
         return "\n".join([*head, *table, *notes, *worry, *steps])
-
-    def _list_warnings(self, shown, width, n_lines):
-        wrapped = [_wrap(f"{i}. {text}", width, "   ") for i, text in enumerate(shown, 1)]
-        each = max(_FEWEST_LINES, (n_lines - 1) // len(shown))
-        is_all = len(shown) == len(self.warnings) and all(len(w) <= each for w in wrapped)
-        lines = [line for lines in wrapped for line in _cut(lines, each, width)]
-        where = "" if is_all else f" (all of it: {self.details})"
-        return [f"Worry about{where}:", *lines]
 
 
 def _wrap(text: str, width: int, indent: str = "  ") -> list[str]:
     # Users copy commands, and a line break at the hyphen of an option would break them.
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
-
-
-def _cut(lines: list[str], n_lines: int, width: int) -> list[str]:
-    if len(lines) <= n_lines:
-        return lines
-    return [*lines[: n_lines - 1], lines[n_lines - 1][: width - 2].rstrip(" .,;:") + " …"]
 
 
 def _list_rows(frame: pd.DataFrame, width: int, n_lines: int, details: str) -> list[str]:
@@ -187,7 +172,7 @@ def _find_worst(report: pd.DataFrame) -> pd.DataFrame:
 
 def summarize_fit(
     run: Any,
-    counts: dict | None,
+    described: dict | None,
     warnings: list[str],
     files: dict[str, str],
     together: Certificate | None,
@@ -198,8 +183,8 @@ def summarize_fit(
     ----------
     run : Synthesis
         With a fitted generator.
-    counts : dict or None
-        Verdicts on columns and pairs, as the report has them.
+    described : dict or None
+        The results of its report, with verdicts on columns and pairs.
     warnings : list of str
     files : dict of str to str
         Paths of what was written.
@@ -208,7 +193,8 @@ def summarize_fit(
     """
     generator, read = run.generator, run.read
     report, certificate, schema = generator.schema_report_, generator.privacy_, generator.schema_
-    counts = counts or {"columns": [], "pairs": []}
+    use = (described or {}).get("summary", {})
+    counts = (described or {}).get("counts") or {"columns": [], "pairs": []}
     verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
     report = report.assign(verdict=[verdicts.get(str(name), "") for name in report.index])
     pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
@@ -262,10 +248,12 @@ def summarize_fit(
         "with_look": None if together is None else describe_cost(together),
         "columns": to_records(report.rename_axis("column")),
         "pairs": pairs,
+        "summary": use,
         "warnings": warnings,
         "files": files,
     }
-    return Summary(heading, shown, _tell_pairs(pairs), warnings, steps, data, files["schema"])
+    notes = [use[name] for name in ("use", "avoid", "expect") if name in use]
+    return Summary(heading, shown, notes, warnings, steps, data, files["schema"])
 
 
 def summarize_forecast(run: Any, warnings: list[str]) -> Summary:

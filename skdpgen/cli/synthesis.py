@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import fields
@@ -106,11 +107,11 @@ class Synthesis(Run):
         return list_doubts(self.options, [self.table], self.read, delta, needed, n_expected)
 
     def write(self, folder: Path, messages: list[str]) -> tuple[dict[str, str], dict | None]:
-        """Write rows, certificate, schema and report; return their names, and verdicts.
+        """Write rows, certificate, schema and report; return their names, and the report.
 
         A report that cannot be made is added to the messages: the rows are paid for.
         """
-        counts = None
+        results = None
         generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
         # Columns whose types were inferred are written as their texts were.
         form = self.make_form(generator._format.texts).with_units(generator.schema_)
@@ -125,10 +126,11 @@ class Synthesis(Run):
                 budget=self.total,
                 schema=generator.schema_,
                 schema_report=generator.schema_report_,
+                release=generator.release_,
                 target=self.options.target,
                 title=f"Synthetic rows: {names['rows']}",
             )
-            texts["report.html"], counts = page.to_html(), page.results["counts"]
+            texts["report.html"], results = page.to_html(), page.results
         # The rows were paid for: they are written even if they cannot be described.
         except ValueError as error:
             messages.append(f"There is no report: {error}")
@@ -142,7 +144,7 @@ class Synthesis(Run):
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
             names[name.partition(".")[0]] = name
-        return names, counts
+        return names, results
 
 
 def synthesize(options: Namespace) -> int:
@@ -152,10 +154,12 @@ def synthesize(options: Namespace) -> int:
     # A Parquet file packs cells, and may need less.
     if not is_parquet(run.table.path):
         check_space(options.output, run.n_made * len(run.table.names))
-    (names, counts), messages, code = run.fit_and_write()
+    if shows_progress(options):
+        print(f"It takes about {run.forecast.seconds:,.0f} s of one core.", file=sys.stderr)
+    (names, described), messages, code = run.fit_and_write()
     together, differing = _add_look(run.generator.privacy_, options.schema)
     files = run.list_written(names)
-    return end(summarize_fit(run, counts, differing + messages, files, together), options, code)
+    return end(summarize_fit(run, described, differing + messages, files, together), options, code)
 
 
 def preview(options: Namespace) -> int:

@@ -137,7 +137,9 @@ class TableOptions:
         if not form.is_csv:
             return form
         styles = {name: self.style_of(name) for name in self.names} | dict(found)
-        return replace(form, sep=self.file.sep, encoding=self._options.encoding, styles=styles)
+        has_groups = self._options.thousands is not None
+        form = replace(form, sep=self.file.sep, styles=styles, has_groups=has_groups)
+        return replace(form, encoding=self._options.encoding)
 
     def list_doubts(self) -> list[str]:
         """List what may be wrong with how cells are read, from public facts only."""
@@ -213,7 +215,8 @@ class TableOptions:
             name: Unknown(**_fields_of(self.style_of(name))) if column == Unknown() else column
             for name, column in known.items()
         }
-        return Schema(columns, list_rules(declared))
+        schema = Schema(columns, list_rules(declared))
+        return schema if stated is not None else schema.of_texts(names)
 
 
 def _declare_stated(stated: Mapping, known: Mapping) -> Schema:

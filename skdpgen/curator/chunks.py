@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from itertools import chain, filterfalse
+from types import MappingProxyType
 
 import pandas as pd
 
-from .._process.muting import muted
 from ..data.containers import PANDAS, adapt, adapt_records, is_image, take_names
-from ..data.record_functions import call_quietly
+from ..data.record_functions import describe_failure, iter_quietly
 from ..exceptions import INTERRUPTS, PublicRuntimeError, TableError
 from .persons import Persons
 
@@ -41,6 +41,8 @@ class TableInParts(ABC):
         Whether texts were already parsed as the declared types.
     container : Container
         That of the parts that were read.
+    stated : dict of str to dtype
+        Dtypes of these that are not those of `head`, as the source states them.
     """
 
     person_column: str | None = None
@@ -50,6 +52,7 @@ class TableInParts(ABC):
     are_parsed = False
     may_hold_arrays = False
     container = PANDAS
+    stated: Mapping = MappingProxyType({})
 
     head: pd.DataFrame
 
@@ -132,45 +135,6 @@ class Partitions(ABC):
     @abstractmethod
     def _sum_parts(self, function: Callable) -> list | None:
         """Return `merge_sums` of a function over all partitions, as in `add_up`."""
-
-
-def iter_quietly(
-    make: Callable[[], Iterable], harmless: tuple, describe: Callable[..., str]
-) -> Iterator:
-    """Yield the items of ``make()``, whose errors and warnings may quote private cells.
-
-    Warnings are suppressed. The generator closes the source at the end, or when it is closed.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the source, an iterable.
-    harmless : tuple of type
-        Types of errors that quote no cell, which are re-raised.
-    describe : callable
-        Maps any other error to the message of the TableError that replaces it.
-    """
-    with contextlib.ExitStack() as opened:
-        items, message = None, None
-        while message is None:
-            try:
-                with muted():
-                    if items is None:
-                        source = make()
-                        if hasattr(source, "close"):
-                            opened.callback(call_quietly, source.close)
-                        items = iter(source)
-                    item = next(items)
-            except StopIteration:
-                return
-            except (*harmless, *INTERRUPTS):
-                raise
-            except BaseException as error:
-                message = describe(error)
-            else:
-                yield item
-    # Raised here, so that it carries no other error.
-    raise TableError(message)
 
 
 class TableChunks(TableInParts):
@@ -279,7 +243,8 @@ class TableChunks(TableInParts):
             if isinstance(chunk, tuple) and is_image(next(iter(chunk), None)):
                 self._split(chunk)  # raises: no list of images
             is_list = self._is_of_records and isinstance(chunk, list | tuple)
-            chunk, self.container, _ = adapt_records(chunk) if is_list else adapt(chunk)
+            chunk, self.container, dtypes = adapt_records(chunk) if is_list else adapt(chunk)
+            self.stated = dict(zip(chunk, dtypes, strict=True))
             if self._is_of_records:
                 own = list(chunk) if self._names is None else self._names
                 person = [self.person_column] if self.person_column is not None else []
@@ -304,18 +269,6 @@ def _check_names(names, first):
             f"A later chunk of X has other columns than the first one: it {' and '.join(found)}. "
             "All chunks must have the same."
         )
-
-
-def describe_failure(error, what="The function that gives the chunks of X") -> str:
-    """Describe an error of a source of chunks without its message."""
-    failure = type(error).__name__
-    if isinstance(error, OSError) and error.errno is not None:
-        # The system's text for the number: an error's own text may quote anything.
-        failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
-    return (
-        f"{what} failed ({failure}). Its message is withheld, as it may quote rows: call it "
-        "yourself to read it."
-    )
 
 
 def register_engine(package: str):

@@ -90,7 +90,7 @@ class Dataset:
     ):
         check_order(X, y, "y")
         if isinstance(X, torch.utils.data.Dataset | torch.utils.data.DataLoader):
-            from .array_parts import read_dataset
+            from ..data.array_parts import read_dataset
 
             adapted, y = read_dataset(X, y)
         else:
@@ -200,7 +200,12 @@ class Dataset:
     def stated_dtypes(self) -> dict:
         """Dtypes of the columns of a table and of `y`, by name, as their containers state them."""
         head = self._stated_head
-        return dict(zip(head, head.dtypes if self.is_in_parts else self.dtypes, strict=True))
+        if self.is_in_parts:
+            return {
+                **head.dtypes,
+                **{n: t for n, t in self._held[0][0].stated.items() if n in head},
+            }
+        return dict(zip(head, self.dtypes, strict=True))
 
     @property
     def _stated_head(self):
@@ -235,6 +240,13 @@ class Dataset:
             self.columns, self.dtypes = X.columns, [np.dtype(object)] * len(names)
         self._held[0] = X, y, persons
 
+    def list_text_columns(self, names) -> list[str]:
+        """Return those of some columns that hold texts whatever the cells are."""
+        found = list_text_columns(self._held[0][0], self.head)
+        if self.label is not None and isinstance(self.label.read_dtype, pd.StringDtype):
+            found = [*(found or ()), *(name for name in names if name not in self.head)]
+        return [name for name in names if found is None or name in found]
+
     def validate_array(
         self,
         estimator: BaseEstimator,
@@ -266,10 +278,10 @@ class Dataset:
         X, y, persons = self._held.pop()
         chunks = None
         if self.may_hold_arrays and persons is None and y is None:
-            from .array_parts import describe_chunks
+            from ..data.array_parts import describe_chunks
 
-            X, y, self._container, self.dtypes, chunks = describe_chunks(X, classes)
-            self.label = None if y is None else Label.of(y)
+            described = describe_chunks(X.call, classes)
+            X, y, self._container, self.dtypes, self.label, chunks = described
             self.record_shape = find_record_shape(X)
             self.has_public_dtypes = True
         if isinstance(X, TableInParts):
@@ -295,9 +307,8 @@ class Dataset:
         self.n_columns = X.shape[1]
         self.has_number = y is not None and self.classes is None
         self._has_objects = X.dtype == object
-        self._hold(X, y, persons, len(X))
-        if chunks is not None:
-            self._held[-1] = chunks, None, None
+        rows, labels = (X, y) if chunks is None else (chunks, None)
+        self._hold(rows, labels, persons, len(X))
         return self
 
     def validate_table(self, estimator: BaseEstimator, format, *, reset: bool = True) -> "Dataset":
@@ -380,6 +391,13 @@ class Dataset:
             persons.check_length(n_rows)
         # The number of units, which is public, and that of rows for persons is not.
         self.n_records = n_rows if persons is None else persons.n_persons
+        # A spent iterator, or what reads one, would be found out after the plan is paid for.
+        is_spent = self.may_hold_arrays and next(iter(X()), None) is None
+        if is_spent and (self.n_records or not self._may_be_empty):
+            raise TableError(
+                "X has no rows when the function that gives its chunks is called again: it must "
+                "return a fresh iterator each time, as lambda: iter(chunks) does of a list."
+            )
         if self.n_records == 0 and not self._may_be_empty:
             has_persons = persons is not None or getattr(X, "person_column", None) is not None
             if n_rows == 0 and not has_persons:

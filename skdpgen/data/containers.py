@@ -160,6 +160,9 @@ def adapt(data) -> Adapted:
         return adapt_images(data)
     if isinstance(data, Mapping):
         return _adapt_columns(data, "columns")
+    if _is_pillow(data):
+        # By Arrow's interface it would be one column.
+        data = np.asarray(data)
     if not isinstance(data, np.ndarray | pd.DataFrame | pd.Series):
         table = _find_table(data)
         if table is not None:
@@ -205,7 +208,11 @@ def find_record_shape(X) -> tuple | None:
 def is_image(entry) -> bool:
     """Whether an entry of a list is an array or a tensor of several dimensions, or of Pillow."""
     is_array = issubclass(type(entry), np.ndarray | torch.Tensor)
-    return (is_array and entry.ndim > 1) or type(entry).__module__.partition(".")[0] == "PIL"
+    return (is_array and entry.ndim > 1) or _is_pillow(entry)
+
+
+def _is_pillow(entry):
+    return type(entry).__module__.partition(".")[0] == "PIL"
 
 
 def adapt_column(data):

@@ -260,8 +260,8 @@ def cast(column: pd.Series, dtype) -> pd.Series:
 
 def _to_pandas(column, dtype):
     made = column.astype(dtype)
-    if column.dtype.kind in "iuf" and made.dtype.kind in "iub" and (made != column).any():
-        raise ValueError  # NumPy wraps numbers beyond its range around
+    if made.dtype.kind in "iub" and (made != column).any():
+        raise ValueError  # NumPy wraps numbers beyond its range around, and all texts are true
     return made
 
 

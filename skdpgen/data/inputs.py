@@ -11,6 +11,7 @@ from numbers import Complex, Real
 
 import numpy as np
 import pandas as pd
+import torch
 from pandas.api.extensions import ExtensionDtype
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -79,24 +80,40 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         )
 
 
+def read_array(X):
+    """Return the records of a torch Dataset or DataLoader, and other data as `as_array` does."""
+    if isinstance(X, torch.utils.data.Dataset | torch.utils.data.DataLoader):
+        from .array_parts import read_dataset
+
+        X = read_dataset(X)[0].data
+    return as_array(X)
+
+
 def flatten_images(estimator: BaseEstimator, X, *, reset: bool):
-    """Return images as rows, and other data as `as_array` does.
+    """Return images as rows, and other data as `read_array` does.
 
     The shape of a record is kept as ``record_shape_in_``; later images must have it.
     """
-    X = as_array(X)
+    X = read_array(X)
     shape = find_record_shape(X)
     if reset:
         vars(estimator).pop("record_shape_in_", None)
     if shape is None:
         return X
+    declared = getattr(estimator, "image_shape", "auto")
     if reset:
+        if isinstance(declared, str) and X.ndim == 3:
+            from .lists import refuse_one_image
+
+            refuse_one_image(X.shape)
         estimator.record_shape_in_ = shape
-    declared = getattr(estimator, "image_shape", None)
     known = getattr(estimator, "record_shape_in_", declared)
     if shape != tuple(known or ()):
         fitted = "rows" if isinstance(known, str | None) else f"records of shape {known}"
-        raise ValueError(f"X holds records of shape {shape}, and fit was given {fitted}.")
+        raise ValueError(
+            f"X holds records of shape {shape}, and fit was given {fitted}."
+            f"{' X[None] is a single one.' if X.shape == known else ''}"
+        )
     return X.reshape(len(X), math.prod(shape))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lists of images: arrays, tensors or images of Pillow."""
+"""Lists of images, which are arrays, tensors or images of Pillow, and images that are no list."""
 
 import numpy as np
 import torch
@@ -8,6 +8,8 @@ from .record_functions import call_quietly
 
 # Modes of Pillow that the dtype and the shape of an array determine.
 _MODES = {"1", "L", "LA", "RGB", "RGBA", "I", "I;16", "F"}
+# Sides of a colour image, at least: shorter arrays of three dimensions are rather series.
+_LEAST_SIDE = 8
 
 
 def stack(images, as_array) -> tuple[np.ndarray, str]:
@@ -44,3 +46,13 @@ def _read(image, as_array):
         return None
     array = as_array(image)
     return (name, array) if array.dtype.kind in "iufb" else None
+
+
+def refuse_one_image(shape):
+    """Raise a ValueError for the three dimensions of an image with channels."""
+    ends = ((shape[0], shape[1:]), (shape[-1], shape[:-1]))
+    if any(n in (3, 4) and min(sides) >= _LEAST_SIDE for n, sides in ends):
+        raise ValueError(
+            f"X of shape {shape} may be a single image, which X[None] is. Otherwise X[..., None] "
+            "holds grey images, and np.reshape(X, (len(X), -1)) rows that are none."
+        )

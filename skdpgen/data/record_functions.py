@@ -8,15 +8,16 @@ bounds.
 """
 
 import contextlib
+import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
 
 from .._process.muting import muted
-from ..exceptions import INTERRUPTS, PublicValueError
+from ..exceptions import INTERRUPTS, PublicValueError, TableError
 
 
 @contextlib.contextmanager
@@ -63,6 +64,57 @@ def call_quietly(function: Callable, *args):
     """
     with muted(), drops_errors():
         return function(*args)
+
+
+def iter_quietly(
+    make: Callable[[], Iterable], harmless: tuple, describe: Callable[..., str]
+) -> Iterator:
+    """Yield the items of ``make()``, whose errors and warnings may quote private cells.
+
+    Warnings are suppressed. The generator closes the source at the end, or when it is closed.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the source, an iterable.
+    harmless : tuple of type
+        Types of errors that quote no cell, which are re-raised.
+    describe : callable
+        Maps any other error to the message of the TableError that replaces it.
+    """
+    with contextlib.ExitStack() as opened:
+        items, message = None, None
+        while message is None:
+            try:
+                with muted():
+                    if items is None:
+                        source = make()
+                        if hasattr(source, "close"):
+                            opened.callback(call_quietly, source.close)
+                        items = iter(source)
+                    item = next(items)
+            except StopIteration:
+                return
+            except (*harmless, *INTERRUPTS):
+                raise
+            except BaseException as error:
+                message = describe(error)
+            else:
+                yield item
+    # Raised here, so that it carries no other error.
+    raise TableError(message)
+
+
+def describe_failure(error, what="The function that gives the chunks of X") -> str:
+    """Describe an error of a source of chunks without its message."""
+    failure = type(error).__name__
+    if isinstance(error, OSError) and error.errno is not None:
+        # The system's text for the number: an error's own text may quote anything.
+        failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
+    return (
+        f"{what} failed ({failure}). Its message is withheld, as it may quote rows: call it "
+        "yourself to read it."
+    )
 
 
 class _PublicFunction:

@@ -32,6 +32,7 @@ _PLACEHOLDER = re.compile(
 
 # Spellings of booleans where a column is declared to hold them.
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+BOOLEANS |= {"t": True, "f": False, "y": True, "n": False}
 
 # ISO 8601, extended or basic: 2020-01-31T12:30:15.5Z, 20200131T123015+0100.
 _DATE = re.compile(

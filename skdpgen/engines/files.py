@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..curator.chunks import iter_quietly
 from ..data.cells import as_objects, read_cells
 from ..data.dtypes import read_arrow_table
 from ..data.names import map_distinct, name_cell
+from ..data.record_functions import iter_quietly
 from ..data.texts import PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows
@@ -360,6 +360,10 @@ def _name_cells(column):
 def _read_arrow(data):
     """Return the columns of Arrow's data; an index of pandas is one if it has a name."""
     frame = read_arrow_table(data)
+    for field, column in zip(data.schema, data.columns, strict=True):
+        if str(field.type).startswith("decimal"):
+            # Stated, so that samples are decimals, too.
+            frame[field.name] = column.to_pandas(types_mapper=pd.ArrowDtype)
     return frame.drop(columns=list(filter(_UNNAMED_INDEX.fullmatch, frame)))
 
 

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-# Colours of synthetic rows, of a reference, of negative numbers, and of text.
-_BLUE, _GREY, _RED, _INK = "#2f6db3", "#a9b4be", "#b3502f", "#1c2733"
-_DIAGONAL = "#dde3e8"
+# Colours of synthetic rows, of a reference, and of text, which is light or dark.
+_BLUE, _GREY, _INK = "#2f6db3", "#a9b4be", "currentColor"
+_DIAGONAL = "#8a99a8"
 # Widths of a chart and of its labels, the height of a bar and of a histogram, in pixels.
 _WIDTH, _LABEL, _LINE, _HEIGHT = 280, 110, 17, 120
 # Space above a histogram for the share of a point mass.
 _TOP = 14
+# Point masses of a histogram that have labels; set by hand.
+_MOST_LABELS = 3
 # A column has a chart of at most so many bars, so that charts fit side by side.
 MOST_BARS = 14
 # Cells of larger matrices have no tooltips, which would make the page several megabytes large.
@@ -30,7 +32,8 @@ _DATE_STEPS = (
 )
 _LARGEST_STEP = 100
 # Legible in front of bars.
-_HALO = ' stroke="#fff" stroke-width="3" paint-order="stroke"'
+_HALO = ' class="halo"'
+_FRAME = f' stroke="{_GREY}"'
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Shares:
     reference : sequence of float, default=None
         The same of a reference.
     margin : float, default=0.0
-        Half the length of error bars.
+        If above 0, the reference are released shares, and this is half the length of error bars.
     """
 
     name: str
@@ -59,8 +62,10 @@ class Shares:
     def describe(self, i: int) -> str:
         """Return the shares of a level as text."""
         text = f"{self.levels[i]}: {self.synthetic[i]:.1%} of synthetic rows"
-        others = "" if self.reference is None else f", {self.reference[i]:.1%} of the reference"
-        return text + others
+        if self.reference is None:
+            return text
+        which = "as released" if self.margin else "of the reference"
+        return f"{text}, {self.reference[i]:.1%} {which}"
 
     def __str__(self) -> str:
         listed = "; ".join(map(self.describe, range(len(self.levels))))
@@ -83,9 +88,9 @@ def draw_bars(shares: Shares) -> Markup:
         bar = _LABEL, top + inset, share * scale, height - 2 * inset, _BLUE
         marks.append(_rect(*bar, shares.describe(i)))
         marks.append(_text(_LABEL - 5, top + 11, _cut(level, 17), "end"))
-        if shares.margin and share > 0:  # a level that is never drawn was not counted
-            low, end = max(0.0, share - shares.margin), max(end, share + shares.margin)
-            ends = _LABEL + low * scale, _LABEL + (share + shares.margin) * scale
+        if shares.margin:
+            low, high = max(0.0, other - shares.margin), max(0.0, other + shares.margin)
+            ends, end = (_LABEL + low * scale, _LABEL + high * scale), max(end, high)
             marks.append(_line(ends[0], top + 6, ends[1], top + 6))
         marks.append(_text(_LABEL + end * scale + 4, top + 11, f"{share:.0%}"))
     return _svg(_WIDTH, len(shares.levels) * _LINE, marks, str(shares))
@@ -114,9 +119,11 @@ def draw_histogram(
     series = [np.asarray(part) for part in (shares.reference, shares.synthetic) if part is not None]
     heights = [np.where(is_mass, part, part / widths) for part in series]
     offs = shares.margin / widths
-    scale = _scale_bins(series, [heights[0], heights[-1] + offs], is_mass)
+    scale = _scale_bins(series, [heights[0] + offs, heights[-1]], is_mass)
     marks: list[Markup] = []
     labels: list[Markup] = []
+    # Labels of more point masses would cover each other.
+    named = np.flatnonzero(is_mass)[np.argsort(-series[-1][is_mass])[:_MOST_LABELS]]
     for height, color in zip(heights, (_GREY, _BLUE)[-len(heights) :], strict=True):
         is_synthetic = color == _BLUE
         for i, top in enumerate(_HEIGHT - height * scale):
@@ -126,12 +133,13 @@ def draw_histogram(
                 start, width, opacity = at - 1.5, 3, 1
             tooltip = shares.describe(i) if is_synthetic else ""
             marks.append(_rect(start, top, width, _HEIGHT - top, color, tooltip, opacity))
-            if is_synthetic and is_mass[i]:
+            if is_synthetic and i in named:
                 anchor = "start" if at < _WIDTH / 2 else "end"
                 labels.append(_text(at, top - 3, f"{series[-1][i]:.0%}", anchor, _HALO))
-            elif is_synthetic and shares.margin and series[-1][i] > 0:
-                middle, off = x[i].mean(), offs[i] * scale[i]
-                marks.append(_line(middle, top - off, middle, min(top + off, _HEIGHT)))
+            elif is_synthetic and not is_mass[i] and shares.margin:
+                middle, ends = x[i].mean(), heights[0][i] + np.array([1, -1]) * offs[i]
+                upper, lower = _HEIGHT - ends.clip(0) * scale[i]
+                marks.append(_line(middle, upper, middle, lower))
     marks.append(_line(4, _HEIGHT, _WIDTH - 4, _HEIGHT))
     for at, text in _find_ticks(low, high, is_date):
         place = np.interp(at, [low, high], [4, _WIDTH - 4])
@@ -163,7 +171,7 @@ def _scale_bins(series, heights, is_mass) -> np.ndarray:
 def draw_matrix(
     names: Sequence[str], cells: Mapping[tuple[int, int], float | None], label: str
 ) -> Markup:
-    """Return a heat map of numbers between -1 and 1.
+    """Return a heat map of numbers between 0 and 1.
 
     Parameters
     ----------
@@ -184,7 +192,7 @@ def draw_matrix(
         x, y = left + column * cell, top + row * cell
         which = "synthetic" if row < column else "reference"
         tooltip = f"{names[min(row, column)]}, {names[max(row, column)]}: {value:.2f} ({which})"
-        shown, color = tooltip * (n <= _MOST_NAMED), _BLUE if value >= 0 else _RED
+        shown, color = tooltip * (n <= _MOST_NAMED), _BLUE
         marks.append(_rect(x, y, cell - 1, cell - 1, color, shown, min(1.0, abs(value))))
         if cell >= _WITH_NUMBER:
             text = f"{value:.2f}".replace("0.", ".")
@@ -198,9 +206,28 @@ def draw_matrix(
             turned = f' transform="translate({x + cell / 2 + 2:g} {top - 5}) rotate(-60)"'
             marks.append(_text(0, 0, _cut(name, 14), style=turned))
     size = n * cell - 1
-    frame = f' stroke="{_GREY}"'
-    marks.append(_rect(left, top, size, size, "none", style=frame))
+    marks.append(_rect(left, top, size, size, "none", style=_FRAME))
     return _svg(left + n * cell + top // 2, top + n * cell, marks, label)
+
+
+def draw_tables(tables: Sequence, rows: Sequence[str], columns: Sequence[str]) -> Markup:
+    """Return pictures of two tables of shares of the same levels: released and synthetic."""
+    width, marks = (_WIDTH - _TOP) / 2, []
+    cell = width / len(columns), min(_LINE, _HEIGHT / len(rows))
+    largest = max(np.max(tables), 1e-9)
+    for table, title, left in zip(
+        tables, ("released", "synthetic"), (0, width + _TOP), strict=True
+    ):
+        marks.append(_text(left, _TOP - 4, title))
+        for i, j in np.ndindex(*np.shape(table)):
+            at = left + j * cell[0], _TOP + i * cell[1]
+            tooltip = f"{rows[i]}, {columns[j]}: {table[i][j]:.1%} {title}"
+            # Roots, or most cells would be too light to be seen.
+            opacity = float(np.sqrt(max(0.0, table[i][j]) / largest))
+            marks.append(_rect(*at, cell[0] - 0.5, cell[1] - 0.5, _BLUE, tooltip, opacity))
+        marks.append(_rect(left, _TOP, width, cell[1] * len(rows), "none", style=_FRAME))
+    label = "Released and synthetic shares of two columns"
+    return _svg(_WIDTH, _TOP + cell[1] * len(rows) + 1, marks, label)
 
 
 def _find_ticks(low: float, high: float, is_date: bool) -> list[tuple[float, str]]:

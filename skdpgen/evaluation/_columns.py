@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Columns of one or two tables, encoded by common levels so that their marginals compare."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,7 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from ..data.containers import as_array
+from .._process.muting import muted
+from ..data.containers import as_array, find_record_shape
+from ..data.inputs import read_array
+from ..data.names import map_cells, name_cell
+from ..tables.public_tables import read_public
 
 # Numbers with more values are binned; categories have 30 levels, as many as a chart can show.
 _MOST_VALUES, _N_BINS, _MOST_LEVELS = 16, 10, 30
@@ -55,15 +60,33 @@ class EncodedColumn:
         return np.bincount(codes, minlength=len(self.levels)) / len(codes)
 
 
+def flatten_alike(X, Y, names: tuple[str, str]) -> tuple:
+    """Return public rows or images of one shape as rows, and the shape of a record or None.
+
+    Flat rows beside images are in the order of these. Other data are returned as arrays.
+    """
+    parts = [read_array(part) for part in (X, Y)]
+    shapes = [find_record_shape(part) for part in parts]
+    # Images have as many numbers with channels first and last.
+    if len({tuple(n for n in shape if n > 1) for shape in shapes if shape is not None}) > 1:
+        raise ValueError(f"{' and '.join(names)} must be images of one shape; got {shapes}.")
+    for i, shape in enumerate(shapes):
+        if shape is not None:
+            parts[i] = parts[i].reshape(len(parts[i]), math.prod(shape))
+    return *parts, shapes[0] or shapes[1]
+
+
 def as_table(X) -> pd.DataFrame:
-    """Return rows as a DataFrame."""
+    """Return rows as a DataFrame, whose texts and objects are read as a fit reads them."""
     X = as_array(X)
     if not isinstance(X, pd.DataFrame):
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"Rows must be a matrix or a DataFrame; got shape {X.shape}.")
         X = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
-    return X.reset_index(drop=True)
+    X = X.reset_index(drop=True)
+    with muted():
+        return read_public(X) if X.columns.is_unique else X
 
 
 def encode_columns(
@@ -129,13 +152,10 @@ def as_numbers(column: pd.Series) -> np.ndarray | None:
 
 
 def as_texts(column: pd.Series) -> np.ndarray:
-    """Return cells as texts, None for missing."""
-    texts = np.empty(len(column), dtype=object)
-    texts[:] = [
-        None if is_missing else str(cell)
-        for cell, is_missing in zip(column, column.isna(), strict=True)
-    ]
-    return texts
+    """Return the names of cells as categories, None for missing."""
+    names = map_cells(lambda cell: name_cell(cell) or str(cell), column)
+    names[column.isna().to_numpy()] = None
+    return names
 
 
 def plain_frames(*tables: pd.DataFrame) -> list[pd.DataFrame]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of two tables: marginals, associations, classifiers, propensity, nearest records.
+"""Comparisons of two tables: marginals, associations, classifiers, propensity.
 
 They read rows outside of any ledger.
 """
@@ -16,7 +16,6 @@ from scipy.stats import chi2_contingency, ks_2samp
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.neighbors import NearestNeighbors
 
 from ._columns import EncodedColumn, as_texts, plain_frames
 from ._scores import train_on_synthetic_score
@@ -94,7 +93,10 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     Bergsma, "A bias-correction for Cramér's V and Tschuprow's T", Journal of the Korean
     Statistical Society, 2013.
     """
-    counts = pd.crosstab(*(getattr(column, which) for column in (first, second))).to_numpy()
+    shape = len(first.levels), len(second.levels)
+    codes = np.ravel_multi_index([getattr(c, which) for c in (first, second)], shape)
+    counts = np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape)
+    counts = counts[np.ix_(counts.any(axis=1), counts.any(axis=0))]
     n, (rows, cols) = counts.sum(), counts.shape
     # No Yates correction: the bias is corrected below, for tables of any size (Bergsma 2013).
     square = chi2_contingency(counts, correction=False).statistic / n
@@ -102,34 +104,6 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     # The largest value of the statistic for tables of this shape, with the same correction.
     least = min(rows - (rows - 1) ** 2 / (n - 1), cols - (cols - 1) ** 2 / (n - 1)) - 1
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
-
-
-def correlate(columns: Sequence[EncodedColumn]) -> dict | None:
-    """Return Pearson's correlations of the numeric columns, NaN for constant ones.
-
-    Returns
-    -------
-    dict or None
-        ``columns``; ``synthetic`` and ``reference``, matrices or None; ``mean_difference``. None if
-        fewer than two columns are numeric.
-    """
-    names = [column.name for column in columns if column.numbers is not None]
-    if len(names) < 2:
-        return None
-    tables = zip(*(column.numbers for column in columns if column.numbers is not None), strict=True)
-    found = [pd.DataFrame(dict(enumerate(cells))).corr().to_numpy() for cells in tables]
-    reference = difference = None
-    if len(found) > 1:
-        reference = found[1]
-        differences = np.abs(found[0] - reference)[np.triu_indices(len(names), 1)]
-        known = differences[np.isfinite(differences)]
-        difference = known.mean() if len(known) else None
-    return {
-        "synthetic": found[0],
-        "reference": reference,
-        "mean_difference": difference,
-        "columns": names,
-    }
 
 
 def score_k_marginals(
@@ -249,40 +223,6 @@ def score_propensity(
         "pmse": float(np.mean((predicted[:, 1] - 0.5) ** 2) / 0.25),
         "n_rows_each": n,
     }
-
-
-def measure_nearest(
-    synthetic: pd.DataFrame, reference: pd.DataFrame, random_state: int = 0
-) -> dict:
-    """Return distances to the nearest row of one half of the reference.
-
-    They are measured from synthetic rows and, for comparison, from the other half of the
-    reference. Numbers are in units of their standard deviation; different categories have a
-    distance of 1.
-
-    Returns
-    -------
-    dict
-        ``n_rows``: the rows of the half. For ``synthetic`` and ``reference``: the median distance
-        and the share of rows that equal their nearest row.
-    """
-    # Held-out rows are the yardstick: synthetic rows should be no nearer to the first half than
-    # they.
-    rng = np.random.RandomState(random_state)
-    n, order = len(reference) // 2, rng.permutation(len(reference))
-    first, second = (reference.iloc[part][:_MOST_ROWS] for part in (order[:n], order[n:]))
-    sampled = synthetic.sample(min(len(synthetic), len(second)), random_state=rng)
-    points, *others = to_points(first, sampled, second)
-    search = NearestNeighbors(n_neighbors=1).fit(points)
-    measured: dict = {"n_rows": len(first)}
-    for who, rows in zip(("synthetic", "reference"), others, strict=True):
-        distances = search.kneighbors(rows)[0][:, 0]
-        measured[who] = {
-            "median_distance": float(np.median(distances)),
-            # Not 0: standardised numbers of equal cells differ by rounding.
-            "share_of_copies": float(np.mean(distances < 1e-6)),
-        }
-    return measured
 
 
 def _compare_joint(columns: Sequence[EncodedColumn]) -> float:

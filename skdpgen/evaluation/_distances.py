@@ -10,9 +10,9 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_array, check_random_state
 
 from ..checks import check_number
-from ..data.containers import as_array
+from ..data.inputs import read_array
 from ..transport import sliced_wasserstein_distance
-from ._columns import as_table, check_tables
+from ._columns import as_table, check_tables, flatten_alike
 from ._comparisons import to_points
 
 
@@ -65,23 +65,17 @@ def wasserstein_distance(
     check_number("p", p)
     if p < 1:
         raise ValueError(f"p must be at least 1; got {p!r}.")
-    real, synthetic = as_array(real), as_array(synthetic)
+    real, synthetic = read_array(real), read_array(synthetic)
     if isinstance(real, pd.DataFrame) or isinstance(synthetic, pd.DataFrame):
         real, synthetic = as_table(real), as_table(synthetic)
         check_tables(synthetic, real)
         X, Y = to_points(real, synthetic)
     else:
-        named = {"real": np.asarray(real), "synthetic": np.asarray(synthetic)}
-        shapes = [rows.shape for rows in named.values()]
-        records = {tuple(n for n in shape[1:] if n > 1) for shape in shapes if len(shape) > 2}
-        if min(map(len, shapes)) < 2 or len(records) > 1:
-            raise ValueError(
-                f"real and synthetic must be rows or images of one shape; got {shapes}."
-            )
-        X, Y = (
-            check_array(rows.reshape(len(rows), -1) if rows.ndim > 2 else rows, input_name=name)
-            for name, rows in named.items()
-        )
+        names = ("real", "synthetic")
+        *pair, _ = flatten_alike(real, synthetic, names)
+        if min(map(np.ndim, pair)) < 2:
+            raise ValueError(f"real and synthetic must be rows; got {[*map(np.shape, pair)]}.")
+        X, Y = (check_array(rows, input_name=name) for rows, name in zip(pair, names, strict=True))
     if len(X) < 2 or X.shape[1] != Y.shape[1]:
         raise ValueError(
             f"real and synthetic must have equally many columns, and real 2 rows; got shapes "

@@ -19,7 +19,7 @@ from ..tables.columns.number import N_KNOTS
 from ..tables.discovery.stages import CONSTANTS as STAGES
 from ..tables.discovery.stages import COUNTS, count_knots, noise_on_counts
 from ..tables.format import TableFormat
-from ..tables.strata import may_stratify
+from ..tables.strata import may_stratify, strata_pay
 
 # Verdicts on a table of counts, the best first, and the most noise of a good one, relative to its
 # average count.
@@ -210,7 +210,9 @@ def measure_tables(
     by, is_class = None, format.has_class_target
     if may_stratify(learned, format.target):
         by = names.index(label) if is_class else len(names)
-    if by is not None and not (is_class and is_known[by]):
+    if by is not None and is_class and is_known[by]:
+        by = by if strata_pay(sizes, by, sigma, n_records) else None
+    elif by is not None:
         # The halves, or the fewest levels, at which the noise on other columns is least.
         sizes = (*sizes[:by], 2, *sizes[by + 1 :])
     mechanism = TablesMechanism(sizes, by)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from ..curator.persons import hash_persons
 from ..data.containers import adapt
+from ._columns import as_table
 
 
 def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -> pd.DataFrame:
@@ -45,6 +46,8 @@ def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -
     for table, columns in ((about, [persons]), (rows, [persons, *([order] if order else [])])):
         if lacking := [column for column in columns if column not in table]:
             raise ValueError(f"A table has no column {lacking[0]!r}, but {list(table)}.")
+    if order:
+        rows = rows.assign(**{order: as_table(rows[[order]])[order].array})
     about = about.drop_duplicates(persons).sort_values(persons, ignore_index=True)
     # Identifiers may be numbers in one table and texts in the other, as for fits.
     positions = {key: i for i, key in enumerate(hash_persons(about[persons])) if key is not None}

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HTML page of a report, without other files or scripts."""
+"""HTML page of a report, which needs no other file."""
 
 import json
 import math
-from itertools import combinations
+from itertools import pairwise
+
+import numpy as np
 
 from .._html import render
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show, show_event
 from ..quality import LEAST_SIGNAL
-from ._charts import MOST_BARS, Shares, draw_bars, draw_histogram, draw_matrix
+from ._charts import MOST_BARS, Shares, draw_bars, draw_histogram, draw_matrix, draw_tables
 from ._forecasts import GOOD_NOISE
 from ._verdicts import CONSTANTS, LOWERED, show_range
 
 # Rows of a table that is sorted by importance.
 _MOST_LISTED = 10
-# Pairs with verdicts, the worst first; the JSON has all.
-_MOST_PAIRS = 200
+# Pairs with verdicts, the worst first, and pictures of pairs; the JSON has all.
+_MOST_PAIRS, _MOST_PICTURES = 200, 8
 _METRICS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
-_CLASSIFIERS = {"logistic": "logistic regression", "mlp": "small neural network"}
+_CLASSIFIERS = {"logistic": "Logistic regression", "mlp": "Small neural network"}
 
 
 def write_page(results: dict) -> str:
@@ -34,11 +36,11 @@ def write_page(results: dict) -> str:
         "most_pairs": _MOST_PAIRS,
         "column_rows": _list_columns(results["columns"] or (), judged),
         "pair_rows": _list_pairs((results["counts"] or {}).get("pairs", ())),
-        "charts": _draw_columns(results, judged),
+        "charts": _draw_columns(results),
+        **_show_released(results["released"]),
         "audit_rows": _list_audit(results["audit"] or {}),
         **_describe_certificate(results["certificate"]),
         **_compare_pairs(results),
-        **_compare_correlations(results["correlations"]),
         **_list_scores(results),
     }
     return render("report.html", **(results | shown))
@@ -70,39 +72,91 @@ def _show_judged(table: dict | None, finding: str | None = None) -> tuple:
     return table, "; ".join([*table["reasons"], *found]), margin, error
 
 
-def _draw_columns(results: dict, judged: dict) -> list[dict]:
-    """Return the chart of each column, and the shares of levels that it does not name."""
-    certificate, charts = results["certificate"], []
+def _draw_columns(results: dict) -> list[dict]:
+    """Return the chart of each column, of synthetic rows beside the reference or the release."""
+    if results["released"] is not None and results["n_reference"] is None:
+        return [_draw_released(column) for column in results["released"]["columns"]]
+    charts = []
     for column in results["marginals"]["columns"]:
         series = [column[name] for name in ("synthetic", "reference") if name in column]
-        n_levels, bins, margin = len(column["levels"]), column["bins"], 0.0
-        n_shown = len(bins) if bins else MOST_BARS
-        # The bins, of which all levels are listed, or the most frequent levels.
-        ranked = sorted(range(n_levels), key=lambda i: -max(part[i] for part in series))
-        shown = list(range(n_shown)) if bins else sorted(ranked[:n_shown])
-        others = list(range(n_levels)) if bins else sorted(ranked[n_shown:])
-        if table := judged.get(column["column"]):
-            # Persons have at least one row each, so that no error bar is too short.
-            margin = table["margin"] / (certificate.get("n_persons") or certificate["n_records"])
-            # A bin holds the noise of several knots.
-            margin *= math.sqrt(max(1, table["n_levels"] / n_shown)) if bins else 1
-        levels, *parts = ([part[i] for i in shown] for part in (column["levels"], *series))
-        behind = parts[1] if len(parts) > 1 else None
-        shares = Shares(column["column"], levels, parts[0], behind, margin)
-        charts.append(
-            {
-                "name": column["column"],
-                "gap": column.get("total_variation"),
-                "drawing": draw_histogram(shares, bins, column["is_date"])
-                if bins
-                else draw_bars(shares),
-                "n_levels": n_levels,
-                "others": [
-                    (column["levels"][i], *(f"{part[i]:.1%}" for part in series)) for i in others
-                ],
-            }
-        )
+        gap = column.get("total_variation")
+        chart = _draw(column["column"], column["levels"], series, column["bins"], column["is_date"])
+        charts.append(chart | {"gap": gap})
     return charts
+
+
+def _draw_released(column: dict) -> dict:
+    """Return the chart of a column: released shares behind synthetic ones."""
+    names, series = _name_levels(column), [column["synthetic"], column["released"]]
+    bins = None
+    if values := column.get("values"):
+        bins = _bin_knots(values, column["n_knots"])
+        order = sorted(range(len(bins)), key=bins.__getitem__)
+        bins = [bins[i] for i in order]
+        order += range(len(values), len(names))
+        names, *series = ([part[i] for i in order] for part in (names, *series))
+    is_date = column.get("is_date", False)
+    return _draw(column["column"], names, series, bins, is_date, column["margin"]) | {"gap": None}
+
+
+def _draw(name, levels, series, bins, is_date, margin=0.0) -> dict:
+    """Return a chart of bins, or of the most frequent levels; and the shares of all others."""
+    n_shown = len(bins) if bins else MOST_BARS
+    # All levels of bins are listed.
+    ranked = sorted(range(len(levels)), key=lambda i: -max(part[i] for part in series))
+    shown = list(range(n_shown)) if bins else sorted(ranked[:n_shown])
+    others = list(range(len(levels))) if bins else sorted(ranked[n_shown:])
+    listed, *parts = ([part[i] for i in shown] for part in (levels, *series))
+    shares = Shares(name, listed, parts[0], parts[1] if parts[1:] else None, margin)
+    return {
+        "name": name,
+        "drawing": draw_histogram(shares, bins, is_date) if bins else draw_bars(shares),
+        "n_levels": len(levels),
+        "others": [(levels[i], *(f"{part[i]:.1%}" for part in series)) for i in others],
+    }
+
+
+def _bin_knots(values: list, n_knots: int) -> list[tuple[float, float]]:
+    """Return the range around each knot, and point masses as ranges of width 0."""
+    knots = values[:n_knots]
+    middles = [(a + b) / 2 for a, b in pairwise(knots)]
+    bins = list(zip([knots[0], *middles], [*middles, knots[-1]], strict=True)) if knots else []
+    return bins + [(value, value) for value in values[n_knots:]]
+
+
+def _name_levels(column: dict) -> list[str]:
+    """Return the names of the released levels of a column, or of its knots and point masses."""
+    values = column.get("values", ())
+    if column.get("is_date"):
+        return [str(np.datetime64(int(v), "s"))[:10] for v in values] + column["levels"]
+    return [f"{v:,.6g}" for v in values] + column["levels"]
+
+
+def _show_released(released: dict | None) -> dict:
+    """Return the means and totals of released columns, and pictures of the worst pairs."""
+    if released is None:
+        return {"mean_rows": [], "pair_pictures": []}
+    columns = {column["column"]: column for column in released["columns"]}
+    keys = ("mean", "mean_margin", "synthetic_mean", "total", "total_margin")
+    return {
+        "mean_rows": [
+            (name, *(_show_amount(column[key]) for key in keys))
+            for name, column in columns.items()
+            if column.get("mean") is not None
+        ],
+        "pair_pictures": [
+            {
+                "name": f"{pair['first']} × {pair['second']}",
+                "beyond": pair["beyond_noise"],
+                "drawing": draw_tables(
+                    [pair["released"], pair["synthetic"]],
+                    *(_name_levels(columns[pair[which]]) for which in ("first", "second")),
+                ),
+            }
+            for pair in released["pairs"][:_MOST_PICTURES]
+            if pair["beyond_noise"] > 0
+        ],
+    }
 
 
 def _describe_certificate(given: dict | None) -> dict:
@@ -157,47 +211,36 @@ def _compare_pairs(results: dict) -> dict:
     }
 
 
-def _compare_correlations(correlations: dict | None) -> dict:
-    """Return the heat map of correlations, and the strongest."""
-    if correlations is None:
-        return {"correlation_matrix": "", "strongest": []}
-    names = correlations["columns"]
-    cells: dict = {}
-    tables = [correlations[which] for which in ("synthetic", "reference") if correlations[which]]
-    rows = []
-    for i, j in combinations(range(len(names)), 2):
-        found = [table[i][j] for table in tables]
-        cells |= dict(zip([(i, j), (j, i)], found, strict=False))
-        rows.append((f"{names[i]}, {names[j]}", *found))
-    # By the reference, if there is one: it is the real table.
-    rows.sort(key=lambda row: -abs(row[-1] or 0))
-    label = "Correlations of numbers; the strongest are listed below"
-    return {
-        "correlation_matrix": draw_matrix(names, cells, label),
-        "strongest": [(names, *map(_show_number, found)) for names, *found in rows[:_MOST_LISTED]],
-    }
+def list_figures(results: dict) -> list[tuple]:
+    """Return names, digits, and figures of synthetic rows, half of the reference, equal tables."""
+    if results["k_marginals"] is None:
+        return []
+    k, propensity = results["k_marginals"], results["propensity"]
+    halves = propensity["halves"]
+    rows: list[tuple] = [
+        (f"Total variation of {what}, mean", 3, part["mean_total_variation"], part["halves"], 0.0)
+        for what, part in (("columns", results["marginals"]), ("pairs", results["pairs"]))
+        if part.get("halves") is not None
+    ]
+    rows.append((f"Score of {k['k']}-marginals (NIST), of 1,000", 0, k["score"], k["halves"], 1e3))
+    names = {"roc_auc": "Propensity, area under the ROC curve", "pmse": "pMSE, of its maximum"}
+    best = {"roc_auc": 0.5, "pmse": 0.0}
+    rows += [(names[key], 3, propensity[key], halves[key], best[key]) for key in names]
+    for score in (results["classifiers"] or {}).get("scores", ()):
+        name = f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}"
+        rows.append((name, 3, score["synthetic"], score["reference"], None))
+    return rows
 
 
 def _list_scores(results: dict) -> dict:
-    """Return the rows of classifiers, rules and nearest records."""
-    nearest = results["nearest"] or {}
-    who = {"synthetic": "synthetic rows", "reference": "other half of the reference"}
+    """Return the rows of figures and of rules."""
     return {
-        "scores": [
-            (
-                f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}",
-                f"{score['synthetic']:.3f}",
-                f"{score['reference']:.3f}",
-            )
-            for score in (results["classifiers"] or {}).get("scores", ())
+        "figures": [
+            (name, *("" if x is None else f"{x:.{digits}f}" for x in found))
+            for name, digits, *found in list_figures(results)
         ],
         "broken_rules": [
             (rule["rule"], f"{rule['share_breaking']:.2%}") for rule in results["rules"] or ()
-        ],
-        "nearest_rows": [
-            (who[name], f"{found['median_distance']:.3g}", f"{found['share_of_copies']:.1%}")
-            for name, found in nearest.items()
-            if name in who
         ],
     }
 
@@ -215,6 +258,10 @@ def _list_audit(audit: dict) -> list[tuple]:
         for one in audit.get("releases", ())
         if isinstance(one, dict) and isinstance(one.get("reasons"), list)
     ]
+
+
+def _show_amount(amount: float) -> str:
+    return f"{amount:,.4g}" if abs(amount) < 1000 else f"{amount:,.0f}"
 
 
 def _show_number(number: float | str | None) -> str:

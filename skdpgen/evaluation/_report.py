@@ -24,16 +24,15 @@ from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
     compare_marginals,
     compare_pairs,
-    correlate,
     halve,
     mean_variation,
-    measure_nearest,
     score_classifiers,
     score_k_marginals,
     score_propensity,
 )
-from ._page import write_page
-from ._verdicts import judge_counts, judge_protection, list_limits, list_uses
+from ._page import list_figures, write_page
+from ._released import compare_released
+from ._verdicts import judge_counts, judge_protection, list_limits, summarize_use
 
 # Limits of the guarantee, which no certificate can state in numbers.
 _VOIDS = (
@@ -74,7 +73,7 @@ class Report:
     def to_html(self, path: str | PathLike | None = None) -> str:
         """Return a self-contained page, and write it to a file if one is given.
 
-        It needs neither other files nor scripts, and can be sent and printed.
+        It needs no other files, and can be sent and printed; with scripts, its tables sort.
 
         Parameters
         ----------
@@ -85,6 +84,19 @@ class Report:
         str
         """
         return _write(write_page(self.results), path)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the figures of the field, beside the sampling error of real rows.
+
+        Returns
+        -------
+        DataFrame
+            For each figure: ``synthetic``; ``reference``, that of one half of the reference beside
+            the other; ``equal``, that of equal tables. Empty without a reference.
+        """
+        names = ["figure", "digits", "synthetic", "reference", "equal"]
+        frame = pd.DataFrame(list_figures(self.results), columns=names)
+        return frame.set_index("figure").drop(columns="digits")
 
     def _repr_html_(self):
         # A frame keeps the styles of the page and of the notebook apart.
@@ -104,15 +116,16 @@ def report(
     budget=None,
     schema=None,
     schema_report=None,
+    release=None,
     target=None,
     title: str = "Synthetic rows",
     random_state: int = 0,
 ) -> Report:
     """Describe synthetic rows by their certificate, and compare them with other rows.
 
-    Its first screen says how strongly the private rows are protected, what the synthetic rows are
-    good for, what they are not good for, and who signs. It explains differential privacy to its
-    readers.
+    Its first screen says in three sentences and a score what the synthetic rows are good for. A
+    part for data protection says who could learn what, and a part for analysts lists columns and
+    pairs. It explains differential privacy to its readers.
 
     Parameters
     ----------
@@ -136,6 +149,9 @@ def report(
     schema_report : DataFrame or list of dict, default=None
         ``generator.schema_report_``, or the ``"report"`` in the JSON of a fitted schema. With it
         and the certificate, the page says how far each column and each pair can be trusted.
+    release : Release, PublishedRelease, str or path, default=None
+        ``generator.release_``, or the file of a published release. With it, the page shows the
+        released counts behind the synthetic ones, and means and totals with their noise.
     target : str, default=None
         The column that classifiers predict.
     title : str
@@ -169,8 +185,6 @@ def report(
     - *Associations* are Cramér's V, with bias correction.
     - *Classifiers* are those of `train_on_synthetic_score`, tested on one half of the reference.
     - The *propensity* is how well gradient boosting tells synthetic from reference rows.
-    - *Nearest records*: distances to one half of the reference, of synthetic rows and of the other
-      half. They do not measure privacy, which the certificate guarantees.
 
     Examples
     --------
@@ -183,6 +197,8 @@ def report(
     >>> result = report(synthetic, public)
     >>> bool(result.results["k_marginals"]["score"] > 700)
     True
+    >>> result.to_frame().index[0]
+    'Total variation of columns, mean'
     >>> page = result.to_html()  # or to_html("report.html")
     """
     if private is not None:
@@ -230,23 +246,26 @@ def report(
             given,
             None if schema_report is None else _read_report(schema_report),
             _find_rarest(columns, types),
+            len(synthetic),
         ),
+        "released": None if release is None else compare_released(release, synthetic),
         "budget": None if budget is None else _describe_budget(budget),
         "voids": list(_VOIDS),
         "audit": audit,
         "marginals": _describe_marginals(columns),
         "pairs": {"mean_total_variation": mean_variation(pairs), "pairs": pairs},
-        "correlations": correlate(columns),
         "rules": _check_rules(synthetic, schema),
-        **dict.fromkeys(["k_marginals", "classifiers", "propensity", "nearest"]),
+        **dict.fromkeys(["k_marginals", "classifiers", "propensity"]),
     }
     if compared is not None:
         results |= {
             "k_marginals": score_k_marginals(columns, random_state=random_state),
             "propensity": score_propensity(synthetic, compared, random_state),
-            "nearest": measure_nearest(synthetic, compared, random_state),
         }
         _add_halves(results, halve(columns, random_state), random_state)
+        order = np.random.RandomState(random_state).permutation(len(compared))
+        first, second = (compared.iloc[part] for part in np.array_split(order, 2))
+        results["propensity"]["halves"] = score_propensity(first, second, random_state)
         if target is not None:
             column = next(column for column in columns if column.name == str(target))
             results["classifiers"] = _score_classifiers(
@@ -305,18 +324,17 @@ def _find_rarest(columns: Sequence[EncodedColumn], types: dict) -> dict[str, tup
     return found
 
 
-def _judge(certificate: Certificate | None, report, rarest: dict) -> dict:
+def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int) -> dict:
     """Return how strong the protection is, and what the released counts are good for."""
-    counts, uses = None, []
+    counts, n_records = None, 1
     if report is not None and certificate is not None and certificate.n_records is not None:
-        counts = judge_counts(report, certificate.n_records, rarest)
-        unit = "record" if certificate.max_rows is None else "person"
-        uses = [] if counts is None else list_uses(counts, certificate.n_records, unit)
+        n_records = certificate.n_records
+        counts = judge_counts(report, n_records, rarest)
     return {
+        "summary": summarize_use(counts, report, n_records, n_rows),
         "protection": None if certificate is None else judge_protection(certificate),
         "counts": counts,
         "columns": None if report is None else _list_columns(report),
-        "uses": uses,
         "limits": list_limits(report, counts, certificate),
     }
 

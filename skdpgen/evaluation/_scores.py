@@ -18,9 +18,11 @@ from torch import nn
 
 from .._process.isolation import isolated
 from .._process.muting import muted
-from ..arrays.image_layout import flatten
+from ..arrays.image_layout import ImageLayout
+from ..data.containers import as_array
 from ..data.labels import check_order
 from ..learners.training import Descent
+from ._columns import as_table, flatten_alike
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
 _METRICS = ("accuracy", "roc_auc")
@@ -68,8 +70,8 @@ def train_on_synthetic_score(
     y_test : array-like of shape (n_test,)
         Their classes.
     classifier : {"logistic", "mlp", "cnn"}, default="logistic"
-        ``"cnn"`` is for arrays of flat square images: side² features if grey, 3 · side² if RGB
-        with channels first; the side is at least 4.
+        ``"cnn"`` is for images, or flat rows of square ones: side² features if grey, 3 · side² if
+        RGB with channels first; sides are at least 4.
     metric : {"accuracy", "roc_auc"}, default="accuracy"
         ``"roc_auc"`` is that of the second of two classes, else the macro average of one versus
         rest over the classes of `y_test`.
@@ -148,7 +150,7 @@ def frechet_distance(X, Y) -> float:
 
     Parameters
     ----------
-    X, Y : array-like of shape (n, d) and (m, d)
+    X, Y : array-like of shape (n, d) and (m, d), or images
         Samples or their features, with at least 2 rows each.
 
     Returns
@@ -173,7 +175,7 @@ def frechet_distance(X, Y) -> float:
     """
     X, Y = (
         check_array(rows, dtype=np.float64, ensure_min_samples=2, input_name=name)
-        for rows, name in ((X, "X"), (Y, "Y"))
+        for rows, name in zip(flatten_alike(X, Y, ("X", "Y")), ("X", "Y"), strict=False)
     )
     if X.shape[1] != Y.shape[1]:
         raise ValueError(
@@ -203,6 +205,7 @@ def frechet_distance(X, Y) -> float:
 
 def _check_rows(X_syn, X_test, classifier: str):
     """Return two checked arrays of floats, or two DataFrames with the same columns."""
+    X_syn, X_test = as_array(X_syn), as_array(X_test)
     is_table = isinstance(X_syn, pd.DataFrame)
     if is_table != isinstance(X_test, pd.DataFrame):
         raise ValueError("X_syn and X_test must both be DataFrames or both be arrays.")
@@ -213,8 +216,8 @@ def _check_rows(X_syn, X_test, classifier: str):
             raise ValueError("X_syn and X_test need at least one row each.")
         if len(X_syn.columns) != len(X_test.columns) or set(X_syn) != set(X_test):
             raise ValueError("X_syn and X_test must have the same columns.")
-        return X_syn, X_test
-    (X_syn, layout), (X_test, _) = map(flatten, (X_syn, X_test))
+        return as_table(X_syn), as_table(X_test)
+    X_syn, X_test, record_shape = flatten_alike(X_syn, X_test, ("X_syn", "X_test"))
     floats = [np.float64, np.float32]
     X_syn = check_array(X_syn, dtype=floats, input_name="X_syn")
     X_test = check_array(X_test, dtype=floats, input_name="X_test")
@@ -224,13 +227,14 @@ def _check_rows(X_syn, X_test, classifier: str):
         )
     if classifier != "cnn":
         return X_syn, X_test
+    layout = ImageLayout.of(X_syn.shape[1], record_shape=record_shape)
     shape = layout.image_shape
     if shape is None or min(shape[1:]) < 4:
         raise ValueError(
             "classifier='cnn' takes images of sides of 4 or more, or rows that are square images, "
             f"grey or RGB; got {X_syn.shape[1]} features."
         )
-    return X_syn.reshape(-1, *shape), X_test.reshape(-1, *shape)
+    return tuple(layout.arrange(rows).reshape(-1, *shape) for rows in (X_syn, X_test))
 
 
 def _check_labels(X, y) -> np.ndarray:

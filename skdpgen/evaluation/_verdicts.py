@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 
 from ..accounting.certificate import Certificate
@@ -64,19 +65,31 @@ def judge_protection(certificate: Certificate) -> dict:
         ``verdict``: ``"strong"`` up to ε = 1, ``"reasonable"`` up to ε = 10, else ``"weak"``, or
         ``"none"`` if there is no noise, or its seed is known. ``best_attack``: the largest
         probability of a right guess whether a record, or person, was included, at even odds, by
-        somebody who knows all others.
+        somebody who knows all others. ``best_inference``: the same of which of two values, equally
+        likely before, a record has.
     """
     epsilon = certificate.epsilon
     if math.isinf(epsilon) or certificate.reproducible:
-        return {"verdict": "none", "best_attack": 1.0}
-    # (ε, δ) bounds the success by (e^ε + δ) / (1 + e^ε), for all pairs that are proved.
-    success = [
-        (math.exp(point) + certificate.delta_at(point)) / (1 + math.exp(point))
-        for point in (*CONSTANTS.points, min(epsilon, CONSTANTS.largest))
-    ]
+        return {"verdict": "none", "best_attack": 1.0, "best_inference": 1.0}
+    points = (*CONSTANTS.points, min(epsilon, CONSTANTS.largest))
+    proved = [(point, certificate.delta_at(point)) for point in points]
+    success = [_bound_success(*pair) for pair in proved]
+    replaced = success
+    if certificate.relation == "zero_out":
+        # From one value to the other by way of the null record: group privacy of two.
+        replaced = [_bound_success(2 * e, (1 + math.exp(e)) * delta) for e, delta in proved]
     tiers = {"strong": CONSTANTS.strong, "reasonable": CONSTANTS.reasonable, "weak": math.inf}
     verdict = next(name for name, largest in tiers.items() if epsilon <= largest)
-    return {"verdict": verdict, "best_attack": min(1.0, *success)}
+    return {
+        "verdict": verdict,
+        "best_attack": min(1.0, *success),
+        "best_inference": min(1.0, *replaced),
+    }
+
+
+def _bound_success(epsilon: float, delta: float) -> float:
+    """Return the largest probability of a right guess at even odds under (ε, δ)."""
+    return (math.exp(epsilon) + delta) / (1 + math.exp(epsilon))
 
 
 def judge_counts(
@@ -185,23 +198,68 @@ def _describe_table(counts: CountTable, reasons: list[str], worst: Sequence[str]
     }
 
 
-def list_uses(counts: dict, n_records: int, unit: str) -> list[str]:
-    """Return sentences on what the released counts are good for."""
-    texts = []
-    for what, names, tables in _list_tables(counts, "Single columns", "Pairs of columns"):
-        good = [name for name, table in zip(names, tables, strict=True) if table["verdict"] == GOOD]
-        n_rough = sum(table["verdict"] == ROUGH for table in tables)
-        if not good and not n_rough:
-            continue
-        listed = f"{len(good)} of {len(tables)} good" + (f": {name_some(good)}" if good else "")
-        margins = [math.ceil(table["margin"]) for table in tables if table["verdict"] != NOISE]
-        least, most = f"±{min(margins):,}", f"±{max(margins):,}"
-        texts.append(
-            f"{what}: {listed}; {n_rough} rough. Each count is off by up to "
-            f"{least if least == most else f'{least} to {most}'} rows of {n_records:,} {unit}s "
-            "(95%)."
+def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_rows: int) -> dict:
+    """Return the use of synthetic rows, from `judge_counts`: three sentences and one number.
+
+    ``use``, ``avoid`` and ``expect`` have no terms of privacy. ``score``: of 100 rows, those that
+    are expected in the right cell of a table of two columns; ``ceiling``: the same without noise
+    and merged values, where drawing so many rows alone matters.
+    """
+    columns = [] if counts is None else counts["columns"]
+    usable = [table for table in columns if table["verdict"] != NOISE]
+    if counts is None or not usable:
+        why = "no released count shows how good it is" if counts is None else "all counts are noise"
+        return {
+            "use": "Use it to try out programs and forms.",
+            "avoid": f"Do not use it for conclusions: {why}.",
+            "expect": "How near it is to the private table is unknown.",
+            "score": None,
+            "ceiling": None,
+        }
+    pairs, judged = counts["pairs"], counts["pairs"] or columns
+    n_good = sum(table["verdict"] == GOOD for table in pairs)
+    rough = [table["column"] for table in usable if table["verdict"] != GOOD]
+    use = f"Use it for shares, averages and charts of {len(usable)} of {len(columns)} columns"
+    if rough:
+        use += f" (with care of {name_some(rough)})"
+    if n_good:
+        use += f", and for tables and models of two columns: {n_good} of {len(pairs)} are good"
+    margin = max(table["margin"] for table in usable)
+    noisy = [table["column"] for table in columns if table["verdict"] == NOISE]
+    # At the default of `rare`, and with one digit, since it is a rule of thumb.
+    least = int(float(f"{margin / CONSTANTS.rare:.1g}"))
+    avoid = (
+        "Do not use it for single persons, for patterns of three and more columns, or for groups "
+        f"of fewer than about {least:,} rows"
+    )
+    if noisy:
+        avoid += f"; nor for {name_some(noisy)}, which are mostly noise"
+    # A share of a half has the largest sampling error.
+    off = math.hypot(margin / n_records, CONSTANTS.confident * 0.5 / math.sqrt(n_rows))
+    merged = {str(name): share for name, share in report["share_other"].fillna(0).items()}
+    right = np.zeros(2)
+    for table in judged:
+        lost = sum(merged.get(table.get(which), 0) for which in ("column", "first", "second"))
+        right += (
+            1 - min(1.0, lost + _expect_error(table, n_records, n_rows)),
+            1 - _expect_error(table | {"margin": 0.0}, n_records, n_rows),
         )
-    return texts
+    score, ceiling = (100 * right / len(judged)).round().astype(int).tolist()
+    return {
+        "use": f"{use}.",
+        "avoid": f"{avoid}.",
+        "expect": f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points.",
+        "score": score,
+        "ceiling": ceiling,
+    }
+
+
+def _expect_error(table: dict, n_records: int, n_rows: int) -> float:
+    """Return the expected share of rows in wrong cells, by noise and by drawing so many rows."""
+    share, noise = 1 / table["n_levels"], table["margin"] / CONSTANTS.confident / n_records
+    # Half of the mean absolute value of normal errors; equal shares have the largest.
+    std = math.hypot(noise, math.sqrt(share * (1 - share) / n_rows))
+    return min(1.0, table["n_levels"] * std / math.sqrt(2 * math.pi))
 
 
 def list_limits(

@@ -13,19 +13,11 @@ if TYPE_CHECKING:
     from ._sliced_wasserstein import DPSlicedWassersteinGenerator
 
 _HOMES = {
-    "DPAFGenerator": "._dpaf",
-    "DPHistorySampler": "..histories.sampler",
-    "DPSWFlowSampler": "._sliced_flow",
-    "DPSinkhornGenerator": "._sinkhorn_generator",
-    "DPSlicedWassersteinGenerator": "._sliced_wasserstein",
-    "LDPEntropicGAN": "._ldp_entropic_gan",
+    "._dpaf": "DPAFGenerator",
+    "..histories.sampler": "DPHistorySampler",
+    "._ldp_entropic_gan": "LDPEntropicGAN",
+    "._sinkhorn_generator": "DPSinkhornGenerator",
+    "._sliced_flow": "DPSWFlowSampler",
+    "._sliced_wasserstein": "DPSlicedWassersteinGenerator",
 }
-__all__ = [
-    "DPAFGenerator",
-    "DPHistorySampler",
-    "DPSWFlowSampler",
-    "DPSinkhornGenerator",
-    "DPSlicedWassersteinGenerator",
-    "LDPEntropicGAN",
-]
-__getattr__, __dir__ = import_late(__name__, _HOMES)
+__getattr__, __dir__, __all__ = import_late(__name__, _HOMES)

@@ -7,12 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from torch import nn
+
 from ..checks import one_of, positive
 from ..data.record_functions import PullingFunction
-from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
+from ..learners.aggregates import (
+    RecordFeatures,
+    fit_classifier,
+    fit_to_aggregates,
+    try_discriminator,
+)
 from ..learners.rows import input_scale, make_rows
 from ..mechanisms.aggregates import ForwardAggregateMechanism
-from ..networks.discriminators import Discriminator, default_layers
+from ..networks.discriminators import Discriminator, OwnDiscriminator, default_layers
 from ..networks.generators import seeded
 from ..params import documented
 from ..releases.forward_aggregates import ForwardAggregates
@@ -54,12 +61,14 @@ class DPAFGenerator(NetworkGenerator):
     network : str or callable, default=None
         The generator's network. None: the mirror of the discriminator for images with `bounds`, and
         else ``"mlp"``. Names and factories are those of `DPSlicedWassersteinGenerator`.
-    discriminator_layers : tuple of (int, int, int), default=None
+    discriminator_layers : tuple of (int, int, int) or callable, default=None
         Numbers c1, c2, c3 of layers: conv1, which are frozen; conv2*, the others before the
         aggregate; and conv3*, those after it, which only images have. They are convolutions if rows
         are images of at least 4×4 pixels by `image_shape` or `X`, or, as a guess, square ones of
         8×8 pixels or more. None: (2, 1, 0) for images of up to 32 pixels, (2, 2, 1) of up to 64,
-        (3, 1, 0) of more; (1, 1, 0) for dense layers.
+        (3, 1, 0) of more; (1, 1, 0) for dense layers. A factory of your own layers before the
+        aggregate takes the shape of a row, (channels, height, width) or (n_columns,), and returns a
+        module, which is applied to each row by itself (`torch.func.vmap`), in evaluation mode.
     latent_dim : int, default=16
         Dimension of the network's random code; the one-hot class is joined to it.
     learning_rate : float, default=0.001
@@ -141,7 +150,7 @@ class DPAFGenerator(NetworkGenerator):
         release: ForwardAggregates | str = "aggregates",
         loss: str = "matching",
         network: Callable | str | None = None,
-        discriminator_layers: Sequence | None = None,
+        discriminator_layers: Sequence | Callable | None = None,
         latent_dim: int = 16,
         learning_rate: float = 0.001,
     ) -> None:
@@ -169,10 +178,22 @@ class DPAFGenerator(NetworkGenerator):
 
     def _plan(self, terms, format):
         # These raise an error for layers or networks of another size.
-        self._find_layers(format)
+        image_shape, layers = self._find_layers(format)
+        if callable(layers):
+            if self._find_release(format).budget_split[0] > 0:
+                raise ValueError(
+                    "Layers of your own have no conv1: give budget_split=(0, 0.2, 0.8) to the "
+                    "release, and layers without a gradient stay as they are."
+                )
+            n_columns = terms.n_columns or len(format.schema)
+            try_discriminator(layers, n_columns, terms.n_classes, image_shape)
         if self.network is not None:
             self._try_network(terms, format, _count_generated(terms.n_samples))
         return self._find_release(format).plan(terms, format)
+
+    def _list_assumptions(self, format):
+        own = ("the layers in discriminator_layers map each row on its own and store none",)
+        return (*super()._list_assumptions(format), *own * callable(self.discriminator_layers))
 
     def _find_layers(self, format):
         """Return the shape of the images that rows are, or None, and the numbers of layers."""
@@ -182,7 +203,7 @@ class DPAFGenerator(NetworkGenerator):
         if image_shape is not None and min(image_shape[1:]) < _LEAST_SIDES[images.is_told]:
             image_shape = None
         layers = self.discriminator_layers or default_layers(image_shape)
-        if image_shape is None and layers[2]:
+        if image_shape is None and not callable(layers) and layers[2]:
             raise ValueError(
                 "Only images have layers after the aggregate: discriminator_layers=(c1, c2, 0)."
             )
@@ -196,8 +217,9 @@ class DPAFGenerator(NetworkGenerator):
         rows = rows.to(curator.device)
 
         def make_network(layers, n_outputs):
+            make = OwnDiscriminator if callable(layers) else Discriminator
             with seeded(noise.seed()):
-                network = Discriminator(
+                network = make(
                     format.n_columns, n_classes, layers, image_shape, *_input_map(format), n_outputs
                 )
             return network.to(curator.device)
@@ -214,11 +236,11 @@ class DPAFGenerator(NetworkGenerator):
                 name=name,
             )
 
-        n_frozen, n_trained, n_after = layers
         conv1, conv2, aggregates = release.budget_split
         network, generator = make_network(layers, 1), noise.torch_generator()
         features = RecordFeatures(network, release.keep)
         if conv1 > 0:
+            n_frozen, n_trained, n_after = layers
             classifier = make_network((0, n_frozen + n_trained, n_after), n_classes)
             fit_classifier(
                 classifier,
@@ -268,10 +290,13 @@ def _input_map(format):
 
 
 def _check_layers(name, value):
-    """Raise a ValueError unless a value is None or three large enough whole numbers."""
+    """Raise a ValueError unless a value is None, a factory or three large enough whole numbers."""
+    if callable(value) and not isinstance(value, nn.Module):
+        return
     layers = value if isinstance(value, tuple | list) else ()
     are_whole = len(layers) == 3 and all(isinstance(n, numbers.Integral) for n in layers)
     if value is not None and not (are_whole and min(layers[:2]) >= 1 and layers[2] >= 0):
         raise ValueError(
-            f"{name} must be three whole numbers, of at least (1, 1, 0), or None; got {value!r}."
+            f"{name} must be three whole numbers, of at least (1, 1, 0), a factory that makes a "
+            f"module for the shape of a row, or None; got {value!r}."
         )

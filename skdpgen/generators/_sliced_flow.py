@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._lazy import late
 from .._process.isolation import isolated
@@ -358,27 +358,11 @@ class DPSWFlowSampler(CentralGenerator):
     def _read(self, X, y, target, persons):
         format, records = super()._read(X, y, target, persons)
         if self.init is not None and not format.has_number:
-            self._check_init(format)
+            # Late, as few fits have them.
+            from ..arrays.starts import check_starts
+
+            check_starts(self, self.init, format)
         return format, records
-
-    def _check_init(self, format):
-        """Raise a ValueError for an invalid `init`, before any private row is read."""
-        from ..arrays.box import BoxFormat
-        from ..arrays.numbers import read_numbers
-
-        rows = read_numbers(self.init, "init").astype(np.float64)
-        if rows.shape[1] != format.n_features:
-            raise ValueError(
-                f"init has {rows.shape[1]} features, but X has {format.n_features} features."
-            )
-        shapes = [tuple(getattr(self.init, "shape", ())[1:]), format.layout.record_shape or ()]
-        if len({tuple(n for n in shape if n > 1) for shape in shapes if len(shape) > 1}) > 1:
-            raise ValueError(f"init and X hold images of two shapes, {shapes}.")
-        if hasattr(self.init, "columns"):
-            _check_feature_names(self, self.init, reset=False)
-        # Bounds may still be inferred.
-        if not np.isfinite(BoxFormat.encode(format, rows)).all():
-            raise ValueError("init holds NaN or infinite numbers after the encoder.")
 
     def _generate(self, classes, generator):
         return self._rows.sample(classes, generator)

@@ -14,6 +14,7 @@ from ..tables.format import TableFormat
 from ..tables.layout import TableLayout
 from ..tables.rules.rule import Rule
 from ..tables.schema import Schema
+from .calendars import count_cells, find_times
 from .joining import join_names, join_schemas, open_tables
 from .mechanism import HistorySizes
 from .records import HistoryDataset, HistoryReader
@@ -45,6 +46,8 @@ class HistoryFormat(Format):
         `resolve` returns.
     rules : tuple of (tuple of Rule)
         The rules of both schemas.
+    has_undated : bool, default=False
+        Whether released counts show rows without an order.
     """
 
     table: TableFormat
@@ -55,6 +58,7 @@ class HistoryFormat(Format):
     reader: HistoryReader
     required: tuple[str, ...]
     rules: tuple[tuple[Rule, ...], ...]
+    has_undated: bool = False
 
     @classmethod
     def open(
@@ -150,14 +154,15 @@ class HistoryFormat(Format):
 
     @property
     def n_blocks(self):
-        """Numbers of learned columns of persons and of rows."""
-        return tuple(map(len, self.learned_names))
+        """Numbers of learned columns of persons and of rows, and of calendars of the order."""
+        return (*map(len, self.learned_names), len(count_cells(self.order_type)))
 
     @property
     def history_sizes(self):
         """The `HistorySizes` of a resolved format."""
         sizes, n = self.table.block_sizes, self.n_blocks[0]
-        return HistorySizes((*sizes[:n], self.max_rows + 2), tuple(sizes[n:]), self.max_rows)
+        persons, rows = (*sizes[:n], self.max_rows + 2), tuple(sizes[n:])
+        return HistorySizes(persons, rows, self.max_rows, count_cells(self.order_type))
 
     @property
     def order_name(self):
@@ -165,9 +170,14 @@ class HistoryFormat(Format):
         return None if self.order is None else join_names(self.names[1], self.order)
 
     @property
+    def order_type(self):
+        """The column type of the order, or None."""
+        return None if self.order is None else self.table.schema[self.order_name]
+
+    @property
     def gap_block(self):
         """The block of the gaps, if dates or numbers order the rows, or None."""
-        if self.order is None or not self.table.schema[self.order_name].has_knots:
+        if self.order is None or not self.order_type.has_knots:
             return None
         return TableEncoder(self.table.schema).make_blocks()[-1]
 
@@ -192,9 +202,10 @@ class HistoryFormat(Format):
             for name in layout.names:
                 joined = join_names(table, name)
                 columns[name] = column = self.table.schema[joined]
-                # Each synthetic row has an order.
-                if joined in (*self.required, self.order_name) and not column.is_unknown:
+                if joined in self.required and not column.is_unknown:
                     columns[name] = replace(column, missing=False)
+                elif joined == self.order_name and not column.is_unknown:
+                    columns[name] = replace(column, missing=self.has_undated)
             if columns:
                 schemas[table] = Schema(columns, rules)
         return schemas
@@ -235,6 +246,7 @@ class HistoryFormat(Format):
         rows = np.asarray(self.reader.rows_with_gaps(rows))
         person = np.repeat(np.arange(len(X)), sizes)
         codes = self._encode_some(np.column_stack([X[person, : n - has_order], rows]), others)
+        codes = np.column_stack([codes, self._find_times(rows[:, 0])])
         # Rows after the first M show only that there are any.
         is_used = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < self.max_rows
         is_valid = is_used & ~np.isnan(codes).any(axis=1)
@@ -251,6 +263,18 @@ class HistoryFormat(Format):
         persons = self._encode_some(persons, own)
         counts += (counts == self.max_rows) & (sizes > self.max_rows)
         return np.column_stack([persons, counts, of_rows.reshape(len(X), -1)])
+
+    def _find_times(self, cells):
+        """Return the cells of calendars of orders."""
+        order, name = self.order_type, self.order_name
+        if not count_cells(order):
+            return np.empty((len(cells), 0))
+        part = TableFormat(Schema({name: order}), inferred=self.table.inferred)
+        present, units = order.encode(part._parse(cells[:, None])[name])
+        dates = np.full(len(cells), np.nan)
+        dates[present] = units
+        number = order.to_number()
+        return find_times(order, dates.clip(number.lower, number.upper))
 
     def _encode_some(self, cells, names):
         """Return the codes of some learned columns and differences, from the first columns."""
@@ -283,7 +307,10 @@ class HistoryFormat(Format):
                 "Histories are drawn without y and where: draw more persons, and keep those that "
                 "satisfy the conditions."
             )
-        sampler = HistorySampler(self, rows.generate, rows.noise)
+        noise = rows.noise
+        sampler = HistorySampler(
+            self, rows.generate, noise.torch_generator(), noise.public_generator()
+        )
         for size in sizes:
             yield sampler.draw(check_count(size))
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Particles of persons with rows in order, fitted to released two-way tables."""
 
+import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,7 @@ from ..quality import (
     warn_of_absent,
     warn_of_fit,
     warn_of_noise,
+    withdraw,
 )
 from ..registry import savable
 from ..tables.quality import warn_of_table
@@ -33,6 +36,8 @@ _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
 # the noise on what is independent (found on seed 0 of both cases of run_histories.py, among 1, 0.3
 # and 0.1).
 _SPREAD = 0.1
+# Steps of the training between two draws of the dates of particles; set by hand.
+_SAME_DATES = 5
 # Largest share of persons that are few: with rows that are left out without a warning.
 _MANY_MORE = 0.05
 
@@ -43,7 +48,8 @@ class HistoryParticles(TableRows):
 
     Given a particle, all columns are independent: those of the person, among them the number of
     rows, and those of each row. How columns go together, within a row and from a row to the next,
-    is in the differences between particles.
+    is in the differences between particles. Their rows have no season: the kernels of the cells
+    in which their dates are move them; see `make_kernels`.
 
     Parameters
     ----------
@@ -55,11 +61,18 @@ class HistoryParticles(TableRows):
         Initial probabilities, of the levels of persons and of rows.
     has_gaps : bool
         Whether the last column of rows holds gaps: the first row has none, and others have one.
+    kernels : list of list of ndarray of shape (n_cells, n_levels, n_levels), default=()
+        From `make_kernels`, by calendar and column.
+    has_undated : bool, default=False
+        Whether rows but the first may have no gap, as they have no order.
     """
 
     is_possible: torch.Tensor
+    times: torch.Tensor
 
-    def __init__(self, n_particles, generator, history, marginals, has_gaps):
+    def __init__(
+        self, n_particles, generator, history, marginals, has_gaps, kernels=(), has_undated=False
+    ):
         starts = torch.tensor(marginals[None], dtype=torch.float32)
         super().__init__([*history.persons, *history.rows], starts)
         self.history, self.n_particles = history, n_particles
@@ -68,8 +81,13 @@ class HistoryParticles(TableRows):
         is_possible = torch.ones(history.max_rows, sum(history.rows), dtype=torch.bool)
         if has_gaps:
             is_possible[0, -history.rows[-1] : -1] = False
-            is_possible[1:, -1] = False
+            is_possible[1:, -1] = has_undated
         self.register_buffer("is_possible", is_possible)
+        # The cells of the dates that each row had when they were drawn last.
+        times = torch.zeros(n_particles, history.max_rows, len(kernels), dtype=torch.int64)
+        self.register_buffer("times", times)
+        flat = [torch.as_tensor(part).flatten() for parts in kernels for part in parts]
+        self.register_buffer("kernels", torch.cat(flat or [torch.empty(0)]).to(starts))
         persons, rows = self.offset[0].split([sum(history.persons), sum(history.rows)])
 
         def perturb(levels, *shape):
@@ -79,8 +97,13 @@ class HistoryParticles(TableRows):
         self.persons = perturb(persons, n_particles)
         self.rows = perturb(rows, n_particles, history.max_rows)
 
-    def find_probabilities(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return probabilities of persons, (n, n_levels), and of rows, (n, M, n_levels)."""
+    def find_probabilities(
+        self, codes: torch.Tensor, is_dated: bool = True
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return probabilities of persons, (n, n_levels), and of rows, (n, M, n_levels).
+
+        Those of rows are in the cells of their dates, or without a season.
+        """
         persons, rows = self.persons[codes], self.rows[codes]
         if self.is_empty is not None:
             ends = persons.shape[1], rows.shape[2]
@@ -88,7 +111,33 @@ class HistoryParticles(TableRows):
             persons = persons.masked_fill(for_persons, -torch.inf)
             rows = rows.masked_fill(for_rows, -torch.inf)
         rows = rows.masked_fill(~self.is_possible, -torch.inf)
-        return self.person_blocks(persons), self.row_blocks(rows.flatten(0, 1)).view(rows.shape)
+        found = self.row_blocks(rows.flatten(0, 1))
+        if is_dated:
+            found = self.move(found, self.times[codes].flatten(0, 1))
+        return self.person_blocks(persons), found.view(rows.shape)
+
+    def move(self, rows: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+        """Return the probabilities of rows in the cells of their dates, (n, n_calendars)."""
+        sizes, start = self.history.rows, 0
+        for n_cells, cells in zip(self.history.calendars, times.T, strict=False):
+            # One product for each cell and column.
+            order, numbers = cells.argsort(), cells.bincount(minlength=n_cells).tolist()
+            columns = []
+            for size, column in zip(sizes, rows[order].split(sizes, dim=1), strict=True):
+                end = start + n_cells * size**2
+                kernels, start = self.kernels[start:end].view(n_cells, size, size), end
+                pairs = zip(column.split(numbers), kernels, strict=True)
+                columns.append(torch.cat([part @ kernel for part, kernel in pairs]))
+            rows = torch.cat(columns, dim=1)[order.argsort()]
+        return rows
+
+    @torch.no_grad()
+    def draw_times(self, draw: Callable) -> None:
+        """Draw the dates of all rows; ``draw(persons, rows)`` returns their cells of calendars."""
+        if len(self.history.calendars):
+            codes = torch.arange(self.n_particles, device=self.times.device)
+            parts = self.find_probabilities(codes, is_dated=False)
+            self.times.copy_(torch.as_tensor(draw(*(p.double().cpu().numpy() for p in parts))))
 
     def find_shares(self, persons: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the mean shares that each row, and each pair of a row and the next, has.
@@ -123,8 +172,9 @@ class HistoryParticles(TableRows):
     def draw_persons(
         self, n_persons: int, generator: torch.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw probabilities of persons and of their rows."""
-        parts = self.find_probabilities(self.draw([n_persons], generator))
+        """Draw probabilities of persons and of their rows, without a season."""
+        codes = self.draw([n_persons], generator)
+        parts = self.find_probabilities(codes, is_dated=False)
         persons, rows = (part.double().cpu().numpy() for part in parts)
         return persons, rows
 
@@ -170,7 +220,10 @@ class HistoryTarget:
         rows, persons, links, steps = released
         n_levels = len(steps.cells)
         # Numbers of rows in the order follow from those of persons: they are no columns of rows.
-        pairs = [_join(persons), tuple(part[:n_levels] for part in _join(rows))]
+        # Those with calendars are matched by kernels.
+        cells = slice(n_levels, len(rows.columns) - rows.sizes[-1])
+        of_rows = [np.delete(part[:n_levels], cells, axis=1) for part in _join(rows)]
+        pairs = [_join(persons), of_rows]
         pairs += [(part.cells, np.ones_like(part.cells)) for part in (links, steps)]
         stds = (part.pairs_std for part in (persons, rows, links, steps))
         energy = sum(s**2 * mask.sum() for s, (_, mask) in zip(stds, pairs, strict=True))
@@ -234,6 +287,7 @@ def fit_particles(
     particles: HistoryParticles,
     released: list,
     marginals: Marginals,
+    draw_times: Callable,
     *,
     generator: torch.Generator,
     n_steps: int,
@@ -249,6 +303,8 @@ def fit_particles(
         From `HistoryTables.run`.
     marginals : Marginals
         From `read_tables`.
+    draw_times : callable
+        See `HistoryParticles.draw_times`.
     generator, n_steps, learning_rate, verbose
         As in `fit_to_tables`.
 
@@ -262,15 +318,18 @@ def fit_particles(
     particles.forbid(marginals.is_empty)
     most = max(_LEAST_BATCH, _MAX_NUMBERS // particles.history.width)
     half = max(1, min(particles.n_particles, _MOST_BATCH, most) // 2)
-    training = Training(particles, learning_rate, memory=0.99)
+    training, steps = Training(particles, learning_rate, memory=0.99), itertools.count()
 
     def loss():
+        if next(steps) % _SAME_DATES == 0:
+            particles.draw_times(draw_times)
         persons, rows = particles.find_probabilities(particles.draw_pair([half], generator))
         halves = zip(persons.chunk(2), rows.chunk(2), strict=True)
         return target.gap(*(make_tables(particles, *half) for half in halves))
 
     losses = descend_to_noise(training, loss, target.noise_energy, n_steps, verbose)
     particles = training.finish(lambda: particles.draw([2 * half], generator))
+    particles.draw_times(draw_times)
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
     match_marginals(particles, [marginals], n_batches * [[2 * half]], generator)
     return particles, losses
@@ -320,6 +379,7 @@ def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd
             format.table.inferred_parameters,
             has_absent=absent is not None,
         )
+        _excuse_orders(format, counts, noise)
     if absent != "all":
         _warn_of_order(format)
         _warn_of_counts(marginals.counts[numbers], marginals.std[numbers.start], n_records)
@@ -336,7 +396,7 @@ def _estimate_marginals(released, format, n_records):
         np.insert(mask, [numbers.start] * sizes.persons[-1], fill)
         for mask, fill in zip(format.table.find_masks(), (True, False, False), strict=True)
     )
-    in_order = np.zeros(sizes.max_rows, dtype=bool)
+    in_order = np.zeros(sum(sizes.calendars) + sizes.max_rows, dtype=bool)
     parts = [
         Marginals.of(persons, n_records, is_optional[:end], is_knot[:end]),
         Marginals.of(
@@ -352,6 +412,23 @@ def _estimate_marginals(released, format, n_records):
         is_empty[-1] = False
     is_empty[numbers] = find_absent(counts[numbers], std[numbers], is_empty[numbers])
     return Marginals(counts, std, n_records, is_empty, is_knot), numbers
+
+
+def find_undated(released: list, format) -> bool:
+    """Return whether released counts show rows without an order, among those of persons with rows.
+
+    The first row of a person has no gap; later ones have none if they have no order.
+    """
+    if format.gap_block is None:
+        return False
+    rows, persons = released[:2]
+    n = len(rows.sizes)
+    of_gaps = rows.pair(len(format.history_sizes.rows) - 1, n - 1)[-1, 1:]
+    of_first = persons.pair(len(persons.sizes) - 2, len(persons.sizes) - 1)[-1, 1:]
+    noise = math.hypot(
+        rows.pairs_std * math.sqrt(len(of_gaps)), persons.pairs_std * math.sqrt(len(of_first))
+    )
+    return bool(of_gaps.sum() + of_first.sum() > CONSTANTS.clear * noise)
 
 
 def find_absent(counts, std, is_empty):
@@ -373,6 +450,27 @@ def find_absent(counts, std, is_empty):
         noise = WITHIN_NOISE * math.sqrt((std[end] ** 2).sum())
         is_absent[end] = counts[end].sum() <= noise
     return is_absent
+
+
+def _excuse_orders(format, counts, noise):
+    """Withdraw findings on the order and its gaps that are none of them.
+
+    All first orders may be equal, and so may all gaps, which come back then; without later rows
+    there are none.
+    """
+    block = format.gap_block
+    if block is None:
+        return
+    order, values = format.order_type, np.r_[block.knots, block.atoms]
+    is_clear = counts[block.where][: block.n_levels] > WITHIN_NOISE * noise[block.where.start]
+    found = values[is_clear]
+    withdraw(block.name, ("missing",))
+    # Orders are rounded to units: gaps that differ by less are equal.
+    step = 10.0 ** -(order.decimals or 0) / order.units_per_day
+    if len(found) and np.ptp(found) < step / 2:
+        withdraw(block.name, ("values unresolved", "constant", "cut"))
+    if format.max_rows > 1 and found.max(initial=0) > 0:
+        withdraw(format.order_name, ("constant",))
 
 
 def _warn_of_order(format):

@@ -8,7 +8,8 @@ most max_t ‖x_t‖·‖y_t‖ ≤ 1, whether rows are alike or not, and for an
 rows would have the norm n, and a weight of 1/√M would not bound it by 1. No entry is negative, so
 that two such contributions are at most √2 apart. The same holds of the n - 1 pairs of a row and
 the next one, with a weight of 1 / (n - 1), and of several tables together, divided by the root of
-their number. So a person costs what a record with one row costs.
+their number. So a person costs what a record with one row costs. The cell of a row's order in a
+calendar is a further column of the row, of weights of norm 1, and is covered by the same bounds.
 
 *Integer arithmetic.* Each factor is rounded towards zero, one of them with the weight, so that a
 product is at most its exact value and at least 0, and the bounds hold. Rounding of the weights
@@ -37,8 +38,8 @@ class HistorySizes:
     """Numbers of levels of the columns of persons and of their rows.
 
     The codes of a person are those of the person, of which the last is the number of rows, and
-    those of M rows, one after the other. M + 1 stands for all larger numbers of rows, of which M
-    are used. Codes of rows beyond the number are ignored.
+    those of M rows with their cells of calendars, one after the other. M + 1 stands for all larger
+    numbers of rows, of which M are used. Codes of rows beyond the number are ignored.
 
     Attributes
     ----------
@@ -49,11 +50,14 @@ class HistorySizes:
         Numbers of levels of the columns of a row.
     max_rows : int
         M.
+    calendars : tuple of int, default=()
+        Numbers of cells of the calendars of a row's order.
     """
 
     persons: tuple[int, ...]
     rows: tuple[int, ...]
     max_rows: int
+    calendars: tuple[int, ...] = ()
 
     @property
     def numbered_rows(self) -> tuple[int, ...]:
@@ -61,16 +65,24 @@ class HistorySizes:
         return (*self.rows, self.max_rows)
 
     @property
+    def dated_rows(self) -> tuple[int, ...]:
+        """Numbers of levels of the columns of a row, of its calendars, and of its number."""
+        return (*self.rows, *self.calendars, self.max_rows)
+
+    @property
     def width(self) -> int:
         """Number of levels of a person with M rows."""
-        return sum(self.persons) + self.max_rows * sum(self.rows)
+        return sum(self.persons) + self.max_rows * (sum(self.rows) + sum(self.calendars))
 
     def split(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return codes of persons, their numbers of rows, and codes of rows, (n, M, n_columns)."""
+        """Return codes of persons, their numbers of rows, and of rows, (n, M, n_columns).
+
+        Those of rows have the cells of their calendars last.
+        """
         n, M = len(self.persons), self.max_rows
         # The last column of persons is their number of rows, which may be above M.
         n_rows = codes[:, n - 1].round().clamp(0, M).long()
-        return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, len(self.rows))
+        return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, len(self.dated_rows) - 1)
 
     def list_persons(self, codes: torch.Tensor) -> tuple[torch.Tensor, None]:
         """Return codes of persons, who have one share each."""
@@ -88,11 +100,13 @@ class HistorySizes:
     def list_links(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of the persons of all rows, those of the rows, and their shares."""
         rows, persons, shares = self.list_rows(codes)
-        return persons, rows, shares
+        n = len(self.rows)
+        return persons, torch.cat([rows[:, :n], rows[:, -1:]], dim=1), shares
 
     def list_steps(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of rows, those of the rows that follow them, and the shares of the pairs."""
         _, n_rows, rows = self.split(codes)
+        rows = rows[..., : len(self.rows)]
         n_steps = (n_rows - 1).clamp(min=0)
         is_step = torch.arange(self.max_rows - 1, device=codes.device) < n_steps[:, None]
         shares = (1 / n_steps[is_step.nonzero()[:, 0]]).to(rows)[:, None]
@@ -102,7 +116,7 @@ class HistorySizes:
         """Return the mechanisms of all tables, in the order of their release."""
         own, rows, M = self.persons, self.numbered_rows, self.max_rows
         return [
-            HistoryTablesMechanism(ROWS, rows, self.list_rows, M),
+            HistoryTablesMechanism(ROWS, self.dated_rows, self.list_rows, M),
             HistoryTablesMechanism(PERSONS, own, self.list_persons, 1),
             LinkTablesMechanism(LINKS, own, rows, self.list_links, M),
             LinkTablesMechanism(STEPS, self.rows, self.rows, self.list_steps, M),

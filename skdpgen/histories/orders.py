@@ -7,24 +7,62 @@ from ..tables.columns.values import Values
 from ..tables.rules.ordered import list_ordered
 
 
-def add_gaps(first, gaps, person, column):
-    """Return the orders of rows, in units of their column.
+def add_gaps(first, gaps, person, column, random_state):
+    """Return the orders of rows, in units of their column, with its steps and cycles.
 
     Parameters
     ----------
     first : ndarray of shape (n_rows,)
         The order of the first row of each row's person.
     gaps : ndarray of shape (n_rows,)
-        Gaps since the row before, in days for dates, NaN for first rows.
+        Gaps since the row before, in days for dates, NaN for none.
     person : ndarray of int of shape (n_rows,)
         The persons of rows, one after the other.
     column : Number or Date
+    random_state : Generator of NumPy
     """
     is_first = np.diff(person, prepend=-1) > 0
-    total = np.cumsum(np.where(is_first, 0, np.nan_to_num(gaps).clip(0)))
-    total -= total[is_first][np.cumsum(is_first) - 1]
-    values = first + total * getattr(column, "units_per_day", 1)
-    return values if column.decimals is None else np.round(values, column.decimals)
+    rank = np.arange(len(person)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    values = np.array(first, dtype=np.float64)
+    moves = _find_steps(values, is_first, column, random_state)
+    gaps = np.nan_to_num(gaps).clip(0) * getattr(column, "units_per_day", 1)
+    for rows in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank)))[1:-1]:
+        before = values[rows - 1]
+        moved = before + gaps[rows]
+        if column.decimals is not None:
+            moved = np.round(moved, column.decimals)
+        for cycle in column.cycles:
+            moved = np.maximum(_share_cells(moved, *cycle, random_state), before)
+        moves[rows] = moves[rows - 1]
+        for position, (*step, _) in enumerate(column.heaps or ()):
+            is_moved = moves[rows] == position
+            moved[is_moved] = column.snap(moved[is_moved], *step)
+        values[rows] = moved
+    return values
+
+
+def _find_steps(first, is_first, column, random_state):
+    """Return the position of the heap that a person's orders are multiples of, -1 for none.
+
+    Persons whose first order is one have all others on it, but for those that are by chance.
+    """
+    moves, uniform = np.full(len(first), -1), random_state.uniform(size=len(first))
+    for position, (*step, share) in enumerate(column.heaps or ()):
+        by_chance = (1 - share) / max(column.measure(*step), 1)
+        is_on = is_first & (moves < 0) & (column.snap(first, *step) == first)
+        moves[is_on & (uniform * (share + by_chance) < share)] = position
+    return moves
+
+
+def _share_cells(numbers, shares, width, origin, random_state):
+    """Move as few numbers as need be, within the cycle, so that its cells have their shares."""
+    cells = ((numbers - origin) // width % len(shares)).astype(np.int64)
+    found = np.bincount(cells, minlength=len(shares)) / max(len(cells), 1)
+    lacking = np.cumsum((shares - found).clip(0))
+    is_kept = random_state.uniform(size=len(cells)) * found[cells] <= np.array(shares)[cells]
+    drawn = np.searchsorted(lacking, random_state.uniform(0, lacking[-1], len(cells)), "right")
+    moved = numbers + (drawn.clip(0, len(shares) - 1) - cells) * width
+    return np.where(is_kept, numbers, moved)
 
 
 def add_days(order, days, order_column, column):

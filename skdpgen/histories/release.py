@@ -22,9 +22,10 @@ class HistoryTables(Release):
     """The tables of persons with histories: one sum over persons, in four parts.
 
     They are the two-way tables of the columns of persons, among them the number of rows; of the
-    columns of rows, among them their number in the order; of each column of persons with each of
-    rows; and of each column of a row with each of the next row. Each person has one share of each.
-    All cells have the same noise: the budget is split by the number of tables.
+    columns of rows, among them their number in the order and the cells of its calendars; of each
+    column of persons with each of rows; and of each column of a row with each of the next row. Each
+    person has one share of each. All cells have the same noise: the budget is split by the number
+    of tables.
     """
 
     is_sum = True
@@ -58,17 +59,21 @@ class HistoryTables(Release):
         return [curator.release(mechanism) for mechanism in format.history_sizes.make_mechanisms()]
 
 
-def count_tables(n_person_columns: int, n_row_columns: int) -> dict[str, float]:
+def count_tables(
+    n_person_columns: int, n_row_columns: int, n_calendars: int = 0
+) -> dict[str, float]:
     """Return the number of tables of each release, by name; a one-way table is half of one.
 
     Parameters
     ----------
     n_person_columns, n_row_columns : int
         Without the number of rows, and their numbers in the order.
+    n_calendars : int, default=0
+        Calendars of the order, which are columns of rows in their own tables alone.
     """
     n_persons, n_rows = n_person_columns + 1, n_row_columns + 1
     return {
-        ROWS: n_rows**2 / 2,
+        ROWS: (n_rows + n_calendars) ** 2 / 2,
         PERSONS: n_persons**2 / 2,
         LINKS: float(n_persons * n_rows),
         STEPS: float(n_row_columns**2),

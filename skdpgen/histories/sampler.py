@@ -10,9 +10,11 @@ from ..learners.interface import Sampler
 from ..params import CENTRAL_CHECKS, documented
 from ..tables.rules.rules import parse_rules
 from ..tables.schema import Schema
+from .calendars import make_kernels
 from .history_format import HistoryFormat
-from .learner import HistoryParticles, fit_particles, read_tables
+from .learner import HistoryParticles, find_undated, fit_particles, read_tables
 from .release import HistoryTables
+from .sampling import HistorySampler
 
 # Least and largest number of particles by default, probabilities in all of them, and steps.
 _FEWEST, _MOST, _MOST_NUMBERS, _STEPS = 500, 4000, 2**26, 1000
@@ -40,10 +42,11 @@ class DPHistorySampler(BaseGenerator):
     they match all tables, up to the noise.
 
     Kept are the pairs of columns within a row, of a person and their rows, and of a row and the
-    next; the number of rows; the number of a row in the order; and the gaps between orders. Other
-    dates of a row are learned relative to its order. Not kept are dependence over more than one
-    step but for what follows from these, days of the week, times of the year over many years,
-    further tables, and rows of a person after the first M.
+    next; the number of rows; the number of a row in the order; the gaps between orders; and what
+    depends on the month, the weekday or the hour, if the inferred range, unit and steps of the
+    order have several of them. Other dates of a row are learned relative to its order. Not kept are
+    dependence over more than one step but for what follows from these, trends over years, further
+    tables, and rows of a person after the first M.
 
     Parameters
     ----------
@@ -202,25 +205,36 @@ class DPHistorySampler(BaseGenerator):
         released = release.run(curator, format)
         curator.close()  # the rest is post-processing
         n_records, sizes = curator.n_records, format.history_sizes
+        format = replace(format, has_undated=find_undated(released, format))
         marginals, report = read_tables(released, format, n_records)
         most = min(_MOST, _MOST_NUMBERS // sizes.width)
         n_particles = self.n_particles or max(_FEWEST, min(most, n_records // 2))
         has_gaps, generator = format.gap_block is not None, noise.torch_generator()
-        particles = HistoryParticles(n_particles, generator, sizes, marginals.starts, has_gaps)
+        particles = HistoryParticles(
+            n_particles,
+            generator,
+            sizes,
+            marginals.starts,
+            has_gaps,
+            make_kernels(released[0], marginals, format),
+            format.has_undated,
+        )
+        dates = HistorySampler(format, particles, generator, noise.public_generator())
         rows, losses = fit_particles(
             particles.to(curator.device),
             released,
             marginals,
+            dates.draw_times,
             generator=generator,
             n_steps=self.n_steps or _STEPS,
             learning_rate=self.learning_rate or 0.03,
             verbose=self.verbose,
         )
-        return Sampler(rows, losses, report=report)
+        return Sampler(rows, losses, report=report, format=format)
 
     def _generate(self, classes, generator):
         return self._rows.sample(classes, generator)
 
     def _start_sampling(self, random_state):
         rows = super()._start_sampling(random_state)
-        return replace(rows, generate=self._rows.draw_persons)
+        return replace(rows, generate=self._rows)

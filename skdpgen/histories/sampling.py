@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import torch
 
 from ..format import SAMPLE_BLOCK
 from ..tables.blocks import draw_levels, to_probabilities
@@ -15,6 +16,7 @@ from ..tables.encoder import TableEncoder
 from ..tables.rules.draws import CONSTANTS, GivenBlock, RuleDraws
 from ..tables.rules.ordered import Ordered, list_ordered
 from ..tables.schema import Schema
+from .calendars import find_times
 from .joining import join_names
 from .orders import add_days, add_gaps, obey_orders
 from .schema import Elapsed
@@ -24,20 +26,22 @@ class HistorySampler:
     """Draws persons and their rows; the keys of all that it draws are different.
 
     First persons are drawn, with the order of their first row, then the orders of their rows and
-    dates relative to these, then other columns of rows. All obey the rules.
+    dates relative to these, then other columns of rows. All obey the rules. An order that is
+    missing is drawn, too, so that dates relative to it have one; only its own cell is empty.
 
     Parameters
     ----------
     format : HistoryFormat
-    generate : callable
-        ``generate(n_persons, generator)`` returns weights of persons, of shape (n, n_levels), the
-        last of which are those of numbers of rows, and weights of rows, (n, M, n_levels).
-    noise : NoiseSource
+    particles : HistoryParticles
+    generator : torch.Generator
+        Draws particles.
+    public : numpy.random.Generator
+        Draws cells.
     """
 
-    def __init__(self, format, generate, noise):
-        self._format, self._generate = format, generate
-        self._generator, self._public = noise.torch_generator(), noise.public_generator()
+    def __init__(self, format, particles, generator, public):
+        self._format, self._particles = format, particles
+        self._generator, self._public = generator, public
         self._schemas = [format.list_schemas().get(name, {}) for name in format.names]
         self._n_drawn, self._n_keys, self._used = [0, 0], 0, {}
         schema = format.table.schema
@@ -58,6 +62,9 @@ class HistorySampler:
         of_rows = [rule for rule in rules if not known.issuperset(rule.names)]
         self._person_schema = self._select(format.person_names, of_persons)
         gap = format.gap_block
+        self._gap = gap.name if gap else None
+        start = 0 if not self._parts[1] else self._parts[1][0].where.start
+        self._row_blocks = {b.name: _move(b, b.where.start - start) for b in self._parts[1]}
         left = set(schema) - own - {gap.name if gap else None}
         self._row_schema = self._select(left, of_rows)
 
@@ -87,7 +94,8 @@ class HistorySampler:
         numbers = to_probabilities(weights[:, -M - 2 :])
         counts = np.minimum(draw_levels(numbers, self._public), M)
         person = np.repeat(np.arange(n_persons), counts)
-        of_rows = self._draw_rows(persons, rows[np.arange(M) < counts[:, None]], person)
+        rows = rows[np.arange(M) < counts[:, None]]
+        of_rows = self._draw_rows(persons, weights, rows, person)
         keys, sizes = np.arange(n_persons) + self._n_keys, (n_persons, len(person))
         self._n_keys += n_persons
         frames = []
@@ -101,19 +109,16 @@ class HistorySampler:
 
     def _draw_persons(self, n_persons):
         """Return columns of persons, and the weights of persons and of rows they came from."""
-        kept, first = [], self._blocks.get(self._format.order_name)
+        kept = []
 
         def make_rows(left):
-            drawn = self._generate(len(left), self._generator)
+            drawn = self._particles.draw_persons(len(left), self._generator)
             # Rows are those of the particle from which the person was drawn in the end.
             for i, part in enumerate(drawn):
                 if len(kept) < len(drawn):
                     kept.append(part.copy())
                 kept[i][left] = part
-            if first is not None and first.column_type.missing:
-                # Persons with rows have a first order.
-                kept[0][:, first.where.stop - 1] = 0
-            return kept[0][left]
+            return self._with_first(kept[0])[left]
 
         if self._person_schema is None:
             make_rows(np.arange(n_persons))
@@ -121,12 +126,67 @@ class HistorySampler:
         draws = RuleDraws(self._person_schema, self._parts[0], {}, self._used)
         return draws.draw(make_rows, n_persons, self._public), *kept
 
-    def _draw_rows(self, persons, weights, person):
-        """Return the columns of rows, from the columns of persons and weights of rows."""
-        start = 0 if not self._parts[1] else self._parts[1][0].where.start
-        blocks = {b.name: _move(b, b.where.start - start) for b in self._parts[1]}
+    def _with_first(self, weights):
+        """Return weights of persons who have a first order, unless orders are missing."""
+        first = self._blocks.get(self._format.order_name)
+        if first is not None and first.column_type.missing and not self._format.has_undated:
+            weights[:, first.where.stop - 1] = 0
+        return weights
+
+    def draw_times(self, weights, rows):
+        """Return the cells of calendars of all M rows; see `HistoryParticles.draw_times`."""
+        n, M = rows.shape[:2]
+        name, person = self._format.order_name, np.repeat(np.arange(n), M)
+        first, order = self._blocks[name], self._types[name]
+        cells = first.draw(self._with_first(weights)[:, first.where], self._public)
+        orders, is_missing = self._draw_orders(
+            order.to_values(cells)[person], weights, rows.reshape(n * M, -1), person
+        )
+        return find_times(order, np.where(is_missing, np.nan, orders)).reshape(n, M, -1)
+
+    def _draw_orders(self, first, own, weights, person):
+        """Draw the orders of rows, from that of the first row of each row's person.
+
+        Parameters
+        ----------
+        first : ndarray of shape (n_rows,)
+            In units, NaN for missing ones.
+        own : ndarray of shape (n_persons, n_levels)
+            Weights of persons.
+        weights : ndarray of shape (n_rows, n_levels)
+            Weights of rows.
+        person : ndarray of int of shape (n_rows,)
+
+        Returns
+        -------
+        orders : ndarray of shape (n_rows,)
+            In units, also of those that are missing.
+        is_missing : ndarray of bool of shape (n_rows,)
+        """
+        block, gap = self._blocks[self._format.order_name], self._row_blocks[self._gap]
+        is_first, is_missing = np.diff(person, prepend=-1) > 0, np.isnan(first)
+        p_missing = to_probabilities(weights[:, gap.where])[:, -1]
+        if block.column_type.missing:
+            lacking = np.flatnonzero(is_missing & is_first)
+            drawn = block.draw(_present(own[person[lacking]][:, block.where]), self._public)
+            found = np.zeros(len(own))
+            found[person[lacking]] = block.column_type.to_values(drawn)
+            first = np.where(is_missing, found[person], first)
+        # Rows without an order are the last ones of a person.
+        is_missing |= self._public.uniform(size=len(own))[person] < p_missing * ~is_first
+        total = np.cumsum(is_missing)
+        first_row = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+        is_missing |= total > (total - is_missing)[first_row]
+        cells = gap.draw(_present(weights[:, gap.where]), self._public)
+        gaps = gap.column_type.to_values(cells)
+        orders = add_gaps(first, gaps, person, block.column_type, self._public)
+        return orders, is_missing
+
+    def _draw_rows(self, persons, own, weights, person):
+        """Return the columns of rows, from the columns and weights of persons, and of rows."""
         given = {name: pd.Series(cells).iloc[person].array for name, cells in persons.items()}
-        columns = self._draw_dates(given, weights, blocks, person)
+        columns, weights = self._draw_dates(given, own, weights, person)
+        blocks = dict(self._row_blocks)
         if not set(self._row_schema or ()) - columns.keys() - given.keys():
             return columns
         # Known numbers and dates are found by the number of the row; known levels become weights.
@@ -156,32 +216,40 @@ class HistorySampler:
         draws = RuleDraws(self._row_schema, learned, {}, self._used, known)
         return columns | draws.draw(make_rows, len(person), self._public)
 
-    def _draw_dates(self, given, weights, blocks, person):
-        """Return the orders of rows, and the dates relative to them."""
+    def _draw_dates(self, given, own, weights, person):
+        """Return the orders of rows, dates relative to them, and weights of other columns."""
         format, types, name = self._format, self._types, self._format.order_name
-        if name is None or format.gap_block is None:
-            return {} if name is None else {name: given[name]}
-
-        def draw(column):
-            cells = blocks[column].draw(weights[:, blocks[column].where], self._public)
-            return format.table.schema[column].to_values(cells)
-
+        if name is None or self._gap is None:
+            return {} if name is None else {name: given[name]}, weights
         needed = {n for rule in self._orders for n in rule.names}.intersection(given)
         values = {n: types[n].to_values(given[n]) for n in {*needed, name}}
-        gaps = draw(format.gap_block.name)
-        values[name] = add_gaps(values[name], gaps, person, types[name])
+        values[name], is_missing = self._draw_orders(values[name], own, weights, person)
         # Dates follow the order that is drawn in the end.
         implied = [Ordered(*pair) for pair in list_ordered(self._orders)]
         values |= obey_orders(values, [name], implied, types)
+        # Dates follow from the order, even if its cell is empty.
+        dated = self._move(weights, values[name])
+        weights = self._move(weights, np.where(is_missing, np.nan, values[name]))
         for difference, rule in format.table.schema.differences.items():
             if isinstance(rule, Elapsed):
-                pair = types[name], types[rule.date]
-                values[rule.date] = add_days(values[name], draw(difference), *pair)
+                pair, block = (types[name], types[rule.date]), self._row_blocks[difference]
+                cells = block.draw(dated[:, block.where], self._public)
+                days = format.table.schema[difference].to_values(cells)
+                values[rule.date] = add_days(values[name], days, *pair)
         dates = obey_orders(values, self._dated, self._orders, types)
-        return {
-            n: replace(types[n], missing=n != name).decode(np.nan_to_num(column), np.isnan(column))
-            for n, column in dates.items()
-        }
+        dates[name] = np.where(is_missing, np.nan, dates[name])
+        columns = {}
+        for n, column in dates.items():
+            declared = replace(types[n], missing=n != name or format.has_undated)
+            columns[n] = declared.decode(np.nan_to_num(column), np.isnan(column))
+        return columns, weights
+
+    @torch.no_grad()
+    def _move(self, weights, orders):
+        """Return the weights of rows in the cells of the calendars of their orders."""
+        times = find_times(self._types[self._format.order_name], orders)
+        weights = torch.as_tensor(weights, dtype=torch.float32)
+        return self._particles.move(weights, torch.as_tensor(times)).double().numpy()
 
     def _restore(self, i, frame):
         """Return a table in the container and dtypes that `fit` was given."""
@@ -201,6 +269,11 @@ def _with_units(schema):
             is_whole = types[rule.order].unit == "day" and schema[name].decimals == 0
             types[rule.date] = replace(types[rule.date], unit="day" if is_whole else "second")
     return types
+
+
+def _present(weights):
+    """Return weights of a column without that of missing values."""
+    return np.column_stack([weights[:, :-1], np.zeros(len(weights))])
 
 
 def _move(block, start):

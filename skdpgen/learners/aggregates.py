@@ -5,6 +5,7 @@
 trust boundary. All other numbers are released or generated.
 """
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from torch import nn
 
 from ..data.rows import clip_rows
 from ..mechanisms.aggregates import NoisyAggregate
-from ..networks.discriminators import Discriminator
+from ..networks.discriminators import Discriminator, OwnDiscriminator
+from ..networks.generators import rehearsing
 from ..quality import warn_of_absent
 from .interface import Sampler
 from .rows import RowNetwork
@@ -39,8 +41,7 @@ CONSTANTS = AggregateConstants()
 class RecordFeatures:
     """Features of rows, and vector-Jacobian products of each row on its own.
 
-    In a dense or convolutional layer the product of a row follows from the layer's input and the
-    gradient at its output: one backward pass serves all rows.
+    Products are of each row by itself; features are, since layers do not mix rows, or see one.
 
     Parameters
     ----------
@@ -60,40 +61,16 @@ class RecordFeatures:
         return sum(weight.numel() for weight in self.network.trained.parameters())
 
     def __call__(self, rows, membership):
-        network, example = self.network, self.network.labels.weight
+        network = self.network
+        if isinstance(network, OwnDiscriminator):
+            # A copy, which is gone with the rows, if a module should keep anything of them.
+            network = copy.deepcopy(network)
+        example = network.labels.weight
         # Frozen layers have no gradient to release.
         with torch.no_grad():
             inputs = network.look(rows.to(example), membership.to(example))
-        trace = []
-        with torch.enable_grad():
-            features = network(inputs, trace)
-
-        def pull(cotangents):
-            # Rows do not interact before the sum: the gradient at a row's outputs is its own.
-            outputs = [outputs for _, _, outputs in trace]
-            with torch.enable_grad():
-                product = (features * cotangents.to(features)).sum()
-            gradients = torch.autograd.grad(product, outputs, retain_graph=True)
-            parts = [
-                part
-                for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
-                for part in _row_gradients(layer, inputs.detach(), gradient)
-            ]
-            return _keep_largest(torch.cat(parts, dim=1), self.keep)
-
-        return features.detach(), pull
-
-
-def _row_gradients(layer, inputs, gradient):
-    """Return each row's gradient in a layer's weight and bias, flat."""
-    if isinstance(layer, nn.Linear):
-        return (gradient[:, :, None] * inputs[:, None]).flatten(1), gradient
-    # A convolution is a product with patches: gradients of single rows are one batched product.
-    patches = nn.functional.unfold(
-        inputs, layer.kernel_size, padding=layer.padding, stride=layer.stride
-    )
-    gradient = gradient.flatten(2)
-    return (gradient @ patches.mT).flatten(1), gradient.sum(2)
+        features, pull = network.with_products(inputs)
+        return features, lambda cotangents: _keep_largest(pull(cotangents.to(features)), self.keep)
 
 
 def _keep_largest(products, keep):
@@ -104,6 +81,20 @@ def _keep_largest(products, keep):
     # Per row, before clipping: each row decides on its own entries only.
     limit = products.abs().kthvalue(n_dropped, dim=1, keepdim=True).values
     return products * (products.abs() > limit)
+
+
+def try_discriminator(factory, n_columns, n_classes, image_shape) -> None:
+    """Raise an error if layers of users cannot be made, or not be trained row by row."""
+    with rehearsing("discriminator_layers"):
+        network = OwnDiscriminator(n_columns, n_classes, factory, image_shape)
+        if not len(network.trained):
+            raise ValueError("discriminator_layers has no weights to train.")
+        rows, one_hot = torch.rand(3, n_columns), torch.eye(3, n_classes)
+        features, pull = RecordFeatures(network)(rows, one_hot)
+        products = pull(torch.ones_like(features))
+        if not all(bool(made.isfinite().all()) for made in (features, products)):
+            raise ValueError("discriminator_layers gives NaN or infinity for made-up rows.")
+        network.judge(features, one_hot)
 
 
 class ClassMeans:

@@ -148,7 +148,8 @@ class InteractionSearch:
             With the levels of these tables.
         """
         release, curator, sizes = self.release, self.curator, tuple(self.format.code_sizes)
-        by, n_columns = self.format.by, len(self.format.blocks)
+        by = release.find_strata(curator.plan, curator.n_records, self.format)
+        n_columns = len(self.format.blocks)
         candidates = release.list_subsets(curator.plan, curator.n_records, len(sizes), by)
         halve = partial(halve_levels, is_ordered=self.format.is_ordered, public=public)
         signs = halve(self.marginals.counts, sizes[:n_columns])

@@ -12,6 +12,11 @@ from ..checks import tried
 from ..networks.generators import build, find_shaped, rehearsing
 from .training import Training, list_trained
 
+_OPTIMIZER = (
+    "It is called as optimizer(parameters, lr=0.001), and its step() without a closure: give a "
+    "class of torch.optim such as Adam, or a function of both."
+)
+
 
 def try_generator(
     network: str | Callable,
@@ -92,7 +97,7 @@ def rehearse(
         If one of them fails; the message shows its own error.
     """
     network = copy.deepcopy(network).to(inputs.device)
-    with tried("optimizer"):
+    with tried("optimizer", _OPTIMIZER):
         training = Training(network, 1e-3, optimizer=optimizer)
     weights = list_trained(network.parameters())
     outputs = _check_outputs(network(inputs), len(inputs), n_outputs, "in training mode")
@@ -111,7 +116,7 @@ def rehearse(
             raise ValueError("network gives outputs that do not depend on its weights.")
         if not all(bool(gradient.isfinite().all()) for gradient in gradients):
             raise ValueError("network has a gradient of NaN or infinity.")
-        with tried("optimizer"):
+        with tried("optimizer", _OPTIMIZER):
             training.step(loss, 1.0)
     trained = training.finish(lambda: inputs)
     with torch.no_grad():

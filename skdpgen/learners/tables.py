@@ -177,7 +177,8 @@ def fit_to_tables(
         approach_noise(rows, targets, subsets, coarsen, energies)
     energies = energies[np.resize(is_told, len(energies))]
     training = Training(rows, learning_rate, memory=0.99)
-    least = np.where(is_lost, 0, CONSTANTS.least_batch)
+    # Many strata need no larger batches than few.
+    least = np.where(is_lost, 0, min(CONSTANTS.least_batch, 1 / len(tables)))
     half = [max(1, round(size * batch_size) // 2) for size in np.maximum(shares, least)]
     batch = [2 * size for size in half]
     history: list[torch.Tensor] = []

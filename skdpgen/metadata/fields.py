@@ -51,6 +51,8 @@ class Field:
         How a number is written in an identifier.
     is_random : bool
         Whether identifiers are random keys.
+    words : list or None
+        How False and True are written, if it is not as by default.
     style : dict
         How numbers or dates are written, if not by default: parameters of `TextStyle`.
     zone : str or None
@@ -77,6 +79,7 @@ class Field:
     is_identifier: bool = False
     template: str | None = None
     is_random: bool = False
+    words: Any = None
     style: dict = field(default_factory=dict)
     zone: str | None = None
     digits: int = 0
@@ -146,7 +149,10 @@ class Field:
             self.drop(keyword, pattern)
 
     def name_booleans(self, true: list, false: list) -> None:
-        """Read how booleans are written: a category where a Boolean would not read it."""
+        """Read how booleans are written: a category where there are several new words."""
+        if len(true) == len(false) == 1:
+            self.words = [str(false[0]), str(true[0])]
+            return
         known = all(BOOLEANS.get(str(text).strip().lower()) is True for text in true)
         if known and all(BOOLEANS.get(str(text).strip().lower()) is False for text in false):
             return

@@ -149,6 +149,8 @@ def _write(field):
         spec["format"] = "uuid"
     elif field.digits:
         spec["format"] = "%Y-%m-%dT%H:%M:%S.%f"
+    if field.words:
+        spec |= {"falseValues": [field.words[0]], "trueValues": [field.words[1]]}
     names = {"decimal": "decimalChar", "thousands": "groupChar", "date_format": "format"}
     spec |= {names[name]: value for name, value in field.style.items()}
     rules = {

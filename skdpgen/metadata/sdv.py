@@ -10,6 +10,9 @@ NAME = "SDV metadata"
 # Keys of a column that are no constraint, or that are read.
 _READ = {"sdtype", "computer_representation", "datetime_format", "regex_format", "pii", "order"}
 
+# Bounds of coordinates.
+_DEGREES = {"latitude": 90, "longitude": 180}
+
 
 def recognizes(document) -> bool:
     """Return whether a document is of this format."""
@@ -75,6 +78,9 @@ def _read(name, spec):
         field.is_identifier = True
     elif sdtype is None:
         field.problem = "it has no 'sdtype'."
+    elif sdtype in _DEGREES and not spec.get("pii", True):
+        field.type, field.upper = "number", _DEGREES[sdtype]
+        field.lower = -field.upper
     elif sdtype != "unknown":
         # Names, addresses, numbers of cards and the like, unless they are public.
         field.is_identifier = spec.get("pii", True)

@@ -11,24 +11,10 @@ if TYPE_CHECKING:
     from .encoders import ENCODERS, build_encoder
     from .generators import GENERATORS, build, find_factory, mirror, seeded
 
-_NAMES = {
-    ".autoencoders": ("SphericalAutoencoder", "make_autoencoder"),
-    ".discriminators": ("Discriminator", "default_layers"),
-    ".encoders": ("ENCODERS", "build_encoder"),
-    ".generators": ("GENERATORS", "build", "find_factory", "mirror", "seeded"),
+_HOMES = {
+    ".autoencoders": "SphericalAutoencoder make_autoencoder",
+    ".discriminators": "Discriminator default_layers",
+    ".encoders": "ENCODERS build_encoder",
+    ".generators": "GENERATORS build find_factory mirror seeded",
 }
-__all__ = [
-    "ENCODERS",
-    "GENERATORS",
-    "Discriminator",
-    "SphericalAutoencoder",
-    "build",
-    "build_encoder",
-    "default_layers",
-    "find_factory",
-    "make_autoencoder",
-    "mirror",
-    "seeded",
-]
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
-__getattr__, __dir__ = import_late(__name__, _HOMES)
+__getattr__, __dir__, __all__ = import_late(__name__, _HOMES)

@@ -6,10 +6,14 @@ applied to private rows, and their gradients are computed row by row. Rows are i
 first, or vectors of numbers.
 """
 
+import copy
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
+from torch.func import functional_call, grad, vmap
 
 # Channels of convolutions, and of the last one before the aggregation; units of the head.
 _WIDTH, _N_MAPS, _N_UNITS = 32, 64, 256
@@ -47,21 +51,12 @@ class Discriminator(nn.Module):
         self, n_columns, n_classes, layers, image_shape=None, scale=1.0, shift=0.0, n_outputs=1
     ):
         super().__init__()
-        n_frozen, n_trained, n_after = layers
         self.image_shape, self.scale, self.shift = image_shape, scale, shift
         shape = (n_columns,) if image_shape is None else tuple(image_shape)
-        modules = []
-        for i in range(n_frozen + n_trained):
-            width = _N_MAPS if i == n_frozen + n_trained - 1 else _WIDTH
-            layer, shape = _make_layer(shape, width)
-            modules.append(layer)
-        self.frozen = nn.ModuleList(modules[:n_frozen]).requires_grad_(False)
-        self.trained = nn.ModuleList(modules[n_frozen:])
-        self.labels = nn.Linear(n_classes, modules[0].weight.shape[0], bias=False)
+        self.shape = shape = self._make_layers(shape, layers, n_classes)
         self.labels.requires_grad_(False)
-        self.shape, self.n_features = shape, math.prod(shape)
-        after = []
-        for _ in range(n_after if image_shape is not None else 0):
+        self.n_features, after = math.prod(shape), []
+        for _ in range(0 if image_shape is None or callable(layers) else layers[2]):
             layer, shape = _make_layer(shape, _N_MAPS)
             after += [layer, nn.GroupNorm(8, _N_MAPS), nn.LeakyReLU(0.2)]
         self.after = nn.Sequential(*after, nn.Flatten())
@@ -70,6 +65,19 @@ class Discriminator(nn.Module):
             nn.LeakyReLU(0.2),
             nn.Linear(_N_UNITS, n_outputs),
         )
+
+    def _make_layers(self, shape, layers, n_classes):
+        """Make the layers before the aggregate; return the shape of their outputs."""
+        n_frozen, n_trained, _ = layers
+        modules = []
+        for i in range(n_frozen + n_trained):
+            width = _N_MAPS if i == n_frozen + n_trained - 1 else _WIDTH
+            layer, shape = _make_layer(shape, width)
+            modules.append(layer)
+        self.frozen = nn.ModuleList(modules[:n_frozen]).requires_grad_(False)
+        self.trained: Any = nn.ModuleList(modules[n_frozen:])
+        self.labels = nn.Linear(n_classes, modules[0].weight.shape[0], bias=False)
+        return shape
 
     def look(self, rows: torch.Tensor, one_hot: torch.Tensor) -> torch.Tensor:
         """Apply the frozen layers to rows (n, n_columns) with classes (n, n_classes)."""
@@ -92,17 +100,98 @@ class Discriminator(nn.Module):
         """
         for layer in self.trained:
             inputs, hidden = hidden, layer(hidden)
-            # Inputs and outputs of each layer, from which gradients of single rows are computed.
             if trace is not None:
                 trace.append((layer, inputs, hidden))
             hidden = nn.functional.leaky_relu(hidden, 0.2)
         return _normalise(hidden)
+
+    def with_products(self, hidden: torch.Tensor) -> tuple[torch.Tensor, Callable]:
+        """Return features of rows, and a function from cotangents to each row's product, flat.
+
+        In a dense or convolutional layer the product follows from the layer's input and the
+        gradient at its output: one backward pass serves all rows.
+        """
+        trace: list = []
+        with torch.enable_grad():
+            features = self(hidden, trace)
+
+        def pull(cotangents):
+            # Rows do not interact before the sum: the gradient at a row's outputs is its own.
+            with torch.enable_grad():
+                product = (features * cotangents).sum()
+            outputs = [outputs for _, _, outputs in trace]
+            gradients = torch.autograd.grad(product, outputs, retain_graph=True)
+            parts = [
+                part
+                for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
+                for part in _row_gradients(layer, inputs.detach(), gradient)
+            ]
+            return torch.cat(parts, dim=1)
+
+        return features.detach(), pull
 
     def judge(self, features: torch.Tensor, one_hot: torch.Tensor) -> torch.Tensor:
         """Apply the head to features of rows, or to means of them; return (n, n_outputs)."""
         # Scaled so that each feature is of order 1.
         features = (features * math.sqrt(self.n_features)).unflatten(1, self.shape)
         return self.head(torch.cat([self.after(features), one_hot.to(features)], dim=1))
+
+
+class OwnDiscriminator(Discriminator):
+    """A discriminator whose layers before the aggregate are a module of users.
+
+    The module never sees a batch: `torch.func.vmap` applies it to each row by itself. So a row
+    enters neither the features nor the products of another, and the sensitivity is that of single
+    rows, whatever the layers are. Random draws and changes of a state in place raise an error.
+
+    Parameters
+    ----------
+    layers : callable
+        ``layers(shape)`` makes a module for rows (n, *shape), (channels, height, width) or
+        (n_columns,). It is used in evaluation mode, and gives (n, k) numbers, or maps.
+    """
+
+    def _make_layers(self, shape, layers, n_classes):
+        module = copy.deepcopy(layers(shape)).float().eval()
+        # First, as parameters have the first of their names.
+        self.trained = nn.ParameterList(p for p in module.parameters() if p.requires_grad)
+        self.frozen, self.labels = nn.ModuleList(), nn.Linear(n_classes, 1, bias=False)
+        self.module = module
+        with torch.no_grad():
+            return tuple(self._map(torch.zeros(2, *shape)).shape[1:])
+
+    def _map(self, hidden):
+        return vmap(lambda row: self.module(row[None])[0])(hidden)
+
+    def forward(self, hidden: torch.Tensor, trace: list | None = None) -> torch.Tensor:
+        """Apply the module to each row, and normalise its features."""
+        return _normalise(self._map(hidden))
+
+    def with_products(self, hidden: torch.Tensor) -> tuple[torch.Tensor, Callable]:
+        """Return features of rows, and products, as those of `Discriminator`."""
+        named = self.named_parameters()
+        weights = {name: w.detach() for name, w in named if name.startswith("trained.")}
+
+        def product(weights, row, cotangent):
+            return (functional_call(self, weights, (row[None],))[0] * cotangent).sum()
+
+        def pull(cotangents):
+            found = vmap(grad(product), in_dims=(None, 0, 0))(weights, hidden, cotangents)
+            return torch.cat([gradient.flatten(1) for gradient in found.values()], dim=1)
+
+        return self(hidden).detach(), pull
+
+
+def _row_gradients(layer, inputs, gradient):
+    """Return each row's gradient in a layer's weight and bias, flat."""
+    if isinstance(layer, nn.Linear):
+        return (gradient[:, :, None] * inputs[:, None]).flatten(1), gradient
+    # A convolution is a product with patches: gradients of single rows are one batched product.
+    patches = nn.functional.unfold(
+        inputs, layer.kernel_size, padding=layer.padding, stride=layer.stride
+    )
+    gradient = gradient.flatten(2)
+    return (gradient @ patches.mT).flatten(1), gradient.sum(2)
 
 
 def _make_layer(shape: tuple, width: int) -> tuple[nn.Module, tuple]:

@@ -12,15 +12,9 @@ if TYPE_CHECKING:
     from ._low_frequencies import LowFrequencies
 
 _HOMES = {
-    "Autoencoder": "._autoencoder",
-    "DPPCA": "._dp_pca",
-    "LocalPrivatizer": "._local_privatizer",
-    "LowFrequencies": "._low_frequencies",
+    "._autoencoder": "Autoencoder",
+    "._dp_pca": "DPPCA",
+    "._local_privatizer": "LocalPrivatizer",
+    "._low_frequencies": "LowFrequencies",
 }
-__all__ = [
-    "DPPCA",
-    "Autoencoder",
-    "LocalPrivatizer",
-    "LowFrequencies",
-]
-__getattr__, __dir__ = import_late(__name__, _HOMES)
+__getattr__, __dir__, __all__ = import_late(__name__, _HOMES)

@@ -21,27 +21,14 @@ if TYPE_CHECKING:
     from .two_way_tables import TwoWayTables
 
 _HOMES = {
-    "ForwardAggregates": ".forward_aggregates",
-    "LocalNoise": ".local_noise",
-    "PublishedRelease": ".published",
-    "Release": ".release",
-    "SampledGradients": ".sampled_gradients",
-    "SliceSketch": ".sketches",
-    "SlicedRows": ".sliced_rows",
-    "TwoWayTables": ".two_way_tables",
-    "from_release": ".published",
-    "merge": ".merging",
+    ".forward_aggregates": "ForwardAggregates",
+    ".local_noise": "LocalNoise",
+    ".merging": "merge",
+    ".published": "PublishedRelease from_release",
+    ".release": "Release",
+    ".sampled_gradients": "SampledGradients",
+    ".sketches": "SliceSketch",
+    ".sliced_rows": "SlicedRows",
+    ".two_way_tables": "TwoWayTables",
 }
-__all__ = [
-    "ForwardAggregates",
-    "LocalNoise",
-    "PublishedRelease",
-    "Release",
-    "SampledGradients",
-    "SliceSketch",
-    "SlicedRows",
-    "TwoWayTables",
-    "from_release",
-    "merge",
-]
-__getattr__, __dir__ = import_late(__name__, _HOMES)
+__getattr__, __dir__, __all__ = import_late(__name__, _HOMES)

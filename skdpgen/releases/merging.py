@@ -55,8 +55,9 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
             )
         if _describe_sums(part) != _describe_sums(first):
             raise ValueError(
-                "Releases with different schemas, targets or units cannot be merged. Declare the "
-                "same bounds, categories and knots for all; inferred ones differ."
+                "Releases with different schemas, targets, strata or units cannot be merged. "
+                "Declare the same bounds, categories and knots for all, and for a target of many "
+                'levels release=TwoWayTables(strata="always"); inferred ones differ.'
             )
     certificates = [_certify(part) for part in parts]
     digests = [{digest for own in c.digests for digest in own} for c in certificates]
@@ -101,7 +102,8 @@ def merge(*sources, overlap: bool = False) -> PublishedRelease:
 def _describe_sums(part):
     # Sums of other columns, strata or units would add up numbers of different meaning.
     label = part.format.layout.label if part.format.layout else None
-    return part.format.schema, label, part.plan.relation, part.plan.max_rows
+    strata = part.main.by, part.main.columns.shape
+    return part.format.schema, label, strata, part.plan.relation, part.plan.max_rows
 
 
 def _certify(part):

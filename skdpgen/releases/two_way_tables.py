@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..accounting.plan import Plan, Terms
-from ..checks import whole
+from ..checks import one_of, whole
 from ..data.record_functions import RecordFunction
 from ..mechanisms.codes import Refinement
 from ..mechanisms.multi_way import Factor, MultiWayMechanism, MultiWayTables
 from ..mechanisms.two_way import Tables, TablesMechanism, count_cells
+from ..tables.strata import strata_pay
 from .release import Release
 
 
@@ -47,9 +48,10 @@ class TwoWayTables(Release):
     It includes one-way tables, with a weight that depends on the numbers of levels. For a table,
     ``release="sketch"`` resolves to this release.
 
-    If the target has at most three levels, the tables are stratified by it. They then determine all
-    three-way tables with the target, at no cost: each record is in one stratum. A numeric target
-    whose knots are inferred has two strata: the records below its middle knot, and the others.
+    If the target has levels, the tables are stratified by it. They then determine all three-way
+    tables with the target, at no cost: each record is in one stratum. Of more than three levels,
+    this needs records enough to show above noise how they differ. A numeric target whose knots are
+    inferred has two strata: the records below its middle knot, and the others.
 
     A share of 0.08 of the budget is for *multi-way tables* of columns whose interactions these
     tables do not explain, such as a ⊕ b = c. One noisy number for each subset of three to five
@@ -62,11 +64,16 @@ class TwoWayTables(Release):
     ----------
     max_order : int, default=5
         Most columns of an interaction; 2: pairs alone are released, by one sum.
+    strata : {"auto", "always", "never"}, default="auto"
+        Whether tables are stratified by the levels of the target: by default, if it pays by a
+        public rule on ε, the number of records and the numbers of levels. Releases to `merge` need
+        the same strata, so data sets of unlike sizes should choose.
     """
 
     max_order: int = 5
+    strata: str = "auto"
 
-    _checks = {"max_order": whole(most=5)}
+    _checks = {"max_order": whole(most=5), "strata": one_of("auto", "always", "never")}
 
     is_sum = is_transferable = True
     name, learner = TablesMechanism.name, "tables"
@@ -102,7 +109,7 @@ class TwoWayTables(Release):
                 self.multi_way: DEFAULTS.multi_way_share,
             }
             larger = terms.plan_once({self.name: 1 - sum(others.values()), **others}, sensitivity)
-            is_stratified = format.has_class_target
+            is_stratified = self._has_strata(larger, terms.n_samples, format)
             if self._count_orders(larger, terms.n_samples, n_columns, is_stratified):
                 plan = larger
         plan = plan or terms.plan_once({self.name: 1.0}, sensitivity)
@@ -119,15 +126,30 @@ class TwoWayTables(Release):
 
         Each class needs the same number. A target with undeclared levels has at least two.
         """
-        has_strata = len(format.schema.learned) > 1 and format.has_class_target
+        has_strata = self._has_strata(plan, terms.n_samples, format)
         n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
         return math.ceil(DEFAULTS.min_samples * (plan.sigma or 0.0) * len(format.schema) * n_strata)
 
     def run(self, curator, format) -> Tables:
         """Release the `Tables` of a resolved format."""
         curator.encode_cells_by(RecordFunction(format.encode_codes))
-        mechanism = TablesMechanism(format.code_sizes, format.by)
+        by = self.find_strata(curator.plan, curator.n_records, format)
+        mechanism = TablesMechanism(format.code_sizes, by)
         return format.match_rows(_without_impossible(curator.release(mechanism), format))
+
+    def find_strata(self, plan: Plan, n_records: float, format) -> int | None:
+        """Return the position of the column of codes by which records are stratified, or None."""
+        by, sizes = format.by, format.code_sizes
+        if by is None or self.strata == "never":
+            return None
+        pays = self.strata == "always" or strata_pay(sizes, by, plan.sigma or 0.0, n_records)
+        return by if pays else None
+
+    def _has_strata(self, plan, n_records, format):
+        """Return whether records are stratified by the levels of the target, as far as is known."""
+        if len(format.schema.learned) < 2 or not format.has_class_target:
+            return False
+        return format.is_open or self.find_strata(plan, n_records, format) is not None
 
     def list_subsets(
         self, plan: Plan, n_records: float, n_columns: int, by: int | None

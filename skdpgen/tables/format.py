@@ -129,7 +129,7 @@ class TableFormat(Format):
 
     @property
     def has_class_target(self):
-        """Whether tables are stratified by the levels of the target."""
+        """Whether tables may be stratified by the levels of the target; see `strata_pay`."""
         return self.target is not None and self.target.may_be_class
 
     @property
@@ -139,8 +139,10 @@ class TableFormat(Format):
 
     def split_budget(self, noise):
         """Return the shares of the releases of `resolve`; see `Format.split_budget`."""
-        share = CONSTANTS.inference_share if self.schema.undeclared else CONSTANTS.knots_share
-        return SchemaInference(self.schema).split_budget(share, noise)
+        inference = SchemaInference(self.schema)
+        is_open = any(map(inference.lacks_levels, self.schema.undeclared))
+        share = CONSTANTS.inference_share if is_open else CONSTANTS.knots_share
+        return inference.split_budget(share, noise)
 
     def with_even_knots(self):
         """Return the format with evenly spaced knots in place of inferred ones."""
@@ -218,13 +220,13 @@ class TableFormat(Format):
 
     @property
     def by(self):
-        """Position of the column of codes by which tables are stratified, or None.
+        """Position of the column of codes by which tables may be stratified, or None.
 
         It is the target, or the column of its halves, after all others.
         """
         if self.halves is not None:
             return len(self.blocks)
-        if len(self.blocks) < 2 or self.target is None or not self.target.has_few_levels:
+        if len(self.blocks) < 2 or len(self.levels_of_target) < 2:
             return None
         return [name for name, _ in self.blocks].index(self.layout.label)
 
@@ -417,7 +419,7 @@ class TableFormat(Format):
 
 def _style_of(name, column, is_stated):
     """Return the style by which the texts of a column are parsed; None to keep them."""
-    if column.expected_text is not None:
+    if column.expected_text is not None and getattr(column, "words", None) is None:
         return TextStyle(expected=column.expected_text)
     if is_stated:
         return None
@@ -436,7 +438,7 @@ def declare(schema, dataset):
     declared = schema if isinstance(schema, Schema) else None
     if declared:
         dataset.take_columns(declared, are_declared=True)
-        return declared
+        return declared.of_texts(dataset.list_text_columns(declared))
     check_names(dataset.head)
     dataset.take_columns(dataset.head, are_declared=False)
     if not dataset.has_public_dtypes:

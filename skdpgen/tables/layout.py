@@ -77,12 +77,12 @@ class TableLayout:
             dtypes = {name: hide_values(dtype) for name, dtype in stated.items()}
             dtypes = {name: dtype for name, dtype in dtypes.items() if dtype is not None}
             read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
-            # Parts list categories of their own. The list of a dtype that is not ordered follows
-            # from the rows, in any order.
             listed = {
-                n: dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])
+                n: _hide_unordered(dtype)
                 for n, dtype in read.items()
-                if not dataset.is_in_parts and _takes_order(schema.get(n), dtype)
+                # Parts list categories of their own.
+                if not (dataset.is_in_parts and isinstance(dtype, pd.CategoricalDtype))
+                and _takes_order(schema.get(n), dtype)
             }
         return cls(names, dtypes, label, dataset.container, y and y.container, listed)
 
@@ -161,9 +161,22 @@ _INFERRED = Category(), Category(missing=True)
 
 def _takes_order(column_type, dtype):
     """Whether categories of a column are inferred whose order or type a dtype states."""
-    if not isinstance(dtype, pd.CategoricalDtype) or column_type not in _INFERRED:
-        return False
-    return dtype.ordered or dtype.categories.dtype.kind in "iuf"
+    is_listed = isinstance(dtype, pd.CategoricalDtype)
+    held = dtype.categories.dtype if is_listed else dtype
+    return column_type in _INFERRED and (
+        (is_listed and dtype.ordered) or getattr(held, "kind", "O") in "iufb"
+    )
+
+
+def _hide_unordered(dtype):
+    """Return an ordered dtype, or an empty list of the type of the categories of another one.
+
+    The list of a dtype that is not ordered follows from the rows, in any order.
+    """
+    if not isinstance(dtype, pd.CategoricalDtype):
+        held = {"b": "bool", "f": "float64"}.get(dtype.kind, "int64")
+        return pd.CategoricalDtype(pd.Index([], dtype=held))
+    return dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])
 
 
 def _put_in_order(column_type, dtype):
@@ -193,13 +206,17 @@ def _put_in_order(column_type, dtype):
 def _cast(column, dtype, column_type):
     """Cast a column to its dtype in the private table, if that holds what the schema lists.
 
-    Numbers within bounds that the dtype cannot hold are put at the end of its range.
+    Numbers within bounds that the dtype cannot hold are put at the end of its range. Categories are
+    of the type of the dtype, if they are texts of its values.
     """
     if column_type.missing and isinstance(dtype, np.dtype) and dtype.kind in "iub":
         # NumPy's dtype holds no missing cell, and a declared column may have some.
         dtype = pd.Series([], dtype=dtype).convert_dtypes().dtype
     if not _can_hold(dtype, column_type):
         return column
+    if isinstance(column.dtype, pd.CategoricalDtype) and getattr(dtype, "kind", "O") in "iufb":
+        values = pd.Series(_read_levels(column.cat.categories), dtype=object)
+        column = pd.Series(values.array.take(column.cat.codes, allow_fill=True), column.index)
     places = _find_places(dtype)
     if column.dtype.kind == "f" and (places is not None or dtype.kind == "f"):
         column = _round_within(column, places, column_type, dtype)
@@ -224,7 +241,14 @@ def _can_hold(dtype, column_type):
             first, last = find_held_range(dtype)
             return bool(((first <= numbers) & (numbers <= last))[2:].all())
         listed = pd.Series(column_type.decode(numbers, np.zeros(len(numbers), dtype=bool)))
+    if getattr(dtype, "kind", "O") in "iufb":
+        listed = pd.Series(_read_levels(listed), dtype=object)
     return cast(listed, dtype).dtype == dtype
+
+
+def _read_levels(levels):
+    """Return levels, of which texts are read as cells are."""
+    return [read_cell(level, PLAIN) if isinstance(level, str) else level for level in levels]
 
 
 def _round_within(column, places, column_type, dtype):

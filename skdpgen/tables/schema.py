@@ -255,6 +255,8 @@ class Schema(Mapping):
             'sex': Category(categories=('F', 'M')),
         })
         """
+        from .public_tables import read_public
+
         frame = as_array(frame)
         if not isinstance(frame, pd.DataFrame):
             raise ValueError(f"frame must be a DataFrame; got {type(frame).__name__}.")
@@ -264,10 +266,9 @@ class Schema(Mapping):
         unknown = [name for name in declared if name not in frame.columns]
         if unknown:
             raise ValueError(f"declared names columns that frame does not have: {unknown}.")
-        columns = {
-            name: declared[name] if name in declared else _of_public(name, frame[name], n_knots)
-            for name in frame.columns
-        }
+        left = read_public(frame[[name for name in frame.columns if name not in declared]])
+        found = {name: _of_public(name, column, n_knots) for name, column in left.items()}
+        columns = {**dict.fromkeys(frame.columns), **found, **declared}
         return cls(columns, rules)
 
     @classmethod
@@ -444,6 +445,22 @@ class Schema(Mapping):
         ]
         own = {name: column for name, column in columns.items() if name not in self.differences}
         return type(self)({**self, **own}, rules)
+
+    def of_texts(self, names: Iterable[str]) -> "Schema":
+        """Return the schema of a table in which some columns hold texts.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of columns.
+
+        Returns
+        -------
+        Schema
+        """
+        columns = {name: self[name].of_texts() for name in names}
+        found = {name: column for name, column in columns.items() if column != self[name]}
+        return self.replace(found) if found else self
 
     def resolves(self, declared: "Schema") -> bool:
         """Return whether another schema declares nothing else than this one, which may infer more.

@@ -1,9 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Targets by whose levels, or halves, tables are stratified."""
+"""Targets by whose levels, or halves, tables are stratified, and when strata pay."""
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
+
+# So many strata always pay: they cost other pairs a factor of at most √3 of noise.
+_FEW = 3
+# Largest number of cells of all strata, as of a release without strata.
+_MAX_CELLS = 2**27
+
+
+def strata_pay(sizes, by, sigma, n_records):
+    """Return whether tables that are stratified by a column show how its levels differ.
+
+    L strata give the tables of pairs with the target less noise, and add those of three columns
+    with it; but tables of all records, which are their sums, have √L times the noise. They pay if
+    one-way tables of a level, of n / L records spread evenly, exceed their noise.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of levels of all columns.
+    by : int
+        Position of the target among them.
+    sigma : float
+        Standard deviation of the noise on the sum, to which a record adds a vector of norm 1.
+    n_records : float
+        Public number of records, n.
+    """
+    n_strata, mechanism = sizes[by], TablesMechanism(sizes, by)
+    others = mechanism.sizes
+    if n_strata <= _FEW or n_strata * (count_cells(others) + sum(others)) > _MAX_CELLS:
+        return n_strata <= _FEW
+    counts = n_records / (n_strata * np.array(others))
+    precisions = level_precisions(others, mechanism.weight)
+    return bool(counts**2 @ precisions >= (sigma * mechanism.records) ** 2)
 
 
 @dataclass(frozen=True)
@@ -55,6 +89,4 @@ class Halves:
 def may_stratify(learned, target):
     """Return whether tables can be stratified by a target of these columns once all is inferred."""
     is_alone = target is None or len(learned) < 2
-    return not is_alone and (
-        target.is_open or target.takes_knots or target.has_few_levels or target.has_halves
-    )
+    return not is_alone and (target.may_be_class or target.takes_knots or target.has_halves)

@@ -35,9 +35,14 @@ def check_generator(estimator) -> None:
 
     Examples
     --------
-    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> from skdpgen import DPSWFlowSampler
     >>> from skdpgen.testing import check_generator
-    >>> check_generator(DPSlicedWassersteinGenerator())
+    >>> class Flawed(DPSWFlowSampler):
+    ...     def sample(self, *args, **kwargs):
+    ...         return self
+    >>> check_generator(Flawed())
+    Traceback (most recent call last):
+    AssertionError: check_sample_shapes, Flawed(): ...
     """
     for name, check in yield_checks(estimator):
         try:

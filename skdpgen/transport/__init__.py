@@ -19,31 +19,12 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "ExactMatrix": ".products",
-    "SliceBasis": ".harmonics",
-    "entropic_wasserstein": ".sinkhorn_losses",
-    "pairwise_cost": ".sinkhorn_losses",
-    "random_directions": ".directions",
-    "sinkhorn_divergence": ".sinkhorn_losses",
-    "sinkhorn_plan": ".sinkhorn",
-    "slice_diameter": ".harmonics",
-    "sliced_drift": ".flow",
-    "sliced_wasserstein_distance": ".slices",
-    "smoothed_sliced_wasserstein_distance": ".slices",
-    "wasserstein_1d": ".slices",
+    ".directions": "random_directions",
+    ".flow": "sliced_drift",
+    ".harmonics": "SliceBasis slice_diameter",
+    ".products": "ExactMatrix",
+    ".sinkhorn": "sinkhorn_plan",
+    ".sinkhorn_losses": "entropic_wasserstein pairwise_cost sinkhorn_divergence",
+    ".slices": "sliced_wasserstein_distance smoothed_sliced_wasserstein_distance wasserstein_1d",
 }
-__all__ = [
-    "ExactMatrix",
-    "SliceBasis",
-    "entropic_wasserstein",
-    "pairwise_cost",
-    "random_directions",
-    "sinkhorn_divergence",
-    "sinkhorn_plan",
-    "slice_diameter",
-    "sliced_drift",
-    "sliced_wasserstein_distance",
-    "smoothed_sliced_wasserstein_distance",
-    "wasserstein_1d",
-]
-__getattr__, __dir__ = import_late(__name__, _HOMES)
+__getattr__, __dir__, __all__ = import_late(__name__, _HOMES)

@@ -239,7 +239,9 @@ def profiles(rate):
     "log_ndtr(-np.sqrt(values) / (2 * noise_multiplier))",
     "-1e-6 * values",
 )
-@pytest.mark.parametrize("noise_multiplier", [0.3, 2.0, pytest.param(0.05, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "noise_multiplier", [0.3, *(pytest.param(m, marks=pytest.mark.slow) for m in (2.0, 0.05))]
+)
 @pytest.mark.parametrize("profile", profiles(0.5))
 @pytest.mark.parametrize("change", ["none", "a constant", "the larger of two, halved"])
 def test_splitting_lowers_no_average(profile, noise_multiplier, change):

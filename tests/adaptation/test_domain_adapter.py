@@ -1,6 +1,7 @@
 """Domain adaptation: what is adapted, what is read of the target, how scikit-learn passes it."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -21,9 +22,10 @@ from skdpgen import (
     PrivacyBudget,
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, Whole
+from skdpgen.exceptions import FitQualityWarning
 from skdpgen.learners import particles
 from skdpgen.learners.particles import fit_particles_to_sketch
-from skdpgen.privacy import PrivacyLeakWarning, verify
+from skdpgen.privacy import PrivacyLeakWarning, preview, verify
 from skdpgen.releases import SampledGradients, SlicedRows
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 20, "n_projections": 20, "random_state": 0}
@@ -239,11 +241,16 @@ def test_earlier_steps_do_not_see_the_target_unless_asked_to():
 
     steps[0] = ("scale", Seeing())
     X = X[:200], y[:200]
-    Pipeline(steps).fit(*X, adapt__X_target=X_target)
+    with pytest.warns(FitQualityWarning, match=r"not mapped by the steps \['scale'\]"):
+        fitted = Pipeline(steps).fit(*X, adapt__X_target=X_target)[-1]
     assert 300 not in seen
+    planned = preview(steps[1][1], 300, 2)
+    assert (planned.epsilon, planned.assumptions) == (fitted.epsilon_, fitted.privacy_.assumptions)
     with sklearn.config_context(enable_metadata_routing=True):
         pipe = Pipeline(steps, transform_input=["X_target"])
-        pipe.fit(*X, X_target=X_target)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="X_target is not mapped")
+            pipe.fit(*X, X_target=X_target)
         assert 300 in seen
         # As many rows as the source, and whole and scaled all the same.
         search = GridSearchCV(pipe, {"adapt__n_steps": [1]}, cv=2, scoring=lambda *args: 0.0)

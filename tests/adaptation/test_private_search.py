@@ -32,6 +32,7 @@ from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
     DPSWDDomainClassifier,
     PrivateSearch,
+    get_scorer,
     reverse_validation_score,
 )
 from skdpgen.adaptation._steps import map_target
@@ -448,7 +449,14 @@ def test_scores_have_names_and_cost_nothing(data, name):
         "source_accuracy": best.score(X, y),
         "target_entropy": (shares * np.log(shares)).sum(axis=1).mean(),
     }
-    assert best.best_score_ == pytest.approx(expected[name])
+    model, scorer = best.best_estimator_, pickle.loads(pickle.dumps(get_scorer(name)))
+    scaled = Pipeline([("scale", StandardScaler().fit(X)), ("model", model)])
+    for found in (
+        best.best_score_,
+        scorer(model, X, y),
+        scorer(scaled, scaled[0].inverse_transform(X), y),
+    ):
+        assert found == pytest.approx(expected[name])
 
 
 # Pipelines.

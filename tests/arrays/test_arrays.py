@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
@@ -149,6 +150,16 @@ def test_samples_stay_within_the_range_of_the_dtype(dtype):
     assert np.isfinite(found).all()
     assert np.isfinite(y).all()
     assert found.max() == y.max() == np.finfo(dtype).max
+
+
+def test_samples_of_a_coarse_dtype_stay_within_bounds():
+    bounds = np.array([0.301, -5.01]), np.array([0.701, 5.01])
+    X = torch.rand(40, 2).to(torch.bfloat16)
+    fitted = DPSWFlowSampler(5.0, bounds=bounds, n_steps=2, n_particles=50).fit(X)
+    made = fitted.sample(500).double().numpy()
+    assert ((bounds[0] <= made) & (made <= bounds[1])).all()
+    with pytest.raises(ValueError, match="bounds have no value of dtype"):
+        DPSWFlowSampler(bounds=(0.302, 0.3021)).fit(X)
 
 
 @pytest.mark.parametrize("container", [np.asarray, pd.Series])

@@ -271,9 +271,9 @@ def test_columns_that_are_closer_than_their_grid_are_named():
 
 def test_images_may_end_alike():
     """Ranges of images, all from black to white, were said not to be resolved."""
-    images = np.random.default_rng(0).integers(0, 17, size=(3000, 8, 8)).astype(float)
+    images = np.random.default_rng(0).integers(0, 17, size=(1000, 6, 6)).astype(float)
     images[:, 0, :2] = 0, 16
-    for pixels in (images, images / 10 - 1, images / 20 + 0.1):
+    for pixels in (images, images / 20 + 0.1):
         assert not [m for m in fit_with_warnings(pixels) if "inference resolves" in m]
     assert any("a row are closer" in message for message in fit_with_warnings(1e6 + images / 1e3))
 

@@ -368,9 +368,9 @@ UNEQUAL = "noise fails the test of equal scale for both neighbours"
     ("name", "factor"),
     [
         ("slice sketch", 0.5),
-        ("slice sketch", 2.0),
         ("tables", 0.5),
         ("gradients", 0.5),
+        pytest.param("slice sketch", 2.0, marks=pytest.mark.slow),
         pytest.param("tables", 2.0, marks=pytest.mark.slow),
         pytest.param("gradients", 2.0, marks=pytest.mark.slow),
     ],

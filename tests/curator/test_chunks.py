@@ -228,7 +228,7 @@ def test_nothing_is_told_of_how_many_rows_persons_have(order):
 def test_records_that_change_their_number_stop_the_fit():
     table = make_visits().drop(columns="patient")
     with pytest.raises((ValueError, SpentError), match="another number of rows"):
-        fit(lambda reading: [table[: 300 - (reading > 3)]], persons=None)
+        fit(lambda reading: [table[: 300 - (reading > 4)]], persons=None)
 
 
 class Unlike:
@@ -335,15 +335,15 @@ class Panic(BaseException):
 
 
 @pytest.mark.catches(
-    "curator.chunks:iter_quietly", "BaseException", "Exception", param="None-later"
+    "data.record_functions:iter_quietly", "BaseException", "Exception", param="None-later"
 )
 @pytest.mark.catches(
-    "curator.chunks:describe_failure",
+    "data.record_functions:describe_failure",
     "os.strerror(error.errno)",
     "error.strerror",
     param="patient-called",
 )
-@pytest.mark.catches("curator.chunks:describe_failure", "type(error).__name__", "str(error)")
+@pytest.mark.catches("data.record_functions:describe_failure", "type(error).__name__", "str(error)")
 @pytest.mark.parametrize("when", ["called", "first", "later", "warned"])
 @pytest.mark.parametrize("persons", [None, "patient"])
 def test_errors_of_a_function_of_chunks_are_withheld(when, persons):

@@ -144,14 +144,14 @@ def test_persons_in_several_partitions_are_those_of_one_machine(client, flow, st
 def test_histories_in_several_partitions_are_those_of_one_machine(client, stops):
     tables = make_histories()
     parts = {name: cut(table, *at) for (name, table), at in zip(tables.items(), stops, strict=True)}
-    check_same_histories(tables, parts, "dask")
+    check_same_histories(tables, "dask", parts)
 
 
 def test_histories_without_a_cluster():
     tables = make_histories()
     parts = {name: cut(table, 7, 30) for name, table in tables.items()}
     with dask.config.set(scheduler=None):
-        check_same_histories(tables, parts, "dask", None)
+        check_same_histories(tables, "dask", parts, schemas=None)
 
 
 def test_persons_in_files_without_a_cluster(flow, tmp_path):

@@ -74,7 +74,7 @@ def test_histories_in_several_partitions_are_those_of_one_machine(session, n_par
         name: session.createDataFrame(table).repartition(n)
         for (name, table), n in zip(tables.items(), n_parts, strict=True)
     }
-    check_same_histories(tables, parts, "spark")
+    check_same_histories(tables, "spark", parts)
 
 
 def test_large_numbers_are_different_persons_beside_missing_ones(session, flow):

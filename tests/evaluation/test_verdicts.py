@@ -16,7 +16,7 @@ from skdpgen.evaluation._verdicts import (
     judge_counts,
     judge_protection,
     list_limits,
-    list_uses,
+    summarize_use,
 )
 from skdpgen.privacy import Certificate
 
@@ -160,6 +160,7 @@ def test_protection_is_strong_reasonable_weak_or_none(event, options, verdict):
     found = judge_protection(certify(event, **options))
     assert found["verdict"] == verdict
     assert (found["best_attack"] == 1) == (verdict == "none")
+    assert found["best_inference"] >= found["best_attack"]
 
 
 def test_uses_and_limits_in_words():
@@ -170,9 +171,15 @@ def test_uses_and_limits_in_words():
         n={**NUMBER, "lower": 0.0, "upper": 123456.5},
     )
     counts = judge_counts(report, 1000)
-    columns, _ = list_uses(counts, 1000, "person")
-    assert columns.startswith("Single columns: 2 of 4 good: a, n; 1 rough. Each count is off by up")
-    assert "±10 rows of 1,000 persons (95%)" in columns
+    summary = summarize_use(counts, report, 1000, 10_000)
+    assert summary["use"].startswith(
+        "Use it for shares, averages and charts of 3 of 4 columns (with"
+    )
+    assert "groups of fewer than about 20 rows; nor for lost" in summary["avoid"]
+    # Half of 1.96 / √10,000, and 9.8 of 1,000 rows.
+    assert summary["expect"] == "Expect a share of rows to be off by ± 1.4 percentage points."
+    assert 0 < summary["score"] < summary["ceiling"] < 100
+    assert summarize_use(None, report, 1000, 1000)["score"] is None
     certificate = Certificate((GaussianDpEvent(4.0),), ("two-way tables",))
     limits = " ".join(list_limits(report, counts, certificate))
     assert "Columns that are mostly noise: 1, lost." in limits

@@ -93,8 +93,6 @@ class Fit:
         if bounds is not None and not hasattr(fitted, "schema_"):
             lower, upper = bounds
             slack = 1e-5 * (upper - lower) + 1e-6 * np.abs(upper + lower)
-            if self.rows.container == "bfloat16":
-                slack += 2.0**-8 * np.maximum(np.abs(lower), np.abs(upper))  # it has 8 bits
             inside = (lower - slack <= cells) & (cells <= upper + slack)
             fault_if(not inside.all(), "A sample is out of its bounds.")
         if has_labels and hasattr(fitted, "classes_"):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from skdpgen import DPAFGenerator
+from skdpgen import DPAFGenerator, PrivacyBudget
 from skdpgen.encoders import PrivatePCA
 from skdpgen.learners.aggregates import (
     ClassMeans,
@@ -23,10 +24,10 @@ from skdpgen.learners.aggregates import (
 )
 from skdpgen.learners.rows import RowNetwork
 from skdpgen.mechanisms.aggregates import NoisyAggregate
-from skdpgen.networks.discriminators import Discriminator
+from skdpgen.networks.discriminators import Discriminator, OwnDiscriminator
 from skdpgen.privacy import ForwardAggregateMechanism, preview
 from skdpgen.releases import ForwardAggregates
-from skdpgen.testing import privacy_checks
+from skdpgen.testing import privacy_checks, validate_network
 from skdpgen.testing.common import make_plain
 
 DIGITS = dict(bounds=(0, 16), classes=range(10), clip_norm=0.7)
@@ -37,10 +38,24 @@ def make(**params):
     return make_plain(DPAFGenerator(**{"random_state": 0, **params}))
 
 
+class Mixing(nn.Module):
+    """Layers that would mix rows if they saw several."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.layer = nn.Linear(math.prod(shape), 5)
+        self.frozen = nn.Linear(5, 4).requires_grad_(False)
+
+    def forward(self, rows):
+        hidden = self.layer(rows.flatten(1))
+        return self.frozen(hidden + 2 * hidden.mean(0))
+
+
 def make_discriminator(image_shape=(1, 8, 8), layers=(1, 2, 0), seed=0):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return Discriminator(math.prod(image_shape or (6,)), 3, layers, image_shape)
+        make = OwnDiscriminator if callable(layers) else Discriminator
+        return make(math.prod(image_shape or (6,)), 3, layers, image_shape)
 
 
 def batch(n=9, image_shape=(1, 8, 8), seed=0):
@@ -53,10 +68,11 @@ def batch(n=9, image_shape=(1, 8, 8), seed=0):
 
 
 @pytest.mark.parametrize(
-    ("image_shape", "layers"), [((1, 8, 8), (1, 2, 0)), ((3, 4, 4), (1, 1, 1)), (None, (1, 2, 0))]
+    ("image_shape", "layers"),
+    [((1, 8, 8), (1, 2, 0)), ((3, 4, 4), (1, 1, 1)), (None, (1, 2, 0)), (None, Mixing)],
 )
 def test_products_are_those_of_single_rows(image_shape, layers):
-    network = make_discriminator(image_shape, layers if image_shape else (1, 2, 0))
+    network = make_discriminator(image_shape, layers)
     function = RecordFeatures(network)
     rows, one_hot, generator = batch(image_shape=image_shape)
     features, pull = function(rows.double(), one_hot.double())
@@ -75,9 +91,16 @@ def test_products_are_those_of_single_rows(image_shape, layers):
 @pytest.mark.catches(
     "networks.discriminators:_normalise", "maps.mean(2, keepdim=True)", "maps.mean(0)"
 )
-@pytest.mark.parametrize("image_shape", [(1, 8, 8), None])
-def test_no_row_looks_at_another(image_shape):
-    function = RecordFeatures(make_discriminator(image_shape))
+@pytest.mark.catches(
+    "networks.discriminators:OwnDiscriminator._map",
+    "vmap(lambda row: self.module(row[None])[0])",
+    "self.module",
+)
+@pytest.mark.parametrize(
+    ("image_shape", "layers"), [((1, 8, 8), (1, 2, 0)), (None, (1, 2, 0)), ((1, 8, 8), Mixing)]
+)
+def test_no_row_looks_at_another(image_shape, layers):
+    function = RecordFeatures(make_discriminator(image_shape, layers))
     rows, one_hot, generator = batch(image_shape=image_shape)
     others = rows.clone()
     others[1:] = 10 * torch.randn(others[1:].shape, generator=generator)
@@ -87,6 +110,55 @@ def test_no_row_looks_at_another(image_shape):
         results.append((features[0], pull(torch.ones_like(features))[0]))
     for mine, with_others in zip(*results, strict=True):
         assert torch.equal(mine, with_others), "A row's features or products follow other rows."
+
+
+class Unusable(Mixing):
+    """Layers that draw, or keep something of a row."""
+
+    def __init__(self, shape, fault):
+        super().__init__(shape)
+        self.fault = fault
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, rows):
+        hidden = super().forward(rows)
+        if self.fault == "draws":
+            return torch.dropout(hidden, 0.5, True)
+        if self.fault == "changes":
+            self.seen += hidden[0].detach()
+        if self.fault == "keeps":
+            hidden, self.kept = hidden + getattr(self, "kept", 0.0), hidden
+        return hidden * (math.nan if self.fault == "NaN" else 1)
+
+
+OWN = {
+    "draws": (partial(Unusable, fault="draws"), "random operation"),
+    "changes": (partial(Unusable, fault="changes"), "RuntimeError"),
+    "keeps": (partial(Unusable, fault="keeps"), "fails on made-up rows"),
+    "NaN": (partial(Unusable, fault="NaN"), "NaN or infinity"),
+    "no weights": (lambda shape: nn.Flatten(), "no weights to train"),
+    "another size": (lambda shape: nn.Linear(3, 4), "cannot be multiplied"),
+    "a module": (nn.Linear(5, 4), "a factory that makes a module"),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_layers_that_cannot_be_used_are_refused_for_nothing(name):
+    layers, message = OWN[name]
+    with PrivacyBudget(9.0, 1e-4) as budget, pytest.raises((TypeError, ValueError), match=message):
+        DPAFGenerator(bounds=(0, 1), discriminator_layers=layers).fit(np.ones((50, 5)))
+    assert budget.spent == 0
+    assert len(validate_network(layers, 5)) == 1
+
+
+def test_own_layers_are_trained():
+    X, y = np.random.default_rng(0).random((60, 3, 8, 8)), np.arange(60) % 2
+    params = dict(bounds=(0, 1), classes=[0, 1], discriminator_layers=Mixing)
+    fitted = make(release=ForwardAggregates(n_steps=9, batch_size=20), **params).fit(X, y)
+    assert fitted.sample(3)[0].shape == (3, 3, 8, 8)
+    assert any("discriminator_layers" in text for text in fitted.privacy_.assumptions)
+    with pytest.raises(ValueError, match="no conv1"):
+        make(release=ForwardAggregates(budget_split=(0.2, 0.2, 0.6)), **params).fit(X, y)
 
 
 def test_features_have_norm_one_at_most():
@@ -166,7 +238,8 @@ def test_slow_layers_wait_for_several_releases():
 # Learning.
 
 
-@pytest.mark.parametrize("split", [(0, 0, 1), pytest.param((0, 0.3, 0.7), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("split", [(0, 0, 1), (0, 0.3, 0.7)])
 def test_digits_without_noise(digits, split):
     X, X_test, y, y_test = digits
     release = ForwardAggregates(n_steps=75, batch_size=300, budget_split=split)

@@ -324,7 +324,7 @@ RAW = {
 @pytest.mark.filterwarnings("ignore:Without bounds")
 def test_rows_without_noise_are_refused(params, mechanism, raw):
     X = RAW[raw](np.random.default_rng(0))
-    for epsilon in (0.05, 0.5, 2.0, 20.0):
+    for epsilon in (0.05, 20.0):
         privatizer = LocalPrivatizer(epsilon, mechanism=mechanism, **params).fit(X)
         noised = privatizer.transform(X)
         mixed = np.concatenate([X[:100], noised[100:]])

@@ -126,15 +126,14 @@ def test_values_must_be_those_of_the_certificate(tmp_path, monkeypatch):
         skdpgen.load(tmp_path / "edited")
 
 
-def make_releases():
-    one, other = (fit_table(seed).release_.published for seed in (0, 1))
-    rows = make_table().assign(period="a")
-    return {
-        "release": one,
-        "sum": merge(one, other),
-        "overlap": merge(one, other, overlap=True),
-        "stream": ReleaseStream(8.0, ["a", "b"], SCHEMA).update(rows).release_,
-    }
+def make_release(kind):
+    if kind == "stream":
+        rows = make_table().assign(period="a")
+        return ReleaseStream(8.0, ["a", "b"], SCHEMA).update(rows).release_
+    one = fit_table().release_.published
+    if kind == "release":
+        return one
+    return merge(one, fit_table(seed=1).release_.published, overlap=kind == "overlap")
 
 
 @pytest.mark.catches(
@@ -158,7 +157,8 @@ def make_releases():
 @pytest.mark.parametrize("kind", ["release", "sum", "overlap", "stream"])
 @pytest.mark.parametrize("way", ["replaced", "made", "in place", "other noise", "certificate"])
 def test_whoever_takes_a_release_compares_its_values(kind, way):
-    published = make_releases()[kind]
+    published, another = make_release(kind), fit_table(seed=2).release_
+    fitted = from_release(published, DPSWFlowSampler(n_steps=2))
     tables, *others = published.values
     if way == "certificate":
         edited = replace(
@@ -175,12 +175,11 @@ def test_whoever_takes_a_release_compares_its_values(kind, way):
         # Without the digest that was written down, one of a sum cannot be told from another.
         if way == "made" and kind == "release":
             edited = replace(edited, digest=None)
-    fitted = from_release(make_releases()[kind], DPSWFlowSampler(n_steps=2))
     fitted.release_.published = edited
     takers = {
         "from_release": lambda: from_release(edited, DPSWFlowSampler(n_steps=2)),
-        "merge": lambda: merge(edited, fit_table(seed=2).release_),
-        "merge second": lambda: merge(fit_table(seed=2).release_, edited, overlap=True),
+        "merge": lambda: merge(edited, another),
+        "merge second": lambda: merge(another, edited, overlap=True),
         "estimate": lambda: estimate(fitted, lambda X: X.age.mean()),
         "file": lambda: edited.save("never"),
     }
@@ -310,6 +309,12 @@ MEMBERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def two_parts():
+    release = TwoWayTables(max_order=2)
+    return [fit_table(seed, release=release).release_.published for seed in (0, 1)]
+
+
 @pytest.mark.catches(
     "releases.merging:merge",
     "join(certificates, releases, n_records=n_samples)",
@@ -318,13 +323,10 @@ MEMBERS = {
 )
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("is_first", [False, True])
-def test_a_sum_says_what_any_of_its_parts_does(name, is_first):
+def test_a_sum_says_what_any_of_its_parts_does(name, is_first, two_parts):
     assert {field.name for field in fields(Certificate)} == set(MEMBERS), "A member is not tried."
     value, said = MEMBERS[name]
-    one, other = (
-        fit_table(seed, schema=SCHEMA, release=TwoWayTables(max_order=2)).release_.published
-        for seed in (0, 1)
-    )
+    one, other = two_parts
     options = {name: value} | ({"relation": "replace_one"} if name == "local" else {})
     odd = replace(other, certificate=replace(other.certificate, **options))
     parts = (odd, one) if is_first else (one, odd)
@@ -367,8 +369,24 @@ def test_sums_of_persons_need_the_same_number_of_rows():
     for other in (1, 3):
         for parts in itertools.permutations([fit_to(2, 0), fit_to(other, 1)]):
             for overlap in (False, True):
-                with pytest.raises(ValueError, match="schemas, targets or units cannot be merged"):
+                with pytest.raises(ValueError, match="strata or units cannot be merged"):
                     merge(*parts, overlap=overlap)
+
+
+@pytest.mark.catches(
+    "releases.merging:_describe_sums", "part.main.by, part.main.columns.shape", "None"
+)
+def test_sums_need_the_same_strata():
+    by_level, pooled = (
+        DPSWFlowSampler(
+            8.0, schema=SCHEMA, n_steps=2, release=TwoWayTables(max_order=2, strata=strata)
+        )
+        .fit(make_table(seed=i), target="city")
+        .release_
+        for i, strata in enumerate(("auto", "never"))
+    )
+    with pytest.raises(ValueError, match="strata or units cannot be merged"):
+        merge(by_level, pooled)
 
 
 def test_tables_that_cannot_be_merged_are_refused():

@@ -46,7 +46,8 @@ def make(**params):
 # Learning.
 
 
-@pytest.mark.parametrize("encoder", [None, pytest.param("dp-pca", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", [None, "dp-pca"])
 def test_digits_without_noise(digits, encoder):
     X, X_test, y, y_test = digits
     release = SlicedRows(n_steps=120, batch_size=250)

@@ -93,7 +93,7 @@ def test_cells_that_the_model_lacks_count():
 )
 def test_features_of_records_add_up_to_what_was_released(target, columns):
     frame, scores = draw(1500, 0), []
-    for _ in range(6):
+    for _ in range(3):
         sampler = fit(frame, target=target, n_steps=1)
         model = Model(sampler, 0)
         features = Features(model.tables, model.format, columns)

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from skdpgen import Date
+from skdpgen.histories.calendars import _couple, find_times, list_calendars
 from skdpgen.histories.learner import HistoryParticles, HistoryTarget, find_absent, make_tables
 from skdpgen.histories.mechanism import HistorySizes
+from skdpgen.histories.orders import add_gaps
 
 from ..mechanisms.common import Blocks
 from ..mechanisms.test_tables import release
@@ -134,3 +137,34 @@ def test_levels_that_are_empty_or_impossible_are_never_drawn():
 def test_numbers_of_rows_are_absent_at_an_end_and_within_noise_together(counts, absent):
     counts, std = np.array(counts, dtype=float), np.full(6, 10.0)
     assert find_absent(counts, std, counts <= 30).tolist() == [bool(a) for a in absent]
+
+
+def test_kernels_move_a_column_to_its_distribution_in_a_cell():
+    rng = np.random.default_rng(0)
+    first, second = rng.random((2, 6))
+    first, second = first / first.sum(), second / second.sum()
+    for n_ordered in (0, 4, 6):
+        kernel = _couple(first, second, n_ordered)
+        assert kernel.sum(axis=1) == pytest.approx(1)
+        assert first @ kernel == pytest.approx(second)
+        assert _couple(first, first, n_ordered) == pytest.approx(np.eye(6))
+    # Numbers keep their ranks.
+    means = kernel @ np.arange(6)
+    assert (np.diff(means) >= -1e-9).all()
+
+
+def test_orders_keep_first_days_and_weekdays():
+    rng, n = np.random.default_rng(0), 300
+    person, first = np.repeat(np.arange(n), 5), Date("2020-01-01", "2022-12-31").to_values
+    gaps = rng.uniform(26, 34, 5 * n)
+    monthly = Date("2020-01-01", "2022-12-31", heaps=[("month", 1.0)])
+    starts = rng.choice(["2020-01-01", "2020-03-01"], n).astype("M8[s]")
+    found = monthly.to_dates(add_gaps(first(starts)[person], gaps, person, monthly, rng))
+    assert (found == found.astype("M8[M]")).all()
+    weekly = Date("2020-01-01", "2022-12-31", weekdays=[0.2] * 5 + [0] * 2)
+    starts = np.datetime64("2020-01-06", "s") + rng.integers(0, 5, n) * np.timedelta64(1, "D")
+    found = weekly.to_dates(add_gaps(first(starts)[person], gaps, person, weekly, rng))
+    assert np.is_busday(found.astype("M8[D]")).all()
+    times = find_times(weekly, np.array([first(starts)[0], np.nan]))
+    assert list_calendars(monthly) == ["months"]
+    assert times.tolist() == [[0, starts[0].astype("M8[D]").item().weekday()], [12, 7]]

@@ -139,7 +139,7 @@ def test_frequent_values_pass_a_threshold_of_their_own():
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_categories_of_one_record_pass_as_rarely_as_stated(relation):
     """Both columns hold something that nobody else does: δ' is for both of them together."""
-    slack, repeats = 0.02, 2000
+    slack, repeats = 0.02, 1000
     cells = [["own", "too"]] + [["x", "y"]] * 3
     event = ThresholdDpEvent(3.0, slack)
     passed = sum(
@@ -203,12 +203,12 @@ def test_weights_share_the_noise(relation):
     sensitivity = math.sqrt({"zero_out": 10, "replace_one": 20}[relation])
     assert mechanism.sensitivity(relation) == pytest.approx(sensitivity)
     cells, event = [["x", "y"]] * 200, ThresholdDpEvent(5.0 / UNIT[relation], 1e-3)
-    options = {"columns": columns, "weights": weights, "relation": relation, "repeats": 800}
+    options = {"columns": columns, "weights": weights, "relation": relation, "repeats": 400}
     released = list(release(cells, event, **options))
     for name, cell, weight in (("a", "x", 3), ("b", "y", 1)):
         noisy = [counts[name][cell] for counts in released]
-        assert np.std(noisy) == pytest.approx(5 * sensitivity / weight, rel=0.1)
-        error = 5 * sensitivity / weight * 4 / math.sqrt(800)
+        assert np.std(noisy) == pytest.approx(5 * sensitivity / weight, rel=0.15)
+        error = 5 * sensitivity / weight * 4 / math.sqrt(400)
         assert np.mean(noisy) == pytest.approx(200, abs=error)
 
 
@@ -219,7 +219,7 @@ def test_weights_share_the_noise(relation):
 )
 def test_a_heavy_category_of_one_record_passes_as_rarely_as_stated():
     """Its threshold counts the weight, or it would pass more often than others."""
-    slack, repeats, columns = 0.02, 2000, {"a": 0}
+    slack, repeats, columns = 0.02, 1000, {"a": 0}
     released = release(
         [["own"]],
         ThresholdDpEvent(0.1, slack),

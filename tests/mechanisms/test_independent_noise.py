@@ -30,7 +30,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.transport import SliceBasis, random_directions
 
-N_SEEDS = 250
+N_SEEDS = 120
 # The noise spans 2^40 units of the grid: no two draws are equal by accident.
 MULTIPLIER = 2.0**20
 GAUSSIAN = GaussianDpEvent(MULTIPLIER)

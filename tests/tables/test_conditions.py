@@ -11,7 +11,7 @@ from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.tables.columns.values import CodeScale
 from skdpgen.tables.encoder import TableEncoder
 
-N = 10_000
+N = 5_000
 KINDS = {
     "whole": Number(0, 40, decimals=0, n_knots=5, missing=True),
     "cents": Number(-1, 1, decimals=2, knots=[-1, -0.57, 0, 0.29, 1]),

@@ -547,7 +547,7 @@ def test_texts_of_a_frame_are_read_as_it_is_said_they_are_written():
     assert Schema.from_json(schema.to_json()) == schema
     found = infer(frame, schema)
     assert 900 < found["a"].lower < found["a"].upper < 2200
-    assert found["b"] == Boolean(missing=True)
+    assert found["b"] == Boolean(missing=True, words=("no", "yes"))
     TableFormat(schema).check_dtypes(frame)
     with pytest.raises(TableError, match="'a' holds values that are no texts"):
         TableFormat(schema).check_dtypes(frame.assign(a=1.5))

@@ -244,8 +244,8 @@ def test_fields_of_frictionless(field, column):
             ["its lower bound"],
         ),
         (
-            {"type": "boolean", "trueValues": ["J"], "falseValues": ["N"]},
-            Category(["N", "J"], missing=True),
+            {"type": "boolean", "trueValues": ["J", "ja"], "falseValues": ["N"]},
+            Category(["N", "J", "ja"], missing=True),
             ["boolean, as it is written"],
         ),
         (

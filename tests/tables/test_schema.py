@@ -413,7 +413,7 @@ def test_from_public_with_declared_columns():
         (pd.to_datetime(["2077-07-07"]), "one value only"),
         ([None, None], "of no type"),
         ([np.nan, np.inf], "of no type"),
-        (["77", 77], "of no type or of several"),
+        (["77", 77], "one value only"),
         ([["77"], ["78"]], "of no type"),
         (pd.to_timedelta([77, 78]), "of no type"),
         ([77j, 1], "of no type"),

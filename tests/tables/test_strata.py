@@ -18,7 +18,7 @@ from skdpgen.releases import from_release
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.layout import TableLayout
-from skdpgen.tables.strata import Halves, may_stratify
+from skdpgen.tables.strata import Halves, may_stratify, strata_pay
 
 KNOTS = [0.0, 1.0, 3.0, 7.0, 10.0]
 KINDS = {
@@ -82,6 +82,23 @@ def test_targets_with_halves():
     assert [may_stratify(KINDS, kind) for kind in numbers.values()] == [True, True, False]
     assert not any(kind.may_be_class for kind in numbers.values())
     assert not may_stratify({"t": KINDS["odd"]}, KINDS["odd"])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sigma", "n_records", "pays"),
+    [
+        ([9] * 617 + [3], 5.0, 10, True),
+        ([8] * 7 + [10], 4.4, 7152, True),
+        ([8] * 7 + [10], 4.4, 300, False),
+        ([9] * 64 + [10], 4.9, 1347, True),
+        ([9] * 617 + [26], 5.0, 1170, False),
+        # No noise, but too much memory.
+        ([9] * 617 + [26], 0.0, 1170, False),
+    ],
+)
+def test_strata_pay_where_levels_show_above_noise(sizes, sigma, n_records, pays):
+    assert strata_pay(sizes, len(sizes) - 1, sigma, n_records) == pays
+    assert strata_pay([sizes[-1], *sizes[:-1]], 0, sigma, n_records) == pays
 
 
 def test_columns_of_codes():

@@ -74,8 +74,8 @@ def read_dates(column, zone=None, unit="ms"):
     ----------
     column : Series
     zone : str, default=None
-        Where dates have a time zone, that in which they are read; those without are no dates then.
-        None: those with one are none.
+        Where dates have a time zone, that in which they are read; those without are local times of
+        it. None: those with one are none.
     unit : str, default="ms"
         NumPy's code of the unit to which they are rounded down.
 
@@ -91,7 +91,7 @@ def read_dates(column, zone=None, unit="ms"):
         local = call_quietly(lambda: column.dt.tz_convert(zone).dt.tz_localize(None))
     else:
         local = column if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M" else None
-    if local is None or (zone is not None and not has_zone):
+    if local is None:
         read = read_date if zone is None else partial(_read_in_zone, zone=zone)
         present, dates = _read_each(read, column, "M8[us]")
     else:
@@ -103,9 +103,10 @@ def read_dates(column, zone=None, unit="ms"):
 def _read_in_zone(value, zone):
     # One by one: of several, pandas chooses a unit by all of them.
     with drops_errors():
-        if value.tzinfo is not None:
+        if getattr(value, "tzinfo", None) is not None:
             date = pd.Timestamp(value).tz_convert(zone).tz_localize(None)
             return date.to_datetime64().astype("M8[us]")
+        return read_date(value)
     return np.datetime64("NaT", "us")
 
 

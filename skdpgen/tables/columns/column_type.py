@@ -18,9 +18,6 @@ from .cells import find_present
 CONVERT = "convert them, as with pandas.{}, or declare the column as another type"
 # Elements of a list that a message shows at most.
 _MOST_SHOWN = 8
-# Most levels of a target by which tables are stratified. Sums over L strata have √L times the
-# noise, which outweighs the benefit of more strata (measured on Adult).
-_MOST_STRATA = 3
 
 
 class ColumnType(Declaration):
@@ -125,6 +122,10 @@ class ColumnType(Declaration):
         names += ("atoms",) * (self.is_open or self.takes_knots)
         return tuple(n for n in names if self.is_unknown or getattr(self, n, ()) is None)
 
+    def of_texts(self):
+        """Return the declared column as one of a table of texts."""
+        return self
+
     def resolves(self, declared):
         """Return whether another type declares nothing else than this one, which may infer more."""
         if declared.is_unknown or not (declared.is_open or declared.takes_knots):
@@ -151,17 +152,12 @@ class ColumnType(Declaration):
         return self
 
     @property
-    def has_few_levels(self):
-        """Whether tables are stratified by the levels of a target of the type."""
-        return 1 < len(self.levels) <= _MOST_STRATA
-
-    @property
     def may_be_class(self):
         """Whether tables can be stratified by the levels of a target once all is inferred.
 
         A float is a number; an integer with few values is a class, and that is private until then.
         """
-        return self.is_open or self.has_few_levels
+        return self.is_open or len(self.levels) > 1
 
     def example(self):
         """Return a declared column like the undeclared one, for made-up records."""

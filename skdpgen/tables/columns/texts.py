@@ -59,7 +59,7 @@ def parse_inferred(table, schema, styles):
     DataFrame
     """
     parsed = {
-        name: _parse_column(table[name], schema[name].cell_types, style)
+        name: parse_column(table[name], schema[name].cell_types, style)
         for name, style in styles.items()
         if name in schema
     }
@@ -71,7 +71,8 @@ def parse_private(cells, schema, styles):
     return FrameCells(parse_inferred(as_frame(cells, list(schema)), schema, styles))
 
 
-def _parse_column(column, types, style):
+def parse_column(column, types, style):
+    """Return the cells of a column that are of some types, others missing; see `read_cell`."""
     found = find_types_of_dtype(column)
     if found is None or types is None:
         return find_dtype(map_cells(partial(_parse_cell, types=types, style=style), column))

@@ -24,6 +24,7 @@ from ..columns.cells import find_present
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_private, read_cell
 from ..columns.values import CodeScale
+from ..declaration import explain
 from ..encoder import TableEncoder
 from ..rules.ordered import reconcile_orders
 from ..schema import Schema
@@ -181,7 +182,12 @@ class Types(Stage):
         return encode_types(inference.parse(cells)[list(unknown)], unknown)
 
     def read(self, inference, released):
-        found, inference.texts = find_types(inference.unknown, released, inference.n_rows)
+        # A row adds one cell to each column: its counts were divided by the root of their number.
+        unit = math.sqrt(len(inference.unknown))
+        counts = (released.value * unit).reshape(len(inference.unknown), -1)
+        found, inference.texts = find_types(
+            inference.unknown, counts, released.std * unit, inference.n_rows
+        )
         inference.set_schema(inference.schema.replace(found))
 
 
@@ -332,7 +338,8 @@ class Categories(Stage):
     def read(self, inference, released):
         lost = []
         for name, counts in released.items():
-            found = with_categories(inference.schema[name], counts)
+            column = inference.schema[name]
+            found = explain(partial(with_categories, column, counts), f"Column {name!r}")
             inference.resolved[name] = found
             lost += [name] * (found.levels == (found.other,))
         warn_of_columns("no category", lost)
@@ -435,8 +442,12 @@ class SchemaInference:
 
     def split_budget(self, share, noise=0.0):
         """Return the share of the budget of each release; see `split_budget`."""
-        n_categories = len(self.unknown) + len(self.categories)
+        n_categories = len(self.unknown) + sum(map(self.lacks_levels, self.categories))
         return split_budget(self.releases, len(self.schema.undeclared), n_categories, share, noise)
+
+    def lacks_levels(self, name):
+        """Return whether more than the words of a column is open."""
+        return self.schema[name].n_values == np.inf
 
     @cached_property
     def _encoder(self):
@@ -457,7 +468,7 @@ class SchemaInference:
     def validate(self, cells):
         """Raise an error that names the column if cells are not of the declared types."""
         table = self.parse(cells)
-        for name in self.categories:
+        for name in filter(self.lacks_levels, self.categories):
             check_type(name, table[name], self.schema[name].other)
         if learned := [name for name in self.schema.learned if name not in self.unknown]:
             self._encoder.encode(table[learned])
@@ -591,6 +602,8 @@ def with_categories(category, counts):
     Texts that UTF-8 cannot write stay `other`: no schema holds them.
     """
     counts = {name: count for name, count in counts.items() if is_writable(name)}
+    if category.other is None:
+        return category.with_words(counts)
     if not isinstance(category.other, str):
         counts = _as_numbers(counts)
     found = sorted(sorted(counts, key=counts.get)[-CONSTANTS.max_levels :])

@@ -23,8 +23,12 @@ from .decimals import encode_levels
 KINDS = "column kinds"
 # Numbers with decimals, and dates, are measurements from this share on, whatever others are.
 _MEASURED_SHARE = 0.5
-# Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
-_CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
+# Digits after a zero, letters before digits, and whole numbers with a letter, which is no exponent
+# unless it has a sign, are codes. A column that has clearly more than a few of these holds codes.
+_CODE = re.compile(
+    r"0[0-9]+|[A-Za-z]{1,3}[-.]?[0-9][0-9A-Za-z]*(?:[-./][0-9A-Za-z]+)*|[0-9]+[A-Za-z][0-9A-Za-z]*"
+)
+_FEW_CODES = 0.005
 COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
 FEW = 10
@@ -44,34 +48,38 @@ def encode_types(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
-    found = (_find_types(table[name], style).codes for name, style in styles.items())
+    found = (encode_column(table[name], style) for name, style in styles.items())
     return np.hstack([encode_levels(codes, len(COUNTED), 1 / len(styles)) for codes in found])
 
 
-def _find_types(column, style):
+def encode_column(column, style):
+    """Return the type of each cell of a column, as its position in `COUNTED`."""
     found = find_types_of_dtype(column)
     if found is None:
         found = map_cells(partial(_find_type, style=style), column)
-    return pd.Categorical(found, COUNTED)
+    return pd.Categorical(found, COUNTED).codes
 
 
 def _find_type(cell, style):
-    found, value = read_cell(cell, style)
-    if found != "text":
-        return found
+    found = read_cell(cell, style)[0]
     # Placeholders say nothing about the type of the others.
-    is_missing = is_placeholder(value)
-    return "missing" if is_missing else "code" if _CODE.fullmatch(value.strip()) else found
+    if found == "text" and is_placeholder(cell):
+        return "missing"
+    may_be_code = found == "text" or (found in ("number", "whole") and style.expected is None)
+    is_code = may_be_code and isinstance(cell, str) and _CODE.fullmatch(cell.strip())
+    return "code" if is_code else found
 
 
-def find_types(unknown, noisy, n_rows):
+def find_types(unknown, counts, std, n_rows):
     """Return the column types that released counts show, and the style of their texts.
 
     Parameters
     ----------
     unknown : dict of str to Unknown
-    noisy : NoisySum
-        The noisy sum of what `encode_types` gives.
+    counts : ndarray of shape (n_columns, n_types)
+        Noisy numbers of the cells of each type, in the order of `COUNTED`.
+    std : float
+        Standard deviation of their noise.
     n_rows : float
         Number of rows, as far as it is known.
 
@@ -80,10 +88,6 @@ def find_types(unknown, noisy, n_rows):
     types : dict of str to ColumnType
     styles : dict of str to TextStyle
     """
-    # A row adds one cell to each column: its vector of counts was divided by the root of their
-    # number.
-    unit = math.sqrt(len(unknown))
-    counts, std = (noisy.value * unit).reshape(-1, len(COUNTED))[:, :-1], noisy.std * unit
     if n_rows < FEW * std:
         warn_of_fit(
             f"The inferred types of columns {list_names([*map(repr, unknown)])} are hardly more "
@@ -91,7 +95,7 @@ def find_types(unknown, noisy, n_rows):
         )
     found, styles, lost, objects, looks = {}, {}, {}, {}, {}
     least = find_clear(std, len(unknown))
-    for (name, style), row in zip(unknown.items(), counts.tolist(), strict=True):
+    for (name, style), row in zip(unknown.items(), counts[:, :-1].tolist(), strict=True):
         of_cells = dict(zip(COUNTED, row, strict=False))
         # They are of no type, and say nothing about that of the others.
         n_objects = of_cells.pop("object")
@@ -101,7 +105,7 @@ def find_types(unknown, noisy, n_rows):
         cls = _CLASSES.get(chosen, Category)
         found[name] = cls.infer(chosen, of_cells, std)
         styles[name] = _choose_style(style, of_cells, least)
-        share = _share_lost(chosen, styles[name], of_cells, least)
+        share = _share_lost(chosen, style, styles[name], of_cells, least)
         if share > 0:
             others = {"date": "zoned date", "zoned date": "date"}.get(chosen)
             lost[name] = f"{share:.1%}"
@@ -172,16 +176,18 @@ def _choose_style(style, counts, least):
     return replace(style, decimal=chosen.decimal, thousands=chosen.thousands)
 
 
-def _share_lost(chosen, style, counts, least):
+def _share_lost(chosen, declared, style, counts, least):
     """Return which share of the cells is no value of a type, or 0 where that may be noise.
 
-    Numbers with a decimal comma are none of a style with a decimal point, and conversely.
+    Numbers with a decimal comma are none of a style with a decimal point, and conversely. The cells
+    were counted in the declared style.
 
     One count is clear of noise from `least` on.
     """
     fitting = set(_FITTING.get(chosen, COUNTED))
     if chosen in _FITTING:
-        fitting -= {"limit", "number" if style.decimal == "," else "decimal comma"}
+        is_comma = style.decimal == "," and style != declared
+        fitting -= {"limit", "number" if is_comma else "decimal comma"}
         fitting -= set(_COMMAS) if style.has_python_numbers else set()
     lost = [count for cells, count in counts.items() if cells not in fitting]
     return sum(lost) / sum(counts.values()) if sum(lost) > least * math.sqrt(len(lost)) else 0.0

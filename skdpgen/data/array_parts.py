@@ -15,9 +15,10 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
-from ..data.containers import Adapted, Container, adapt, adapt_images, is_image
 from ..exceptions import TableError
-from .chunks import TableChunks, describe_failure, iter_quietly
+from .containers import Adapted, Container, adapt, adapt_images, is_image
+from .labels import Label
+from .record_functions import describe_failure, iter_quietly
 
 # Items of a dataset that are read at once.
 _BATCH = 256
@@ -45,39 +46,48 @@ def read_dataset(data, y=None) -> tuple[Adapted, object]:
     # Items that are arrays or tensors come back as one.
     library = {"tensors": "torch", "arrays": "numpy"}.get(X.container.library, X.container.library)
     if labels is not None:
-        y = np.concatenate([y for _, y in parts])
+        y = np.concatenate([_read_labels(labels) for _, labels in parts])
         is_tensor = y.dtype.kind in "iufb" and library.startswith("torch")
         y = torch.as_tensor(y) if is_tensor else y
     rows = np.concatenate([X.data for X, _ in parts])
     return Adapted(rows, Container(library), X.dtypes), y
 
 
-def describe_chunks(table: TableChunks, classes) -> tuple:
-    """Count the records of chunks of arrays, X or (X, y).
+def describe_chunks(call: Callable, classes) -> tuple:
+    """Count the records of the chunks of arrays, X or (X, y), that a call gives.
 
-    Returns zeros in place of X and y, the container, the dtypes, and a function of flat chunks.
+    Returns zeros in place of X and y, the container, the dtypes, the facts of labels, and a
+    function of flat chunks.
     """
-    read = partial(_iter_parts, partial(_call, table), describe_failure)
+    read = partial(_iter_parts, partial(_call, call), describe_failure)
     n_rows, last = 0, None
     for last in read():
         n_rows += len(last[0].data)
     if last is None:
         raise TableError("There are no chunks of X.")
-    X, labels = last
-    if labels is not None and classes is None and labels.dtype.kind != "f":
-        raise ValueError("Labels come in chunks: declare classes=[...].")
+    (X, labels), y, label = last, None, None
+    if labels is not None:
+        y, label = np.zeros(n_rows, _read_labels(labels).dtype), Label.of(labels)
+        if classes is None and y.dtype.kind != "f":
+            raise ValueError("Labels come in chunks: declare classes=[...].")
     shape = X.data.shape[1:]
 
     def read_rows():
-        return ((part.data.reshape(len(part.data), math.prod(shape)), y) for part, y in read())
+        for part, labels in read():
+            rows = part.data.reshape(len(part.data), math.prod(shape))
+            yield rows, None if labels is None else _read_labels(labels)
 
-    y = None if labels is None else np.zeros(n_rows, labels.dtype)
     # These zeros take no memory.
-    return np.broadcast_to(np.float32(0), (n_rows, *shape)), y, X.container, X.dtypes, read_rows
+    X_zeros = np.broadcast_to(np.float32(0), (n_rows, *shape))
+    return X_zeros, y, X.container, X.dtypes, label, read_rows
 
 
-def _call(table):
-    chunks = table.call()
+def _read_labels(labels):
+    return np.asarray(adapt(labels).data)
+
+
+def _call(call):
+    chunks = call()
     if isinstance(chunks, DataLoader):
         # Each worker would read all of an iterable dataset.
         _check_loader(chunks, n_workers=chunks.num_workers)
@@ -86,23 +96,22 @@ def _call(table):
 
 
 def _iter_parts(make: Callable, describe: Callable) -> Iterator[tuple]:
-    """Yield arrays, as `adapt` returns them, and labels or None; see `iter_quietly`."""
+    """Yield arrays, as `adapt` returns them, and labels as given or None; see `iter_quietly`."""
     first = None
     for batch in iter_quietly(make, (TableError,), describe):
         is_pair = isinstance(batch, tuple | list) and len(batch) <= 2 and not is_image(batch[-1])
         rows, labels = (*batch, None)[:2] if is_pair else (batch, None)
         X = adapt_images(rows) if isinstance(rows, list) else adapt(rows)
-        y = None if labels is None else np.asarray(adapt(labels).data)
         if not isinstance(X.data, np.ndarray) or X.data.dtype.kind not in "iufb" or X.data.ndim < 2:
             raise TableError(
                 f"Parts of X must be arrays, or pairs of arrays and labels; got "
                 f"{type(rows).__name__}. For tables leave bounds and classes at their defaults."
             )
-        facts = X.container, X.data.dtype, X.data.shape[1:], y is None
+        facts = X.container, X.data.dtype, X.data.shape[1:], labels is None
         first = first or facts
-        if facts != first or (y is not None and len(y) != len(X.data)):
+        if facts != first or (labels is not None and len(labels) != len(X.data)):
             raise TableError("Parts of X must have one shape and dtype, and one label a record.")
-        yield X, y
+        yield X, labels
 
 
 def _as_fields(batch, collate=lambda batch: batch):

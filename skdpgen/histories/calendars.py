@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calendars of an order: the months, weekdays and hours in which the rows of a person are.
+
+Released are the tables of the columns of rows with the cells of calendars. Rows are learned without
+a season, as if each were in any cell; a Markov kernel for each cell moves their levels when dates
+are known. It is the monotone map from the distribution of a column to that in the cell, or, of
+levels without an order, that which changes the fewest. So a curve is kept by construction, and what
+persons have in common with themselves over time is learned apart from it.
+"""
+
+import numpy as np
+
+from ..quality import WITHIN_NOISE
+from ..tables.blocks import to_probabilities
+from ..tables.columns.heaps import CYCLES, DAYS, find_cells
+from ..tables.encoder import TableEncoder
+
+# Numbers of cells of a calendar, and days of each.
+CALENDARS = {"months": (12, DAYS["month"])} | {name: cycle[:2] for name, cycle in CYCLES.items()}
+# Least share of dates that are not rounded to longer steps than a cell; as of their heaps.
+_MIN_SHARE = 0.02
+
+
+def list_calendars(order):
+    """Return the calendars of which an order has several cells, by its released properties.
+
+    Before it is resolved, an order that may be a date is expected to have months.
+
+    Examples
+    --------
+    >>> from skdpgen import Date
+    >>> list_calendars(Date("2020-01-01", "2020-12-31"))
+    ['months', 'weekdays']
+    """
+    if order is None or not (order.is_date or order.is_unknown):
+        return []
+    if order.is_unknown or order.is_open:
+        return ["months"]
+    number, unit = order.to_number(), order.units_per_day
+    longer = {
+        name: sum(share for step, share in order.heaps or () if DAYS[step] > days)
+        for name, (_, days) in CALENDARS.items()
+    }
+    return [
+        name
+        for name, (_, days) in CALENDARS.items()
+        if (number.upper - number.lower) / unit >= 2 * days >= 2 / unit
+        and longer[name] <= 1 - _MIN_SHARE
+    ]
+
+
+def count_cells(order):
+    """Return the numbers of cells of the calendars of an order; the last of each has no date."""
+    return tuple(CALENDARS[name][0] + 1 for name in list_calendars(order))
+
+
+def find_times(order, units):
+    """Return the cells of dates, in units of their column and NaN for missing ones.
+
+    Returns
+    -------
+    ndarray of int of shape (*units.shape, n_calendars)
+    """
+    names, is_missing = list_calendars(order), np.isnan(units)
+    found = np.empty((*units.shape, len(names)), dtype=np.int64)
+    for i, name in enumerate(names):
+        dates = order.to_dates(np.nan_to_num(units))
+        is_cycle = name in CYCLES
+        cells = find_cells(dates, name) if is_cycle else dates.astype("M8[M]").astype(int) % 12
+        found[..., i] = np.where(is_missing, CALENDARS[name][0], cells)
+    return found
+
+
+def make_kernels(rows, marginals, format):
+    """Return the kernels of the columns of rows in the cells of calendars.
+
+    Parameters
+    ----------
+    rows : Tables
+        Released tables of rows.
+    marginals : Marginals
+        Of the levels of persons and of rows.
+    format : HistoryFormat
+
+    Returns
+    -------
+    list of list of ndarray of shape (n_cells, n_levels, n_levels)
+        By calendar and column; gaps have no kernels but identities, as dates follow from them.
+    """
+    sizes, found = format.history_sizes, []
+    ends = np.cumsum(sizes.rows)
+    shares = np.where(marginals.is_empty, 0, marginals.starts)[-ends[-1] :]
+    shares = np.split(shares, ends[:-1])
+    blocks = TableEncoder(format.table.schema).make_blocks()[-len(sizes.rows) :]
+    for position in range(len(sizes.calendars)):
+        kernels = [
+            _find_kernels(
+                rows.pair(i, len(blocks) + position).T, rows.pairs_std, share, block, position == 0
+            )
+            for i, (share, block) in enumerate(zip(shares, blocks[:-1], strict=False))
+        ]
+        found.append([*kernels, np.stack([np.eye(len(shares[-1]))] * sizes.calendars[position])])
+    return found
+
+
+def _find_kernels(table, std, share, block, is_first):
+    """Return the kernels of a column, from its noisy table of shape (n_cells, n_levels)."""
+    share, counts = to_probabilities(share[None]), table.sum(axis=1, keepdims=True)
+    excess = table - counts * share
+    # Noise has the same energy in each harmonic of the cells with dates, and a season in few.
+    waves, noise = np.fft.rfft(excess[:-1], axis=0, norm="ortho"), std**2 * excess.shape[1]
+    excess[:-1] = np.fft.irfft(_shrink(waves, noise), len(excess) - 1, axis=0, norm="ortho")
+    excess[-1:] = _shrink(excess[-1:], noise)
+    if not is_first:
+        # How rows with dates differ from others is in the kernels of the first calendar.
+        excess[:-1] -= excess[:-1].sum(0) * counts[:-1] / counts[:-1].sum()
+        excess[-1] = 0
+    is_clear = counts > WITHIN_NOISE * np.sqrt(noise)
+    in_cells = share + (share > 0) * np.where(is_clear, excess / np.where(is_clear, counts, 1), 0)
+    dated = table[:-1, -1].sum()
+    if block.column_type.missing and dated <= WITHIN_NOISE * std * np.sqrt(len(excess) - 1):
+        # Only rows without a date lack the column.
+        in_cells[:-1, -1] = 0
+    n_ordered = len(block.knots) if block.column_type.has_knots else 0
+    if block.column_type.is_ordered:
+        n_ordered = block.n_levels
+    return np.stack([_couple(share[0], own, n_ordered) for own in to_probabilities(in_cells)])
+
+
+def _shrink(values, noise):
+    """Shrink each row of values by the share of noise in its energy, unless that is clear of it.
+
+    Below, it is the estimator of James and Stein; above, its bias would flatten curves.
+    """
+    energy = (np.abs(values) ** 2).sum(axis=1, keepdims=True)
+    is_clear = energy > noise * (1 + WITHIN_NOISE / np.sqrt(values.shape[1]))
+    return values * np.where(is_clear, 1, (1 - noise / np.maximum(energy, 1e-300)).clip(0))
+
+
+def _couple(first, second, n_ordered):
+    """Return the kernel from a distribution to another that moves levels the least.
+
+    The first `n_ordered` levels are in order, and all of them are one of the other levels.
+    """
+    parts = [np.r_[x[:n_ordered].sum(), x[n_ordered:]] for x in (first, second)]
+    kept = np.minimum(*parts)
+    lacking = parts[1] - kept
+    moved = np.outer(parts[0] - kept, lacking / max(lacking.sum(), 1e-12)) + np.diag(kept)
+    kernel = np.zeros((len(first), len(second)))
+    kernel[n_ordered:, n_ordered:] = moved[1:, 1:]
+    if n_ordered:
+        own = [to_probabilities(x[None, :n_ordered])[0] for x in (first, second)]
+        kernel[:n_ordered, n_ordered:] = np.outer(own[0], moved[0, 1:])
+        kernel[n_ordered:, :n_ordered] = np.outer(moved[1:, 0], own[1])
+        ends = [np.cumsum(x) for x in own]
+        below = np.minimum(*np.ix_(*(np.r_[0, end] for end in ends)))
+        shared = np.diff(np.diff(below, axis=0), axis=1).clip(0)
+        kernel[:n_ordered, :n_ordered] = moved[0, 0] * shared
+    # Levels that nobody has stay.
+    return to_probabilities(np.where(first[:, None] > 0, kernel, np.eye(len(first))))

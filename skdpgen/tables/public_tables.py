@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Public tables, whose cells are read as those of private tables are."""
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_object_dtype
+
+from ..data.cells import read_column
+from ..data.names import map_cells, name_cell
+from ..data.texts import PLAIN
+from .columns.texts import parse_column
+from .discovery.type_inference import COUNTED, encode_column, find_types
+
+
+def read_public(table, styles=None):
+    """Read the texts and objects of a public table as those of private ones are read.
+
+    Types follow from exact counts by the rule that is used for noisy ones. Texts of categories
+    stay; cells that are not of the type of their column become missing.
+
+    Parameters
+    ----------
+    table : DataFrame
+    styles : dict of str to TextStyle, default=None
+        How texts are written, where it is known. Default: as `Unknown` has it.
+
+    Returns
+    -------
+    DataFrame
+    """
+    unknown = {
+        name: (styles or {}).get(name, PLAIN)
+        for name, dtype in table.dtypes.items()
+        if is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype)
+    }
+    # Cells of objects are those of Python.
+    cells = {
+        n: read_column(table[n], style) if is_object_dtype(table[n]) else table[n]
+        for n, style in unknown.items()
+    }
+    codes = (encode_column(cells[name], style) for name, style in unknown.items())
+    counts = np.array([np.bincount(c, minlength=len(COUNTED)) for c in codes], dtype=np.float64)
+    counts = counts.reshape(len(unknown), len(COUNTED))
+    types, styles = find_types(unknown, counts, 0.0, len(table))
+    for name, style in styles.items():
+        known = types[name].cell_types
+        if known is not None:
+            parsed = read_column(parse_column(cells[name], known, style), style)
+            is_boolean = isinstance(parsed.dtype, pd.CategoricalDtype)
+            cells[name] = parsed.astype(object) if is_boolean else parsed
+        elif is_object_dtype(table[name]):
+            cells[name] = pd.Series(map_cells(name_cell, cells[name]), dtype=object)
+    return table.assign(**{name: column.array for name, column in cells.items()})
