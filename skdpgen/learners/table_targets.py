@@ -39,7 +39,9 @@ class TablesTarget:
     noise_energy: float
 
     @classmethod
-    def of(cls, tables, n_records, share, device):
+    def of(cls, tables, n_records, share, device, noise=1.0):
+        """`noise`: the shares of the noise that cells keep."""
+
         def as_tensor(array):
             return torch.tensor(array, dtype=torch.float32, device=device)
 
@@ -48,10 +50,15 @@ class TablesTarget:
             for *slices, table, is_pair in join_narrow_tables(tables.with_later, tables.sizes)
         ]
         # The gap counts each cell of a pair twice. Cells that rules exclude have no noise.
-        noise_energy = 2 * tables.pairs_std**2 * np.count_nonzero(tables.cells)
+        noise_energy = 2 * tables.pairs_std**2 * ((tables.cells != 0) * noise).sum()
         noise_energy += tables.columns_std**2 * np.count_nonzero(tables.columns)
         noise_energy *= (share / n_records) ** 2
         return cls(pairs, as_tensor(tables.columns / n_records), tables.weight, share, noise_energy)
+
+    def add(self, own, table):
+        """Add the table of a column with itself, of shares: a target of exact gaps alone."""
+        table = torch.tensor(table).to(self.columns)
+        self.pairs.append((own, own, table, torch.ones_like(table)))
 
     def gap(self, first, second):
         """Estimate the squared distance to the tables of rows, from two independent samples."""

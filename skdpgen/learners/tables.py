@@ -11,12 +11,13 @@ import torch
 from ..mechanisms.multi_way import MultiWayTables
 from ..mechanisms.two_way import Tables, select_cells
 from ..quality import WITHIN_NOISE
+from .dependence import estimate_with_empty, list_own_tables, shrink_to_independence
 from .marginals import Marginals
 from .moments import find_clear_moments
 from .table_rows import StratifiedRows, TableParticles, TableRows
 from .table_targets import SubsetsTarget, TablesTarget
 from .training import CONSTANTS as TRAINING
-from .training import Descent, Training, descend_to_noise, minimize_exactly
+from .training import Descent, Training, descend_to_noise, minimize_exactly, run_steps
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class TableConstants:
     # Expected share of noise among the moments that are matched, and iterations of the matching.
     noise_rate: float = 0.01
     n_iterations: int = 20
+    # Training on estimated tables: its learning rate and steps.
+    clear_rate: float = 0.2
+    n_clear: int = 50
     # Rounds of the final matching of marginals, and most batches of a round, one for so many steps
     # of training.
     n_rounds: int = 6
@@ -140,7 +144,11 @@ def fit_to_tables(
     """
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
-    targets = [TablesTarget.of(*args, device) for args in zip(tables, counts, shares, strict=True)]
+    released, (tables, kept) = tables, shrink_to_independence(tables, marginals)
+    targets = [
+        TablesTarget.of(stratum, n, share, device, noise)
+        for stratum, n, share, noise in zip(tables, counts, shares, kept, strict=True)
+    ]
     # The tables of a stratum within its noise tell nothing, and are left out.
     is_lost = counts <= WITHIN_NOISE * tables[0].count_records()[1] * (len(tables) > 1)
     is_told = ~is_lost | is_lost.all()
@@ -190,7 +198,11 @@ def fit_to_tables(
     rows = training.finish(lambda: rows.draw(batch, generator))
     if multi_way is not None:
         rows.to_knots = refinement.to_knots().float()
-    match_moments(rows.to(device), tables, marginals, subsets, coarsen, generator, n_steps)
+    estimated = np.stack(
+        [estimate_with_empty(*args) for args in zip(released, marginals, kept, strict=True)]
+    )
+    rows = rows.to(device)
+    match_clear(rows, released, marginals, subsets, coarsen, generator, n_steps, estimated)
     rows.cpu()
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
     match_marginals(rows, fine, n_batches * [batch], generator)
@@ -260,7 +272,7 @@ def hold_at_noise(
     return torch.where(is_above | ~is_above.any(), gaps, gaps.detach())
 
 
-def match_moments(
+def match_clear(
     rows: TableRows,
     tables: list[Tables],
     marginals: list[Marginals],
@@ -268,8 +280,11 @@ def match_moments(
     coarsen: torch.Tensor | None,
     generator: torch.Generator,
     n_steps: int = CONSTANTS.n_iterations,
+    estimated: np.ndarray | float = np.nan,
 ) -> None:
-    """Change rows to match moments that are clear of noise; see `find_clear_moments`.
+    """Change rows to match tables and moments that are clear of noise.
+
+    See `estimate_with_empty` and `find_clear_moments`.
 
     Training stops within the noise of all cells together. All else is held as it is.
 
@@ -283,7 +298,9 @@ def match_moments(
         Map from the levels of rows to those of the tables.
     generator : torch.Generator
     n_steps : int
-        Largest number of iterations, of which there are never more than `CONSTANTS.n_iterations`.
+        Largest number of steps, of which there are never more than those of `CONSTANTS`.
+    estimated : ndarray of shape (n_strata, n_cells) or float, default=nan
+        The cells of tables that are matched; NaN in others, of which clear moments are.
     """
     codes, sizes = rows.draw(rows.n_codes, generator), tables[0].sizes
     counts = np.array([stratum.n_records for stratum in marginals])
@@ -303,6 +320,10 @@ def match_moments(
     # Errors of less than a record do not matter.
     std = max(tables[0].pairs_std, 1.0)
     clear = find_clear_moments(residuals, sizes, is_knot, std, CONSTANTS.noise_rate)
+    estimated = np.broadcast_to(estimated, clear.shape)
+    is_estimated = ~np.isnan(estimated)
+    before = np.stack([expected.cells for expected in generated])
+    clear = np.where(is_estimated, estimated - before, clear)
     if not clear.any():
         return
     targets = [
@@ -312,6 +333,10 @@ def match_moments(
         )
     ]
 
+    for target, cells, marginal in zip(targets, estimated, marginals, strict=True):
+        for own, table in list_own_tables(cells, sizes, marginal):
+            target.add(own, table)
+
     def loss():
         gaps = [
             target.gap(part, part)
@@ -320,7 +345,12 @@ def match_moments(
         ]
         return torch.stack(gaps).sum()
 
-    minimize_exactly(rows, loss, min(n_steps, CONSTANTS.n_iterations))
+    if is_estimated.any() and isinstance(rows, TableParticles):
+        descent = Descent(rows.parameters(), CONSTANTS.clear_rate, warm_up=CONSTANTS.exact_warm_up)
+        n_clear = min(n_steps, CONSTANTS.n_clear)
+        run_steps(lambda rate: descent.step(loss(), rate), n_clear)
+    else:
+        minimize_exactly(rows, loss, min(n_steps, CONSTANTS.n_iterations))
 
 
 def _expect_tables(released, levels, n_records):

@@ -302,7 +302,7 @@ def test_strata_of_noise_have_no_part_in_training(monkeypatch):
     counts = (900.0, 3.0, 100.0)
     tables = [replace(table, counted=(n, 2.3)) for table, n in zip(tables, counts, strict=True)]
     strata = [Marginals.of(part, n, False) for part, n in zip(tables, counts, strict=True)]
-    monkeypatch.setattr(_table_learner, "match_moments", lambda *_: None)
+    monkeypatch.setattr(_table_learner, "match_clear", lambda *_: None)
     fit_to_tables(
         lambda shares, sizes, starts: particles([50, 50, 50], generator, sizes, starts),
         tables,

@@ -14,7 +14,7 @@ from skdpgen.learners.marginals import Marginals
 from skdpgen.learners.moments import find_clear_moments, make_polynomials
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
 from skdpgen.learners.table_targets import SubsetsTarget
-from skdpgen.learners.tables import match_moments
+from skdpgen.learners.tables import match_clear
 from skdpgen.learners.training import minimize_exactly
 from skdpgen.mechanisms.two_way import (
     Tables,
@@ -157,7 +157,7 @@ def test_rows_change_where_a_moment_is_clear(kind):
     line = np.outer(np.arange(6) - 2.5, np.arange(5) - 2)
     tables_with_later(cells, SIZES)[0][:, :5] += 6 * line
     released = [before[0], replace(before[1], cells=cells)]
-    match_moments(rows, released, marginals_of(2), [], None, generator)
+    match_clear(rows, released, marginals_of(2), [], None, generator)
     after = tables_of(rows, SIZES, 1000.0, 2.0)
     gaps = [
         np.sum((table.cells - wanted.cells) ** 2)
@@ -185,7 +185,7 @@ def test_rows_within_the_noise_stay_as_they_are():
         replace(table, cells=table.cells + rng.normal(0, 2, table.cells.shape))
         for table in tables_of(rows, SIZES, 1000.0, 2.0)
     ]
-    match_moments(rows, released, marginals_of(2), [], None, generator)
+    match_clear(rows, released, marginals_of(2), [], None, generator)
     assert torch.equal(rows.logits, before)
 
 
@@ -203,7 +203,7 @@ def test_multi_way_tables_are_held():
         factors = [(c, torch.eye(size)) for c, size in enumerate(SIZES)]
         target = SubsetsTarget([(factors, torch.zeros(120))], SIZES, 50.0, 1.0)
         held = target.moved_to(rows(torch.arange(300)).detach())
-        match_moments(rows, [moved], marginals_of(1), [target] * is_held, None, generator)
+        match_clear(rows, [moved], marginals_of(1), [target] * is_held, None, generator)
         found = rows(torch.arange(300)).detach()
         changes.append(held.gap(found, found).item())
     assert changes[1] < 0.7 * changes[0]
@@ -235,7 +235,7 @@ def test_correlations_of_default_fits(monkeypatch, generator):
     for is_matched in (True, False):
         with monkeypatch.context() as patch:
             if not is_matched:
-                patch.setattr(_table_learner, "match_moments", lambda *_: None)
+                patch.setattr(_table_learner, "match_clear", lambda *_: None)
             fitted = generator(3.0, 1e-5, random_state=0).fit(table)
         correlations[is_matched] = fitted.sample(5000)[["x0", "x1"]].corr().iloc[0, 1]
     assert correlations[True] > max(0.75, correlations[False] + 0.03)
