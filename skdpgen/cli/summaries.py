@@ -170,6 +170,22 @@ def _find_worst(report: pd.DataFrame) -> pd.DataFrame:
     return report.loc[order.sort_values(["verdict", "loss"], kind="stable").index]
 
 
+def show_columns(report: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Return what releases show of columns, as texts, those with the worst ``verdict`` first."""
+    worst = _find_worst(report)
+    return pd.DataFrame(
+        {
+            "column": list(map(str, worst.index)),
+            "type": worst["kind"].tolist(),
+            "found": [_describe_found(name, schema) for name in worst.index],
+            "other": worst["share_other"].map(_percent).tolist(),
+            "missing": worst["share_missing"].map(_percent).tolist(),
+            "noise": ["" if np.isnan(x) else f"±{x:,.0f}" for x in worst["noise"]],
+            "counts": worst["verdict"].tolist(),
+        }
+    )
+
+
 def summarize_fit(
     run: Any,
     described: dict | None,
@@ -198,18 +214,7 @@ def summarize_fit(
     verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
     report = report.assign(verdict=[verdicts.get(str(name), "") for name in report.index])
     pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
-    worst = _find_worst(report)
-    shown = pd.DataFrame(
-        {
-            "column": list(map(str, worst.index)),
-            "type": worst["kind"].tolist(),
-            "found": [_describe_found(name, schema) for name in worst.index],
-            "other": worst["share_other"].map(_percent).tolist(),
-            "missing": worst["share_missing"].map(_percent).tolist(),
-            "noise": ["" if np.isnan(x) else f"±{x:,.0f}" for x in worst["noise"]],
-            "counts": worst["verdict"].tolist(),
-        }
-    )
+    shown = show_columns(report, schema)
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
         f"Read {read}. Spent {tell_cost(certificate, read)}.",
