@@ -47,8 +47,8 @@ CAUSES = {
     "numbers.",
     "no category": "Columns {columns} have no category that shows above the noise, or none of the "
     "type of `other`, which stands for all values. Declare the categories, or how they are "
-    "written, as {thousands} or {date_format}, or drop columns whose values are distinct, as "
-    "{identifier}.",
+    "written, as {thousands} or {date_format}, shorten codes to a prefix{prefix}, or drop columns "
+    "whose values are distinct, as {identifier}.",
     "beyond": "Columns {columns} have infinities, or values beyond those among which inference "
     "looks for ranges, and these do not come back. Drop identifiers, or declare them as "
     "{identifier}; of others declare the bounds, {bounds}, or give them in larger units.",

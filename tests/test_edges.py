@@ -287,6 +287,9 @@ def find_kept(error):
     return [name for frame in ours[first + 1 :] for name in frame.f_locals]
 
 
+@pytest.mark.catches(
+    "data.record_functions:_clear_frames", "traceback.clear_frames(error.__traceback__)", "pass"
+)
 def test_errors_keep_no_copy_of_the_rows(X, y):
     text = X.astype(object)
     text[3, 1] = "Smith"

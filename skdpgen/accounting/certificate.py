@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .certificate_form import read_digests, read_event, read_form, write_form
 from .event_types import find_conflict
 from .events import (
     concentrated_rho,
@@ -305,6 +304,8 @@ class Certificate:
 
     def to_json(self) -> str:
         """Return the certificate as JSON, whose ε `verify` recomputes."""
+        from .certificate_form import write_form
+
         return write_form(self)
 
     @classmethod
@@ -325,6 +326,8 @@ class Certificate:
             If a member is missing, unknown or out of its range; if the certificate contradicts
             itself; if it states a larger or smaller ε, μ or ρ than its events cost.
         """
+        from .certificate_form import read_digests, read_event, read_form
+
         try:
             data = read_form(text)
             max_rows = data.get("max_rows")

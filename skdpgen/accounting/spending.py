@@ -17,7 +17,6 @@ from ..exceptions import (
 )
 from .budget import is_search_run
 from .certificate import Certificate
-from .composition import compose
 from .plan import Plan
 from .rounding import show
 
@@ -161,6 +160,8 @@ def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterat
     except BaseException as error:
         if not certificates:
             raise
+        from .composition import compose
+
         spent = compose(*certificates)
         price = (
             f"The {len(certificates)} fits that have finished spent ε = {show(spent.epsilon)} at "

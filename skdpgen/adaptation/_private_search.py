@@ -62,8 +62,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
 
     The adapter's `epsilon` and `delta` are those of the whole search. It may be a step of a
     pipeline. Steps before it are fitted once, to the source; they map each target row on its own,
-    which is checked on the source. Steps after it are fitted to the mapped source. The cost depends
-    on the parameters that are searched:
+    which is checked on the source, before the budget is reserved: nothing of it is released. Steps
+    after it are fitted to the mapped source. The cost depends on the parameters that are searched:
 
     - Most parameters of a `DPSWDDomainAdapter` act on synthetic target rows only: all but `sampler`
       with its parameters, `bounds`, and the parameters of the whole search (see

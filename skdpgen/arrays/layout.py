@@ -74,7 +74,7 @@ class ArrayLayout:
         """Raise a ValueError for declared bounds between which a dtype has no value."""
         pairs = [("y_bounds", y_bounds, self.target_dtype)] * (y_bounds is not None)
         if bounds is not None:
-            bounds = self.X.find_held_range(*bounds)
+            bounds = _move_inwards(self.X, bounds)
             n_columns = max(map(np.size, (self.dtypes, *bounds)))
             ends = zip(*(np.broadcast_to(end, n_columns) for end in bounds), strict=True)
             dtypes = self.dtypes * (n_columns // len(self.dtypes))
@@ -91,7 +91,7 @@ class ArrayLayout:
 
         `y` holds numbers, or with `classes` their positions.
         """
-        lower, upper = self.X.find_held_range(*((-np.inf, np.inf) if bounds is None else bounds))
+        lower, upper = _move_inwards(self.X, bounds)
         if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
             X = cast_numbers(X, self.dtypes[0], lower, upper)
             named = self.columns is not None
@@ -111,8 +111,7 @@ class ArrayLayout:
         if isinstance(dtype, pd.CategoricalDtype):
             dtype = categories
         if classes is None:
-            ends = self.y.find_held_range(*(y_bounds or (-np.inf, np.inf)))
-            levels, y = cast_numbers(y, dtype, *ends), slice(None)
+            levels, y = cast_numbers(y, dtype, *_move_inwards(self.y, y_bounds)), slice(None)
         else:
             levels = classes
         # Classes are cast, rather than labels: the dtype of a draw must not depend on it.
@@ -124,6 +123,22 @@ class ArrayLayout:
             # No Series holds NumPy's texts of any length.
             levels = levels.astype(dtype) if dtype.kind == "T" else levels
         return X, levels[y]
+
+
+def _move_inwards(container, bounds):
+    """Return bounds, moved inwards to what a dtype of torch that NumPy lacks can hold."""
+    lower, upper = bounds or (-np.inf, np.inf)
+    dtype = getattr(torch, container.library.partition(".")[2], None)
+    if dtype is None:
+        return lower, upper
+    info, ends = torch.finfo(dtype), []
+    for end, sign in ((lower, 1), (upper, -1)):
+        end = torch.as_tensor(end, dtype=torch.float64)
+        # Twice the largest error of rounding.
+        step = info.eps * end.abs().clamp(info.smallest_normal, info.max)
+        held, inner = (value.to(dtype).double() for value in (end, end + sign * step))
+        ends.append(torch.where(sign * held < sign * end, inner, held).numpy())
+    return tuple(ends)
 
 
 def _find_sample_dtype(dtype):

@@ -70,21 +70,6 @@ class Container:
             return column.to_native()
         return self._write(data)
 
-    def find_held_range(self, lower, upper):
-        """Return bounds, moved inwards to what a dtype of torch that NumPy lacks can hold."""
-        dtype = getattr(torch, self.library.partition(".")[2], None)
-        if dtype is None:
-            return lower, upper
-
-        info, ends = torch.finfo(dtype), []
-        for end, sign in ((lower, 1), (upper, -1)):
-            end = torch.as_tensor(end, dtype=torch.float64)
-            # Twice the largest error of rounding.
-            step = info.eps * end.abs().clamp(info.smallest_normal, info.max)
-            held, inner = (value.to(dtype).double() for value in (end, end + sign * step))
-            ends.append(torch.where(sign * held < sign * end, inner, held).numpy())
-        return tuple(ends)
-
     def give_array(self, array):
         """Return synthetic numbers, an array, in this container."""
         if self.library == "numpy":

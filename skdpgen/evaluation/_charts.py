@@ -211,14 +211,7 @@ def draw_matrix(
 
 
 def draw_tables(tables: Sequence, rows: Sequence[str], columns: Sequence[str]) -> Markup:
-    """Return pictures of two tables of shares of the same levels: released and synthetic.
-
-    Parameters
-    ----------
-    tables : (ndarray, ndarray) of shape (n_rows, n_columns)
-    rows, columns : sequence of str
-        Names of the levels.
-    """
+    """Return pictures of two tables of shares of the same levels: released and synthetic."""
     width, marks = (_WIDTH - _TOP) / 2, []
     cell = width / len(columns), min(_LINE, _HEIGHT / len(rows))
     largest = max(np.max(tables), 1e-9)

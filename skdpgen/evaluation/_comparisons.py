@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of two tables: marginals, associations, classifiers, propensity, nearest records.
+"""Comparisons of two tables: marginals, associations, classifiers, propensity.
 
 They read rows outside of any ledger.
 """
@@ -16,7 +16,6 @@ from scipy.stats import chi2_contingency, ks_2samp
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.neighbors import NearestNeighbors
 
 from ._columns import EncodedColumn, as_texts, plain_frames
 from ._scores import train_on_synthetic_score
@@ -224,40 +223,6 @@ def score_propensity(
         "pmse": float(np.mean((predicted[:, 1] - 0.5) ** 2) / 0.25),
         "n_rows_each": n,
     }
-
-
-def measure_nearest(
-    synthetic: pd.DataFrame, reference: pd.DataFrame, random_state: int = 0
-) -> dict:
-    """Return distances to the nearest row of one half of the reference.
-
-    They are measured from synthetic rows and, for comparison, from the other half of the
-    reference. Numbers are in units of their standard deviation; different categories have a
-    distance of 1.
-
-    Returns
-    -------
-    dict
-        ``n_rows``: the rows of the half. For ``synthetic`` and ``reference``: the median distance
-        and the share of rows that equal their nearest row.
-    """
-    # Held-out rows are the yardstick: synthetic rows should be no nearer to the first half than
-    # they.
-    rng = np.random.RandomState(random_state)
-    n, order = len(reference) // 2, rng.permutation(len(reference))
-    first, second = (reference.iloc[part][:_MOST_ROWS] for part in (order[:n], order[n:]))
-    sampled = synthetic.sample(min(len(synthetic), len(second)), random_state=rng)
-    points, *others = to_points(first, sampled, second)
-    search = NearestNeighbors(n_neighbors=1).fit(points)
-    measured: dict = {"n_rows": len(first)}
-    for who, rows in zip(("synthetic", "reference"), others, strict=True):
-        distances = search.kneighbors(rows)[0][:, 0]
-        measured[who] = {
-            "median_distance": float(np.median(distances)),
-            # Not 0: standardised numbers of equal cells differ by rounding.
-            "share_of_copies": float(np.mean(distances < 1e-6)),
-        }
-    return measured
 
 
 def _compare_joint(columns: Sequence[EncodedColumn]) -> float:

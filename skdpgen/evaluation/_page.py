@@ -212,14 +212,7 @@ def _compare_pairs(results: dict) -> dict:
 
 
 def list_figures(results: dict) -> list[tuple]:
-    """Return the figures of synthetic rows, of half of the reference, and of equal tables.
-
-    Returns
-    -------
-    list of tuple
-        Name, digits that matter, and the three figures, of which the second shows the sampling
-        error. None where there is none.
-    """
+    """Return names, digits, and figures of synthetic rows, half of the reference, equal tables."""
     if results["k_marginals"] is None:
         return []
     k, propensity = results["k_marginals"], results["propensity"]
@@ -240,9 +233,7 @@ def list_figures(results: dict) -> list[tuple]:
 
 
 def _list_scores(results: dict) -> dict:
-    """Return the rows of figures, rules and nearest records."""
-    nearest = results["nearest"] or {}
-    who = {"synthetic": "synthetic rows", "reference": "other half of the reference"}
+    """Return the rows of figures and of rules."""
     return {
         "figures": [
             (name, *("" if x is None else f"{x:.{digits}f}" for x in found))
@@ -250,11 +241,6 @@ def _list_scores(results: dict) -> dict:
         ],
         "broken_rules": [
             (rule["rule"], f"{rule['share_breaking']:.2%}") for rule in results["rules"] or ()
-        ],
-        "nearest_rows": [
-            (who[name], f"{found['median_distance']:.3g}", f"{found['share_of_copies']:.1%}")
-            for name, found in nearest.items()
-            if name in who
         ],
     }
 

@@ -103,10 +103,14 @@ def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:
     if not column.has_knots:
         return described | {"levels": [*map(str, column.levels), *missing]}
     values = np.concatenate([block.knots, np.asarray(block.atoms, float)])
-    described |= {"values": values, "n_knots": len(block.knots), "levels": missing}
-    numbers = as_numbers(cells) if column.is_number else None
-    if numbers is None or pd.api.types.is_datetime64_any_dtype(cells):
-        return described | {"is_date": not column.is_number}
+    described |= {"n_knots": len(block.knots), "levels": missing, "is_date": not column.is_number}
+    if not column.is_number:
+        dates = column.decode(values, np.zeros(len(values), dtype=bool))
+        return described | {"values": as_numbers(pd.Series(dates))}
+    described["values"] = values
+    numbers = as_numbers(cells)
+    if numbers is None:
+        return described
     # The mean number near each knot: between breakpoints it is not the knot.
     weights, counts = weights[:, : len(values)], counts[: len(values)]
     sums = weights.sum(axis=0)
@@ -115,7 +119,6 @@ def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:
     mean = total / present
     used = noise * (counts != 0)
     return described | {
-        "is_date": False,
         "mean": mean,
         "mean_margin": _CONFIDENT * float(np.linalg.norm(used * (near - mean))) / present,
         "synthetic_mean": float(np.nanmean(numbers)),

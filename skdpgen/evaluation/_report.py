@@ -26,7 +26,6 @@ from ._comparisons import (
     compare_pairs,
     halve,
     mean_variation,
-    measure_nearest,
     score_classifiers,
     score_k_marginals,
     score_propensity,
@@ -186,8 +185,6 @@ def report(
     - *Associations* are Cramér's V, with bias correction.
     - *Classifiers* are those of `train_on_synthetic_score`, tested on one half of the reference.
     - The *propensity* is how well gradient boosting tells synthetic from reference rows.
-    - *Nearest records*: distances to one half of the reference, of synthetic rows and of the other
-      half. They do not measure privacy, which the certificate guarantees.
 
     Examples
     --------
@@ -258,13 +255,12 @@ def report(
         "marginals": _describe_marginals(columns),
         "pairs": {"mean_total_variation": mean_variation(pairs), "pairs": pairs},
         "rules": _check_rules(synthetic, schema),
-        **dict.fromkeys(["k_marginals", "classifiers", "propensity", "nearest"]),
+        **dict.fromkeys(["k_marginals", "classifiers", "propensity"]),
     }
     if compared is not None:
         results |= {
             "k_marginals": score_k_marginals(columns, random_state=random_state),
             "propensity": score_propensity(synthetic, compared, random_state),
-            "nearest": measure_nearest(synthetic, compared, random_state),
         }
         _add_halves(results, halve(columns, random_state), random_state)
         order = np.random.RandomState(random_state).permutation(len(compared))

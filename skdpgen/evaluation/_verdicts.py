@@ -199,23 +199,11 @@ def _describe_table(counts: CountTable, reasons: list[str], worst: Sequence[str]
 
 
 def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_rows: int) -> dict:
-    """Return the use of synthetic rows in three sentences and one number.
+    """Return the use of synthetic rows, from `judge_counts`: three sentences and one number.
 
-    Parameters
-    ----------
-    counts : dict or None
-        From `judge_counts`.
-    report : DataFrame
-        ``schema_report_`` of a generator.
-    n_records, n_rows : int
-        Number of private records, and of synthetic rows.
-
-    Returns
-    -------
-    dict
-        ``use``, ``avoid`` and ``expect``, sentences without terms of privacy. ``score``: of 100
-        rows, those that are expected in the right cell of a table of two columns; ``ceiling``: the
-        same without noise and without merged values, where drawing so many rows alone matters.
+    ``use``, ``avoid`` and ``expect`` have no terms of privacy. ``score``: of 100 rows, those that
+    are expected in the right cell of a table of two columns; ``ceiling``: the same without noise
+    and merged values, where drawing so many rows alone matters.
     """
     columns = [] if counts is None else counts["columns"]
     usable = [table for table in columns if table["verdict"] != NOISE]
@@ -230,8 +218,10 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
         }
     pairs, judged = counts["pairs"], counts["pairs"] or columns
     n_good = sum(table["verdict"] == GOOD for table in pairs)
-    which = "all columns" if len(usable) == len(columns) else f"{len(usable)} columns"
-    use = f"Use it for shares, averages and charts of {which}"
+    rough = [table["column"] for table in usable if table["verdict"] != GOOD]
+    use = f"Use it for shares, averages and charts of {len(usable)} of {len(columns)} columns"
+    if rough:
+        use += f" (with care of {name_some(rough)})"
     if n_good:
         use += f", and for tables and models of two columns: {n_good} of {len(pairs)} are good"
     margin = max(table["margin"] for table in usable)
@@ -258,7 +248,7 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
     return {
         "use": f"{use}.",
         "avoid": f"{avoid}.",
-        "expect": f"Expect a share of rows to be off by ± {100 * off:.1g} percentage points.",
+        "expect": f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points.",
         "score": score,
         "ceiling": ceiling,
     }

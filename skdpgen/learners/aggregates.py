@@ -66,14 +66,11 @@ class RecordFeatures:
             # A copy, which is gone with the rows, if a module should keep anything of them.
             network = copy.deepcopy(network)
         example = network.labels.weight
+        # Frozen layers have no gradient to release.
         with torch.no_grad():
             inputs = network.look(rows.to(example), membership.to(example))
-            features = network(inputs)
-
-        def pull(cotangents):
-            return _keep_largest(network.pull(inputs, cotangents.to(features)), self.keep)
-
-        return features, pull
+        features, pull = network.with_products(inputs)
+        return features, lambda cotangents: _keep_largest(pull(cotangents.to(features)), self.keep)
 
 
 def _keep_largest(products, keep):

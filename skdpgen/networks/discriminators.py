@@ -8,6 +8,7 @@ first, or vectors of numbers.
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -104,23 +105,30 @@ class Discriminator(nn.Module):
             hidden = nn.functional.leaky_relu(hidden, 0.2)
         return _normalise(hidden)
 
-    def pull(self, hidden: torch.Tensor, cotangents: torch.Tensor) -> torch.Tensor:
-        """Return the vector-Jacobian product of each row in the trained weights, flat.
+    def with_products(self, hidden: torch.Tensor) -> tuple[torch.Tensor, Callable]:
+        """Return features of rows, and a function from cotangents to each row's product, flat.
 
-        In a dense or convolutional layer it follows from the layer's input and the gradient at its
-        output: one backward pass serves all rows.
+        In a dense or convolutional layer the product follows from the layer's input and the
+        gradient at its output: one backward pass serves all rows.
         """
         trace: list = []
         with torch.enable_grad():
+            features = self(hidden, trace)
+
+        def pull(cotangents):
             # Rows do not interact before the sum: the gradient at a row's outputs is its own.
-            product = (self(hidden, trace) * cotangents).sum()
-        gradients = torch.autograd.grad(product, [outputs for _, _, outputs in trace])
-        parts = [
-            part
-            for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
-            for part in _row_gradients(layer, inputs.detach(), gradient)
-        ]
-        return torch.cat(parts, dim=1)
+            with torch.enable_grad():
+                product = (features * cotangents).sum()
+            outputs = [outputs for _, _, outputs in trace]
+            gradients = torch.autograd.grad(product, outputs, retain_graph=True)
+            parts = [
+                part
+                for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
+                for part in _row_gradients(layer, inputs.detach(), gradient)
+            ]
+            return torch.cat(parts, dim=1)
+
+        return features.detach(), pull
 
     def judge(self, features: torch.Tensor, one_hot: torch.Tensor) -> torch.Tensor:
         """Apply the head to features of rows, or to means of them; return (n, n_outputs)."""
@@ -159,16 +167,19 @@ class OwnDiscriminator(Discriminator):
         """Apply the module to each row, and normalise its features."""
         return _normalise(self._map(hidden))
 
-    def pull(self, hidden: torch.Tensor, cotangents: torch.Tensor) -> torch.Tensor:
-        """Return the vector-Jacobian product of each row by itself, in trained weights, flat."""
+    def with_products(self, hidden: torch.Tensor) -> tuple[torch.Tensor, Callable]:
+        """Return features of rows, and products, as those of `Discriminator`."""
         named = self.named_parameters()
         weights = {name: w.detach() for name, w in named if name.startswith("trained.")}
 
         def product(weights, row, cotangent):
             return (functional_call(self, weights, (row[None],))[0] * cotangent).sum()
 
-        found = vmap(grad(product), in_dims=(None, 0, 0))(weights, hidden, cotangents)
-        return torch.cat([gradient.flatten(1) for gradient in found.values()], dim=1)
+        def pull(cotangents):
+            found = vmap(grad(product), in_dims=(None, 0, 0))(weights, hidden, cotangents)
+            return torch.cat([gradient.flatten(1) for gradient in found.values()], dim=1)
+
+        return self(hidden).detach(), pull
 
 
 def _row_gradients(layer, inputs, gradient):

@@ -138,21 +138,12 @@ class TwoWayTables(Release):
         return format.match_rows(_without_impossible(curator.release(mechanism), format))
 
     def find_strata(self, plan: Plan, n_records: float, format) -> int | None:
-        """Return the position of the column of codes by which records are stratified, or None.
-
-        Parameters
-        ----------
-        plan : Plan
-        n_records : float
-            Public number of records.
-        format : TableFormat
-            A resolved format.
-        """
+        """Return the position of the column of codes by which records are stratified, or None."""
         by, sizes = format.by, format.code_sizes
         if by is None or self.strata == "never":
             return None
-        is_sure = self.strata == "always"
-        return by if is_sure or strata_pay(sizes, by, plan.sigma or 0.0, n_records) else None
+        pays = self.strata == "always" or strata_pay(sizes, by, plan.sigma or 0.0, n_records)
+        return by if pays else None
 
     def _has_strata(self, plan, n_records, format):
         """Return whether records are stratified by the levels of the target, as far as is known."""

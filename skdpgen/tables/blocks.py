@@ -12,6 +12,8 @@ from .columns.values import CodeScale, Values
 # Least part of either end in the weight of an interval of a calibrated column, so that numbers of a
 # row at a knot lie in about this share of the interval. Set by hand.
 LEAST_PART = 1 / 33
+# Step of a Kronecker sequence of low discrepancy: the golden ratio.
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 def make_mismatch_error(name, column_type, dtype):
@@ -279,10 +281,18 @@ def to_probabilities(weights):
 
 
 def draw_levels(probabilities, random_state):
-    """Draw one level per row; levels of probability 0 are never drawn."""
+    """Draw one level per row; levels of probability 0 are never drawn.
+
+    Each draw has the probabilities of its row, and draws of like rows are spread evenly, with a
+    smaller sampling error than independent ones: their quantiles are a Kronecker sequence.
+    """
     steps = probabilities.cumsum(axis=1)
-    uniform = random_state.uniform(size=(len(steps), 1))
-    return (steps / steps[:, -1:] <= uniform).sum(axis=1)
+    # Equal rows are in random order, so that the draws of other columns are independent.
+    order = random_state.permutation(len(steps))
+    order = order[np.argsort(steps.sum(axis=1)[order], kind="stable")]
+    quantiles = np.empty((len(steps), 1))
+    quantiles[order, 0] = (random_state.uniform() + _GOLDEN * np.arange(len(steps))) % 1
+    return (steps / steps[:, -1:] <= quantiles).sum(axis=1)
 
 
 def share_between_knots(weights):

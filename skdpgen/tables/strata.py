@@ -7,31 +7,18 @@ import numpy as np
 
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
 
-
-@dataclass(frozen=True)
-class StrataConstants:
-    """Constants of `strata_pay`."""
-
-    # So many strata always pay: they cost other pairs a factor of at most √3 of noise.
-    few: int = 3
-    # Least signal of the tables of a level, in standard deviations of its noise. See
-    # doc/benchmarks/tried_tables.rst.
-    least_signal: float = 1.0
-    # Largest number of cells of all strata, as that of a release without strata.
-    max_cells: int = 2**27
-
-
-CONSTANTS = StrataConstants()
+# So many strata always pay: they cost other pairs a factor of at most √3 of noise.
+_FEW = 3
+# Largest number of cells of all strata, as of a release without strata.
+_MAX_CELLS = 2**27
 
 
 def strata_pay(sizes, by, sigma, n_records):
     """Return whether tables that are stratified by a column show how its levels differ.
 
-    Each record is in one stratum, so that strata cost nothing: the tables of the other columns with
-    the target have less noise, and those of three columns with the target are added. But for L
-    strata the tables of all records, which are their sums, have √L times the noise. It is worth it
-    if the strata tell something: if the one-way tables of a level of the target, of n / L records
-    evenly spread over all levels, exceed their noise, as the root of the sum of squared ratios.
+    L strata give the tables of pairs with the target less noise, and add those of three columns
+    with it; but tables of all records, which are their sums, have √L times the noise. They pay if
+    one-way tables of a level, of n / L records spread evenly, exceed their noise.
 
     Parameters
     ----------
@@ -46,14 +33,11 @@ def strata_pay(sizes, by, sigma, n_records):
     """
     n_strata, mechanism = sizes[by], TablesMechanism(sizes, by)
     others = mechanism.sizes
-    if n_strata <= CONSTANTS.few:
-        return True
-    if n_strata * (count_cells(others) + sum(others)) > CONSTANTS.max_cells:
-        return False
+    if n_strata <= _FEW or n_strata * (count_cells(others) + sum(others)) > _MAX_CELLS:
+        return n_strata <= _FEW
     counts = n_records / (n_strata * np.array(others))
     precisions = level_precisions(others, mechanism.weight)
-    noise = CONSTANTS.least_signal * sigma * mechanism.records
-    return bool(counts**2 @ precisions >= noise**2)
+    return bool(counts**2 @ precisions >= (sigma * mechanism.records) ** 2)
 
 
 @dataclass(frozen=True)

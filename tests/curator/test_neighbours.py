@@ -443,15 +443,15 @@ def in_both_modes(is_in_default_run):
     "data.cells:_convert", "return OBJECT", "return cell", param="objects-inferred-quick"
 )
 @pytest.mark.catches(
-    "tables.layout:TableLayout.of",
+    "tables.layout:_hide_unordered",
     "dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])",
     "dtype",
     param="pandas-inferred-quick",
 )
 @pytest.mark.catches(
     "tables.layout:TableLayout.of",
-    "not dataset.is_in_parts and _takes_order(schema.get(n), dtype)",
-    "_takes_order(schema.get(n), dtype)",
+    "dataset.is_in_parts and isinstance(dtype, pd.CategoricalDtype)",
+    "False",
     param="Parquet-inferred-quick",
 )
 @quick_or_all

@@ -23,7 +23,6 @@ from skdpgen.evaluation._comparisons import (
     compare_marginals,
     compare_pairs,
     mean_variation,
-    measure_nearest,
     score_classifiers,
     score_k_marginals,
     score_propensity,
@@ -211,16 +210,6 @@ def test_propensity_is_a_half_for_the_same_rows_and_one_for_others():
     assert other["pmse"] > 0.9 > 0.2 > same["pmse"]
 
 
-def test_nearest_records_tell_copies():
-    reference, fresh = make_rows(400, 0), make_rows(400, 1)
-    copied = measure_nearest(reference, reference)
-    assert 0.4 < copied["synthetic"]["share_of_copies"] < 0.6
-    other = measure_nearest(fresh, reference)
-    assert other["synthetic"]["share_of_copies"] == other["reference"]["share_of_copies"] == 0
-    gap = other["synthetic"]["median_distance"] / other["reference"]["median_distance"]
-    assert 0.8 < gap < 1.25
-
-
 # --- the report ----------------------------------------------------------------------------------
 
 
@@ -347,7 +336,7 @@ def test_without_a_reference_rows_are_described(tables):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = report(tables[0], certificate=CERTIFICATE)
-    for name in ("k_marginals", "classifiers", "propensity", "nearest"):
+    for name in ("k_marginals", "classifiers", "propensity"):
         assert found.results[name] is None
     page = found.to_html()
     assert "Pairs of columns" in page
@@ -361,14 +350,13 @@ def test_codes_may_be_numbers_in_one_table_and_texts_in_the_other():
     synthetic = reference.astype({"code": str})
     results = report(synthetic, reference, target="ill").results
     assert results["marginals"]["mean_total_variation"] == 0
-    assert results["nearest"]["synthetic"]["share_of_copies"] == 1
     other = synthetic.replace({"code": {"1": "other"}})
     assert report(other, reference, target="ill").results["marginals"]["mean_total_variation"] > 0
 
 
 def test_results_repeat_and_columns_may_be_in_any_order(tables, found):
     other = report(tables[0], tables[1][list(tables[1])[::-1]])
-    for name in ("marginals", "pairs", "k_marginals", "nearest"):
+    for name in ("marginals", "pairs", "k_marginals"):
         assert other.results[name] == found.results[name]
 
 

@@ -98,7 +98,7 @@ def test_each_reader_has_a_part_and_the_first_has_no_terms_of_privacy(page, fitt
     assert "The budget counts 1 fit to the same rows: ε = " in protection
     assert protection.count("Data protection, date") == 1
     report = fitted[0].schema_report_
-    assert "averages and charts of all columns" in analysts
+    assert "averages and charts of 3 of 3 columns" in analysts
     assert f"±{np.ceil(1.96 * report['noise'].min()):.0f}" in analysts
     assert "age (0 to 99)" in analysts
 

@@ -172,10 +172,12 @@ def test_uses_and_limits_in_words():
     )
     counts = judge_counts(report, 1000)
     summary = summarize_use(counts, report, 1000, 10_000)
-    assert summary["use"].startswith("Use it for shares, averages and charts of 3 columns.")
+    assert summary["use"].startswith(
+        "Use it for shares, averages and charts of 3 of 4 columns (with"
+    )
     assert "groups of fewer than about 20 rows; nor for lost" in summary["avoid"]
     # Half of 1.96 / √10,000, and 9.8 of 1,000 rows.
-    assert summary["expect"] == "Expect a share of rows to be off by ± 1 percentage points."
+    assert summary["expect"] == "Expect a share of rows to be off by ± 1.4 percentage points."
     assert 0 < summary["score"] < summary["ceiling"] < 100
     assert summarize_use(None, report, 1000, 1000)["score"] is None
     certificate = Certificate((GaussianDpEvent(4.0),), ("two-way tables",))

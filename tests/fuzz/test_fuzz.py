@@ -40,15 +40,6 @@ def _run(kind, **options):
     check()
 
 
-@pytest.mark.catches(
-    "data.record_functions:_clear_frames",
-    "traceback.clear_frames(error.__traceback__)",
-    "pass",
-    param="fits",
-)
-@pytest.mark.catches(
-    "mechanisms.noise:NoiseSource.torch_generator", "torch.Generator()", "torch", param="fits"
-)
 @pytest.mark.parametrize("kind", _KINDS)
 def test_a_few_cases(kind):
     _run(kind, times=0.3, phases=[Phase.generate])

@@ -147,6 +147,8 @@ def test_own_parts_train_and_optimisers_see_released_gradients_alone(monkeypatch
             assert_allclose(flat, noisy.value, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="optimizer fails on made-up rows"):
         DPSinkhornGenerator(bounds=(0, 1), optimizer=lambda parameters, lr: None).fit(X)
+    with pytest.raises(TypeError, match=r"called as optimizer\(parameters, lr=0.001\)"):
+        DPSinkhornGenerator(bounds=(0, 1), optimizer=lambda parameters: None).fit(X)
 
 
 class OwnEntropic(EntropicWasserstein):

@@ -304,7 +304,7 @@ def test_there_is_no_negative_zero():
 @pytest.mark.parametrize("uniform", [0.0, np.nextafter(1, 0)])
 def test_extreme_draws_avoid_what_has_no_weight(uniform):
     class Extreme(np.random.RandomState):
-        def uniform(self, size):
+        def uniform(self, size=()):
             return np.full(size, uniform)
 
     encoder = TableEncoder(

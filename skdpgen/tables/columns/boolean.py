@@ -51,8 +51,8 @@ class Boolean(LevelColumn):
 
     n_values = 2
     is_dtype_inferred = True
-    # Numbers, too: 0 and 1, as floats where cells are missing.
-    dtype_codes = "iufbO"
+    # Numbers, too: 0 and 1, as floats where cells are missing; and texts.
+    dtype_codes = "SiufbO"
     expected_text = "boolean"
     evidence = {"boolean": (("boolean",), ())}
     forms = ("boolean",)
@@ -141,7 +141,7 @@ class Boolean(LevelColumn):
 
     def to_values(self, column):
         """Return the codes of cells as floats: NaN for missing values, -1 for other values."""
-        return super().to_values(self._read(column))
+        return super().to_values(self._read(pd.Series(column)))
 
     def parse(self, cells, style):
         """Return the values of texts; texts whose words are known, or inferred, as they are."""
@@ -155,15 +155,16 @@ class Boolean(LevelColumn):
 
     def _read(self, column):
         """Return cells of which texts are values, or missing."""
-        if self.words is None:
+        if getattr(column.dtype, "kind", "O") in "iufb":
             return column
-        known = {**dict.fromkeys(self._missing), **dict(zip(self.words, self.levels, strict=False))}
+        words = zip(self.words or (), self.levels, strict=False)
+        known = {**dict.fromkeys(self._missing), **dict(words)}
 
         def read(cell):
             is_known = isinstance(cell, str) and cell.strip() in known
             return known[cell.strip()] if is_known else read_cell(cell, _STYLE)
 
-        return find_dtype(map_cells(read, pd.Series(column)))
+        return find_dtype(map_cells(read, column))
 
     def decode(self, codes, missing):
         """Return the cells of synthetic codes, 0 and 1."""
