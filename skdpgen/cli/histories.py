@@ -11,9 +11,10 @@ import pandas as pd
 from ..histories.joining import join_names
 from ..histories.sampler import DPHistorySampler
 from ..metadata.frictionless import write_package
-from .outputs import check_folder
+from .exits import STOPPED
+from .outputs import check_folder, collected_warnings, print_warning
 from .runs import MOST_DELTA, Run, choose_delta, end, list_doubts, shows_progress
-from .summaries import Summary, describe_cost, tell_cost, to_records
+from .summaries import Summary, describe_cost, show_columns, tell_cost, to_records
 from .tables import (
     Read,
     TableOptions,
@@ -116,7 +117,24 @@ class Histories(Run):
         }
         heading = [f"Read {self.read}. Spent {tell_cost(certificate, self.read)}."]
         steps = [f"Wrote {', '.join(files.values())}."]
-        return Summary(heading, pd.DataFrame(), [], messages, steps, data)
+        shown = show_columns(report.assign(verdict=""), self.generator._format.table.schema)
+        shown = shown.drop(columns="counts")
+        return Summary(heading, shown, [], messages, steps, data, files["schemas"])
+
+    def summarize_plan(self, warnings: Sequence[str]) -> Summary:
+        """Return the summary of a preview, of which nothing is spent."""
+        data = {
+            "command": "histories",
+            "read": self.read.to_dict(),
+            "planned": describe_cost(self.planned),
+            "persons_needed": self._needed,
+            "warnings": list(warnings),
+        }
+        cost = tell_cost(self.planned, self.read)
+        heading = [f"Read {self.read}. Spent nothing; planned {cost}."]
+        notes = [f"It takes {self._needed:,} persons or more to be of use."]
+        steps = ["Next: the same command without --preview."]
+        return Summary(heading, pd.DataFrame(), notes, warnings, steps, data)
 
 
 def _open_tables(options: Namespace) -> dict[str, TableOptions]:
@@ -175,6 +193,13 @@ def _split_columns(options: Namespace, separate: Mapping[str, Namespace]) -> Non
 def histories(options: Namespace) -> int:
     """Fit a sampler to two private tables, and write synthetic ones."""
     check_folder("--output", options.output)
-    run = Histories(options)
+    with collected_warnings() as caught:
+        run = Histories(options)
+    if options.preview:
+        doubts = run.list_doubts()
+        summary = run.summarize_plan(doubts + [str(warning) for warning in caught])
+        return end(summary, options, STOPPED if doubts and not options.anyway else 0)
+    for warning in caught:
+        print_warning(warning)
     names, messages, code = run.fit_and_write()
     return end(run.summarize(messages, run.list_written(names)), options, code)

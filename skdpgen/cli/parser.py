@@ -57,6 +57,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         help="refuse invalid records, which otherwise count as absent; ε does not cover a refusal",
     ),
     "--budget": dict(metavar="FILE", help="also charge the budget of skdpgen budget init"),
+    "--preview": dict(action="store_true", help="say what to expect, and spend nothing"),
     "--anyway": dict(action="store_true", help="go on where the command would stop (exit code 3)"),
     "--seed": dict(type=int, help="seed of the noise, for experiments: it protects nobody"),
     "--quiet": dict(action="store_true", help="print warnings and errors only"),
@@ -215,6 +216,7 @@ _COMMANDS = {
         (
             *("--table", "--key", "--order", "--rules", "--epsilon", "--output", "--release"),
             *("--n-persons", "--schema", *_PRIVACY, *_LIMITS, "--fail-on-warning", *_FORMAT),
+            "--preview",
         ),
         {
             "--key": {"required": True},

@@ -174,6 +174,26 @@ def _find_worst(report: pd.DataFrame) -> pd.DataFrame:
     return report.loc[order.sort_values(["verdict", "loss"], kind="stable").index]
 
 
+def show_columns(report: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Return what releases show of columns, as texts, those with the worst ``verdict`` first."""
+    worst = _find_worst(report)
+    shown = pd.DataFrame(
+        {
+            "column": list(map(str, worst.index)),
+            "type": worst["kind"].tolist(),
+            "found": [_describe_found(name, schema) for name in worst.index],
+            "other": worst["share_other"].map(_percent).tolist(),
+            "missing": worst["share_missing"].map(_percent).tolist(),
+            "noise": ["" if np.isnan(x) else f"±{x:,.0f}" for x in worst["noise"]],
+            "counts": worst["verdict"].tolist(),
+        }
+    )
+    if (worst["mean_low"] >= _LEAST_LOW).any():
+        lost = [f"≤{x:.0%}" if x >= _LEAST_LOW else "" for x in worst["mean_low"]]
+        shown.insert(5, "low by", lost)
+    return shown
+
+
 def summarize_fit(
     run: Any,
     described: dict | None,
@@ -202,23 +222,10 @@ def summarize_fit(
     verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
     report = report.assign(verdict=[verdicts.get(str(name), "") for name in report.index])
     pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
-    worst = _find_worst(report)
-    shown = pd.DataFrame(
-        {
-            "column": list(map(str, worst.index)),
-            "type": worst["kind"].tolist(),
-            "found": [_describe_found(name, schema) for name in worst.index],
-            "other": worst["share_other"].map(_percent).tolist(),
-            "missing": worst["share_missing"].map(_percent).tolist(),
-            "noise": ["" if np.isnan(x) else f"±{x:,.0f}" for x in worst["noise"]],
-            "counts": worst["verdict"].tolist(),
-        }
-    )
+    shown = show_columns(report, schema)
     notes = [use[name] for name in ("use", "avoid", "expect") if name in use]
     low = report["mean_low"][report["mean_low"] >= _LEAST_LOW].nlargest(MAX_NAMES)
     if len(low):
-        lost = [f"≤{x:.0%}" if x >= _LEAST_LOW else "" for x in worst["mean_low"]]
-        shown.insert(5, "low by", lost)
         most = ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items())
         notes.append(f"Means and totals may be low, since tails are cut: {most}.")
     success = judge_protection(together or certificate)["best_attack"]

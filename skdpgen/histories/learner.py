@@ -69,6 +69,7 @@ class HistoryParticles(TableRows):
 
     is_possible: torch.Tensor
     times: torch.Tensor
+    kernels: torch.Tensor
 
     def __init__(
         self, n_particles, generator, history, marginals, has_gaps, kernels=(), has_undated=False

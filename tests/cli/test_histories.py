@@ -52,7 +52,11 @@ DECLARED = ["--schema", "patients=patients.json", "--schema", "visits=visits.jso
 
 
 def test_both_tables_are_written_in_their_form(folder, capsys):
-    assert main([*RUN, *DECLARED, "--order", "day", "--n-persons", "50", "--json"]) == 0
+    options = [*RUN, *DECLARED, "--order", "day", "--n-persons", "50", "--json"]
+    assert main([*options, "--preview"]) == 0
+    assert json.loads(capsys.readouterr().out)["planned"]["epsilon"] <= 6
+    assert not (folder / "out").exists()
+    assert main(options) == 0
     written = json.loads(capsys.readouterr().out)
     assert written["spent"]["epsilon"] <= 6
     assert written["read"]["persons"] == 400
