@@ -206,6 +206,10 @@ class Run:
         """Write rows and what belongs to them, and return their names; it may add messages."""
         raise NotImplementedError
 
+    def certify(self, certificate: Certificate) -> Certificate:
+        """Return the certificate of all releases from which synthetic rows follow."""
+        return certificate
+
     def review_types(self, inference: SchemaInference, curator: Curator) -> None:
         """Stop a fit once column types are known, if cells look like what cannot be read."""
         if inference.looks and not self.options.anyway:
@@ -293,7 +297,7 @@ class Run:
         # Links are followed, also to where there is nothing yet.
         os.makedirs(os.path.realpath(self._folder), exist_ok=True)
         path = Path(self._folder) / _RELEASE
-        certificate = published.certificate.made_by(self.generator).to_json() + "\n"
+        certificate = self.certify(published.certificate.made_by(self.generator)).to_json() + "\n"
         with replaced([str(path), str(path.with_name("certificate.json"))]) as (release, other):
             published.save(release)
             Path(other).write_text(certificate, encoding="utf-8")
