@@ -109,8 +109,9 @@ def describe_failure(error, what="The function that gives the chunks of X") -> s
     """Describe an error of a source of chunks without its message."""
     failure = type(error).__name__
     if isinstance(error, OSError) and error.errno is not None:
-        # The system's text for the number: an error's own text may quote anything.
-        failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
+        # The system's text for the number: an error's own text may quote anything, and its file may
+        # be that of one record.
+        failure = f"{failure}: {os.strerror(error.errno)}"
     return (
         f"{what} failed ({failure}). Its message is withheld, as it may quote rows: call it "
         "yourself to read it."
