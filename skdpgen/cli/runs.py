@@ -9,6 +9,7 @@ import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,7 @@ class Run:
 
     def _keep(self, published: PublishedRelease) -> None:
         """Write the release, and its certificate beside it."""
+        published = replace(published, certificate=self.certify(published.certificate))
         try:
             self._write_release(published)
         except OSError as error:
@@ -297,7 +299,7 @@ class Run:
         # Links are followed, also to where there is nothing yet.
         os.makedirs(os.path.realpath(self._folder), exist_ok=True)
         path = Path(self._folder) / _RELEASE
-        certificate = self.certify(published.certificate.made_by(self.generator)).to_json() + "\n"
+        certificate = published.certificate.made_by(self.generator).to_json() + "\n"
         with replaced([str(path), str(path.with_name("certificate.json"))]) as (release, other):
             published.save(release)
             Path(other).write_text(certificate, encoding="utf-8")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPSWFlowSampler, load
 from skdpgen.__main__ import main
 from skdpgen.privacy import BudgetExceededError, Certificate, PrivacyBudget
 
@@ -121,6 +121,7 @@ def test_a_run_stops_once_types_show_that_dates_are_not_read(folder, capsys):
     # Rows follow from the types, too, which are released once.
     assert certificate.releases.count("column kinds") == 1
     assert certificate.epsilon == pytest.approx(done["with_look"]["epsilon"])
+    assert load("made/release.skdpgen").certificate.releases == certificate.releases
     assert PrivacyBudget.from_file("kept.budget").spent < 5
     made = pd.read_csv("made/synthetic.csv")
     assert pd.to_datetime(made["day"], format="%d.%m.%Y").dt.year.isin([2020, 2021]).mean() > 0.9
