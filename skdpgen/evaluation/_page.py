@@ -13,7 +13,7 @@ from ..accounting.rounding import show, show_event
 from ..quality import LEAST_SIGNAL
 from ._charts import MOST_BARS, Shares, draw_bars, draw_histogram, draw_matrix, draw_tables
 from ._forecasts import GOOD_NOISE
-from ._verdicts import CONSTANTS, LOWERED, show_range
+from ._verdicts import CONSTANTS, LOWERED, name_table, show_range
 
 # Rows of a table that is sorted by importance.
 _MOST_LISTED = 10
@@ -60,7 +60,7 @@ def _list_columns(columns, judged) -> list[tuple]:
 def _list_pairs(pairs) -> list[tuple]:
     # Readers look for what they must not rely on.
     worst = sorted(pairs, key=lambda table: -table["error"])
-    return [(f"{table['first']} × {table['second']}", *_show_judged(table)) for table in worst]
+    return [(name_table(table), *_show_judged(table)) for table in worst]
 
 
 def _show_judged(table: dict | None, finding: str | None = None) -> tuple:
@@ -146,7 +146,7 @@ def _show_released(released: dict | None) -> dict:
         ],
         "pair_pictures": [
             {
-                "name": f"{pair['first']} × {pair['second']}",
+                "name": name_table(pair),
                 "beyond": pair["beyond_noise"],
                 "drawing": draw_tables(
                     [pair["released"], pair["synthetic"]],
