@@ -79,9 +79,8 @@ def _draw_columns(results: dict) -> list[dict]:
     charts = []
     for column in results["marginals"]["columns"]:
         series = [column[name] for name in ("synthetic", "reference") if name in column]
-        gap = column.get("total_variation")
         chart = _draw(column["column"], column["levels"], series, column["bins"], column["is_date"])
-        charts.append(chart | {"gap": gap})
+        charts.append(chart | {"gap": column.get("total_variation")})
     return charts
 
 
@@ -96,7 +95,7 @@ def _draw_released(column: dict) -> dict:
         order += range(len(values), len(names))
         names, *series = ([part[i] for i in order] for part in (names, *series))
     is_date = column.get("is_date", False)
-    return _draw(column["column"], names, series, bins, is_date, column["margin"]) | {"gap": None}
+    return _draw(column["column"], names, series, bins, is_date, column["margin"])
 
 
 def _draw(name, levels, series, bins, is_date, margin=0.0) -> dict:
