@@ -107,10 +107,7 @@ def judge_counts(
     Returns
     -------
     dict or None
-        ``columns`` and ``pairs``, each a list of dicts with ``verdict`` and ``reasons``, see
-        `judge_column`; ``margin``, which the noise on a count exceeds with a probability of 5 %, in
-        records; and ``error``, the expected share of records that the noise moves to other counts.
-        None if the releases are no counts.
+        ``columns`` and ``pairs``, lists of `_describe_table`. None if the releases are no counts.
     """
     counted = report[report["n_levels"].notna() & report["noise"].notna()]
     if counted.empty:
@@ -173,7 +170,11 @@ _RARE = "only about"
 
 
 def _describe_table(counts: CountTable, reasons: list[str], worst: Sequence[str]) -> dict:
-    """Return a judged table as JSON holds it; its verdict is no better than others."""
+    """Return a judged table as JSON holds it; its verdict is no better than others.
+
+    ``margin`` is what the noise on a count exceeds with a probability of 5 %, in records; and
+    ``error`` the expected share of records that the noise moves to other counts.
+    """
     return {
         "n_levels": counts.n_levels,
         "verdict": max([counts.verdict, *worst], key=VERDICTS.index),
