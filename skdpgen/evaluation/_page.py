@@ -41,7 +41,13 @@ def write_page(results: dict) -> str:
         "audit_rows": _list_audit(results["audit"] or {}),
         **_describe_certificate(results["certificate"]),
         **_compare_pairs(results),
-        **_list_scores(results),
+        "figures": [
+            (name, *("" if x is None else f"{x:.{digits}f}" for x in found))
+            for name, digits, *found in list_figures(results)
+        ],
+        "broken_rules": [
+            (rule["rule"], f"{rule['share_breaking']:.2%}") for rule in results["rules"] or ()
+        ],
     }
     return render("report.html", **(results | shown))
 
@@ -199,7 +205,7 @@ def _compare_pairs(results: dict) -> dict:
         "associations": draw_matrix(names, cells, "Associations of pairs of columns"),
         "differing_pairs": [
             (
-                f"{pair['first']}, {pair['second']}",
+                name_table(pair),
                 f"{pair['total_variation']:.1%}",
                 f"{pair['synthetic']:.2f}",
                 f"{pair['reference']:.2f}",
@@ -229,19 +235,6 @@ def list_figures(results: dict) -> list[tuple]:
         name = f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}"
         rows.append((name, 3, score["synthetic"], score["reference"], None))
     return rows
-
-
-def _list_scores(results: dict) -> dict:
-    """Return the rows of figures and of rules."""
-    return {
-        "figures": [
-            (name, *("" if x is None else f"{x:.{digits}f}" for x in found))
-            for name, digits, *found in list_figures(results)
-        ],
-        "broken_rules": [
-            (rule["rule"], f"{rule['share_breaking']:.2%}") for rule in results["rules"] or ()
-        ],
-    }
 
 
 def _list_audit(audit: dict) -> list[tuple]:

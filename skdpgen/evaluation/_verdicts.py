@@ -160,13 +160,10 @@ def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | Non
     elif rarest is not None:
         level, n_rows = rarest[0], rarest[1] * n_records
         is_rare = CONSTANTS.confident * counts.noise > CONSTANTS.rare * n_rows
-        found.append((f"{_RARE} {n_rows:,.0f} rows with {level}", ROUGH, is_rare))
+        found.append((f"only about {n_rows:,.0f} rows with {level}", ROUGH, is_rare))
     held = [(reason, verdict) for reason, verdict, is_held in found if is_held]
     reasons = [reason for reason, _ in held if reason]
     return _describe_table(counts, reasons, [verdict for _, verdict in held])
-
-
-_RARE = "only about"
 
 
 def _describe_table(counts: CountTable, reasons: list[str], worst: Sequence[str]) -> dict:
@@ -260,14 +257,6 @@ def list_limits(
             if noise:
                 few = name_some(noise)
                 texts.append(f"{what.title()} that are mostly noise: {len(noise)}, {few}.")
-        rare = [
-            f"{table['column']} ({reason})"
-            for table in counts["columns"]
-            for reason in table["reasons"]
-            if reason.startswith(_RARE)
-        ]
-        if rare:
-            texts.append(f"Rare values, whose counts are rough: {name_some(rare)}.")
     if report is not None:
         texts += _list_losses(report)
     if certificate is not None and TwoWayTables.name in certificate.releases:
