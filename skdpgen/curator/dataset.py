@@ -201,10 +201,8 @@ class Dataset:
         """Dtypes of the columns of a table and of `y`, by name, as their containers state them."""
         head = self._stated_head
         if self.is_in_parts:
-            return {
-                **head.dtypes,
-                **{n: t for n, t in self._held[0][0].stated.items() if n in head},
-            }
+            stated = self._held[0][0].stated
+            return {name: stated.get(name, dtype) for name, dtype in head.dtypes.items()}
         return dict(zip(head, self.dtypes, strict=True))
 
     @property
