@@ -200,10 +200,7 @@ class Dataset:
     def stated_dtypes(self) -> dict:
         """Dtypes of the columns of a table and of `y`, by name, as their containers state them."""
         head = self._stated_head
-        if self.is_in_parts:
-            stated = self._held[0][0].stated
-            return {name: stated.get(name, dtype) for name, dtype in head.dtypes.items()}
-        return dict(zip(head, self.dtypes, strict=True))
+        return dict(zip(head, head.dtypes if self.is_in_parts else self.dtypes, strict=True))
 
     @property
     def _stated_head(self):
