@@ -475,6 +475,9 @@ def _excuse_orders(format, counts, noise):
         withdraw(block.name, ("values unresolved", "constant", "cut"))
     if format.max_rows > 1 and found.max(initial=0) > 0:
         withdraw(format.order_name, ("constant",))
+    if np.any(found % 1 > step):
+        # Rows are at other hours than the first one.
+        withdraw(format.order_name, ("hours",))
 
 
 def _warn_of_order(format):
