@@ -44,20 +44,21 @@ def test_shrunk_tables_keep_the_share_of_james_and_stein(size, kept):
     np.testing.assert_allclose(shares, kept)
 
 
-def test_a_diagonal_table_is_found_with_its_marginals():
-    found = find_empty(np.diag(1000 * SHARES), 2.0, np.random.default_rng(0))
-    empty = -CONSTANTS.pull * 2.0
-    np.testing.assert_allclose(found, np.where(np.eye(8), 1000 * SHARES, empty), rtol=1e-6)
+def test_blocks_are_found_with_their_marginals():
+    exact = EXPECTED * np.kron(np.eye(2), np.ones((4, 4)))
+    found = find_empty(exact, 2.0, np.random.default_rng(0))
+    np.testing.assert_array_equal(found == -CONSTANTS.pull * 2.0, exact == 0)
+    sums = [[part.sum(0), part.sum(1)] for part in (found.clip(0), exact)]
+    np.testing.assert_allclose(*sums, rtol=1e-6)
 
 
 def test_empty_cells_are_false_at_most_at_their_rate():
-    rng, is_empty, is_false, is_dense = np.random.default_rng(0), [], [], []
+    rng, (is_empty, is_false, is_dense) = np.random.default_rng(0), ([], [], [])
     for std in [3.0, 10.0, 30.0] * 20:
         exact = EXPECTED * rng.choice([0, 0, 0.5, 1, 2, 3], size=(8, 8))
         is_empty.append(find_empty(exact, std, rng) < 0)
         is_false.append(is_empty[-1] & (exact > 0))
         is_dense.append(np.isnan(find_empty(EXPECTED * (1 + 0.5 * CHECKS), std, rng)).all())
-    assert np.sum(is_empty) > 500
     assert np.sum(is_false) < CONSTANTS.empty_rate * np.sum(is_empty)
     assert np.mean(is_dense) > 0.95
 
@@ -65,6 +66,5 @@ def test_empty_cells_are_false_at_most_at_their_rate():
 def test_the_table_of_a_uniform_number_with_itself_is_exact():
     exact = 1200 * np.diag([0.25, 0.5, 0.25])
     found = _dependence.list_own_tables(exact.ravel(), (3, 3), release(exact, 0, 1.0, True)[1])
-    # Integrals of products of hat functions of three knots.
-    for _, table in found:
+    for _, table in found:  # integrals of products of hat functions of three knots
         np.testing.assert_allclose(table, np.array([[2, 1, 0], [1, 4, 1], [0, 1, 2]]) / 12)
