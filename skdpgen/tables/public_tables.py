@@ -43,7 +43,8 @@ def read_public(table, styles=None):
     counts = counts.reshape(len(unknown), len(COUNTED))
     types, styles, _ = find_types(unknown, counts, 0.0, len(table))
     for name, style in styles.items():
-        known = types[name].example().cell_types
+        # Words of booleans, which are open there, are not needed: their cells are read as values.
+        known = types[name].cell_types or types[name].example().cell_types
         if known is not None:
             parsed = read_column(parse_column(cells[name], known, style), style)
             is_boolean = isinstance(parsed.dtype, pd.CategoricalDtype)
