@@ -31,16 +31,6 @@ def match_names(estimator: object, X):
     scikit-learn warns of rows with names where there were none, and the other way round. A user can
     do nothing about rows that the package itself passes on, and an error in place of the warning
     would stop a fit that has spent its budget. Names that differ stay: the estimator refuses them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted one.
-    X : array or DataFrame of shape (n_samples, n_features)
-
-    Returns
-    -------
-    array or DataFrame of shape (n_samples, n_features)
     """
     known, given = getattr(estimator, "feature_names_in_", None), _get_feature_names(X)
     if (known is None) == (given is None):

@@ -126,14 +126,6 @@ class Adapted(NamedTuple):
 def adapt(data) -> Adapted:
     """Return data as pandas or NumPy holds them; each cell is read on its own.
 
-    Parameters
-    ----------
-    data : object
-
-    Returns
-    -------
-    Adapted
-
     Raises
     ------
     TypeError

@@ -195,18 +195,9 @@ def is_date(dtype) -> bool:
 
 
 def check_dtype(dtype, what: str, column: str) -> None:
-    """Refuse a column whose dtype says that no column type holds its cells.
+    """Refuse a column whose dtype says that no column type holds its cells, and say what to do.
 
-    Parameters
-    ----------
-    dtype : dtype
-    what, column : str
-        The name of the column in the message, and in Python.
-
-    Raises
-    ------
-    TableError
-        It says how to convert the column.
+    `what` is its name in the message, `column` that in Python.
     """
     if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
         dtype = pd.ArrowDtype(dtype.pyarrow_dtype.value_type)

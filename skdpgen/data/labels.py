@@ -57,12 +57,7 @@ def join_label(X, y, name):
 
 
 def check_length(y, n_rows: int) -> None:
-    """Refuse `y` of another length than X; no length is quoted, as it may be private.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse `y` of another length than X; no length is quoted, as it may be private."""
     if len(y) != n_rows:
         raise ValueError(
             "y must have one entry for each row of X: inconsistent numbers of samples."
@@ -72,18 +67,7 @@ def check_length(y, n_rows: int) -> None:
 def check_order(X, other, name: str, whose: str = "another row's") -> None:
     """Refuse labels or identifiers that have the index of X in another order.
 
-    Parameters
-    ----------
-    X, other : array-like
-    name : str
-        The parameter, in the message.
-    whose : str, default="another row's"
-        Whose each entry would be.
-
-    Raises
-    ------
-    ValueError
-        It names the mistake, not the rows: both indexes hold the same labels.
+    The message names the parameter, and whose each entry would be, but no row.
     """
     index, order = getattr(X, "index", None), getattr(other, "index", None)
     if not (isinstance(index, pd.Index) and isinstance(order, pd.Index)):

@@ -141,11 +141,6 @@ def encode_levels(column: pd.Series, levels: tuple) -> np.ndarray:
     """Return the position of each cell among declared levels, or -1, decided for each on its own.
 
     A cell has the level that equals it or, if there is none, that of the same canonical form.
-
-    Parameters
-    ----------
-    column : Series of shape (n,)
-    levels : tuple
     """
     exact, named = _index_levels(levels)
 

@@ -72,15 +72,8 @@ def iter_quietly(
     """Yield the items of ``make()``, whose errors and warnings may quote private cells.
 
     Warnings are suppressed. The generator closes the source at the end, or when it is closed.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the source, an iterable.
-    harmless : tuple of type
-        Types of errors that quote no cell, which are re-raised.
-    describe : callable
-        Maps any other error to the message of the TableError that replaces it.
+    Errors of `harmless` types quote no cell, and are re-raised; `describe` maps any other to the
+    message of the TableError that replaces it.
     """
     with contextlib.ExitStack() as opened:
         items, message = None, None

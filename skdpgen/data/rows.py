@@ -16,12 +16,7 @@ def clip_rows(rows: torch.Tensor, radius: float) -> torch.Tensor:
 
 
 def sum_rows(values: torch.Tensor) -> torch.Tensor:
-    """Add up each row in an order that depends on its length only, so that no row changes others.
-
-    Returns
-    -------
-    tensor of shape (n_rows, 1)
-    """
+    """Add up each row, to (n_rows, 1), in an order that depends on its length only."""
     while (n := values.shape[1]) > 1:
         folded = values[:, : n // 2] + values[:, n // 2 : n // 2 * 2]
         values = torch.cat([folded, values[:, -1:]], dim=1) if n % 2 else folded

@@ -93,32 +93,22 @@ CONSTANTS = ForecastConstants()
 class Forecast:
     """Expected errors and cost of a fit, from public numbers only.
 
-    Attributes
-    ----------
-    certificate : Certificate
-        The planned releases.
-    min_samples : int
-        Number of rows from which on the fit is useful.
-    n_records, n_expected : int
-        Number of records, or of persons, and of rows that may count at most.
-    tables : DataFrame
-        See `preview_tables`.
-    least_count : float or None
-        Categories that are inferred have at least about so many rows; None if none are.
-    seconds, n_bytes : float
-        Roughly what the fit takes of one core and of memory.
-    find_least_epsilon : callable
-        Returns about the smallest ε at which the fit is useful, or None.
+    `tables` are those of `preview_tables`, and `certificate` is that of the planned releases.
     """
 
     certificate: Certificate
+    # Number of rows from which on the fit is useful.
     min_samples: int
+    # Number of records, or of persons, and of rows that may count at most.
     n_records: int
     n_expected: int
     tables: pd.DataFrame
+    # Categories that are inferred have at least about so many rows; None if none are.
     least_count: float | None
+    # Roughly what the fit takes of one core and of memory.
     seconds: float
     n_bytes: float
+    # Returns about the smallest ε at which the fit is useful, or None.
     find_least_epsilon: Callable[[], float | None]
 
     @classmethod
