@@ -8,6 +8,7 @@ from pandas.api.types import is_object_dtype
 from ..data.cells import read_column
 from ..data.names import map_cells, name_cell
 from ..data.texts import PLAIN
+from .columns import Boolean
 from .columns.texts import parse_column
 from .discovery.type_inference import COUNTED, encode_column, find_types
 
@@ -23,29 +24,25 @@ def read_public(table, styles=None):
     table : DataFrame
     styles : dict of str to TextStyle, default=None
         How texts are written, where it is known. Default: as `Unknown` has it.
-
-    Returns
-    -------
-    DataFrame
     """
+    known, cells, counts = styles or {}, {}, []
     unknown = {
-        name: (styles or {}).get(name, PLAIN)
+        name: known.get(name, PLAIN)
         for name, dtype in table.dtypes.items()
         if is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype)
     }
-    # Cells of objects are those of Python.
-    cells = {
-        n: read_column(table[n], style) if is_object_dtype(table[n]) else table[n]
-        for n, style in unknown.items()
-    }
-    codes = (encode_column(cells[name], style) for name, style in unknown.items())
-    counts = np.array([np.bincount(c, minlength=len(COUNTED)) for c in codes], dtype=np.float64)
-    counts = counts.reshape(len(unknown), len(COUNTED))
+    for name, style in unknown.items():
+        # Cells of objects are those of Python.
+        is_object = is_object_dtype(table[name])
+        cells[name] = read_column(table[name], style) if is_object else table[name]
+        counts.append(np.bincount(encode_column(cells[name], style), minlength=len(COUNTED)))
+    counts = np.reshape(counts, (-1, len(COUNTED))).astype(np.float64)
     types, styles, _ = find_types(unknown, counts, 0.0, len(table))
     for name, style in styles.items():
-        known = types[name].cell_types
-        if known is not None:
-            parsed = read_column(parse_column(cells[name], known, style), style)
+        # Public booleans are values: their words need not be inferred.
+        held = ("boolean",) if isinstance(types[name], Boolean) else types[name].cell_types
+        if held is not None:
+            parsed = read_column(parse_column(cells[name], held, style), style)
             is_boolean = isinstance(parsed.dtype, pd.CategoricalDtype)
             cells[name] = parsed.astype(object) if is_boolean else parsed
         elif is_object_dtype(table[name]):
