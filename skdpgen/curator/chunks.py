@@ -244,7 +244,8 @@ class TableChunks(TableInParts):
                 self._split(chunk)  # raises: no list of images
             is_list = self._is_of_records and isinstance(chunk, list | tuple)
             chunk, self.container, dtypes = adapt_records(chunk) if is_list else adapt(chunk)
-            self.stated = dict(zip(chunk, dtypes, strict=True))
+            if isinstance(chunk, pd.DataFrame):
+                self.stated = dict(zip(chunk, dtypes, strict=True))
             if self._is_of_records:
                 own = list(chunk) if self._names is None else self._names
                 person = [self.person_column] if self.person_column is not None else []

@@ -8,7 +8,6 @@ from pandas.api.types import is_object_dtype
 from ..data.cells import read_column
 from ..data.names import map_cells, name_cell
 from ..data.texts import PLAIN
-from .columns import Boolean
 from .columns.texts import parse_column
 from .discovery.type_inference import COUNTED, encode_column, find_types
 
@@ -39,8 +38,8 @@ def read_public(table, styles=None):
     counts = np.reshape(counts, (-1, len(COUNTED))).astype(np.float64)
     types, styles, _ = find_types(unknown, counts, 0.0, len(table))
     for name, style in styles.items():
-        # Public booleans are values: their words need not be inferred.
-        held = ("boolean",) if isinstance(types[name], Boolean) else types[name].cell_types
+        # Words of booleans, which are open there, are not needed: their cells are read as values.
+        held = types[name].cell_types or types[name].example().cell_types
         if held is not None:
             parsed = read_column(parse_column(cells[name], held, style), style)
             is_boolean = isinstance(parsed.dtype, pd.CategoricalDtype)

@@ -72,9 +72,10 @@ def test_forms_of_csv_files(folder, infer, form):
     assert found["price"]["type"] == "number"
     assert found["day"]["type"] == ("date" if has_days else "category")
     assert set(found["city"]["categories"]) == {"Köln", "Bern"}
-    # The form is that of the private table, but for groups of digits and currencies.
+    # The form is that of the private table, but for currencies.
     decimal, encoding = written.get("decimal", "."), encoding.removesuffix("-sig")
     read = {"sep": written.get("sep", ","), "encoding": encoding, "decimal": decimal}
+    read["thousands"] = "," if form == "of the US" else None
     made = pd.read_csv("made/synthetic.csv", **read)
     assert decimal in (folder / "made/synthetic.csv").read_text(encoding)
     assert 600 < made["price"].median() < 18000
@@ -253,7 +254,7 @@ def test_types_that_are_said(folder, infer):
     assert infer(*options) == 0
     found = read_json(folder / "made/schema.json")["schema"]
     assert set(found["zip"]["categories"]) == {"10115", "50667"}
-    assert found["smoker"] == {"type": "boolean", "missing": True}
+    assert found["smoker"] == {"type": "boolean", "missing": True, "words": ["no", "yes"]}
     assert found["visits"]["decimals"] == 0
     assert found["code"]["type"] == "number"
 

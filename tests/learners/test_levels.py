@@ -266,7 +266,7 @@ def test_impossible_cells_are_put_to_zero(by):
     [
         (Boolean(), 2),
         (Category(["a", "b", "c"]), 3),
-        (Category(["a", "b", "c", "d"]), None),
+        (Category(["a", "b", "c", "d"]), 4),
         (Category(["a"]), None),
         (Number(0, 1, n_knots=2), None),
     ],
