@@ -60,7 +60,7 @@ class Pictures(Dataset):
 
     def __getitem__(self, i):
         if i == self.failing:
-            raise RuntimeError(f"pixel {LAST[i, 0, 0]}")
+            raise OSError(2, f"pixel {LAST[i, 0, 0]}", "pixel of a person.png")
         return Image.fromarray(LAST[i]), int(LABELS[i])
 
 
@@ -283,7 +283,7 @@ REFUSED = {
     ),
     "no batches": (DataLoader(TENSORS, None), {}, "read each record once"),
     "items": (TensorDataset(*[torch.zeros(40, 2)] * 3), {}, "a record, or a record and its label"),
-    "failing item": (Pictures(5), {}, r"item of X failed \(RuntimeError\). Its message is with"),
+    "failing item": (Pictures(5), {}, r"\(FileNotFoundError: No such file or directory\). Its"),
     "chunks with replacement": (
         lambda: DataLoader(TENSORS, 7, sampler=RandomSampler(TENSORS, replacement=True)),
         {},
@@ -305,6 +305,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.catches(
+    "data.record_functions:describe_failure", "names_file", "True", param="failing item"
+)
 @pytest.mark.catches("curator.dataset:Dataset._hold", "next(iter(X()), None) is None", "False")
 @pytest.mark.catches("data.array_parts:_check_loader", "loader.drop_last", "False")
 @pytest.mark.catches(

@@ -81,8 +81,8 @@ SHARED_PARAMETERS = (
 )
 # Rows that are mapped at once.
 _BLOCK = 10_000
-# Rows of the random source of an audit.
-_AUDITED_SOURCE = 40
+# Rows of the made-up source of an audit or a preview.
+_N_MADE_UP = 40
 
 
 # Parameters that a sampler leaves at their defaults, or sets to the adapter's values.
@@ -153,13 +153,8 @@ class _Input:
         lower, upper = self.bounds
         # Clipped to bounds that the source or the user gives: a private row cannot leave their
         # range.
-        return self.of_unit(
-            self.layout.arrange((np.clip(X, lower, upper) - lower) / (upper - lower))
-        )
-
-    def of_unit(self, rows):
-        """Return inputs of the network for rows in [0, 1], with channels first."""
-        return torch.as_tensor((rows - self.mean) / self.scale).float()
+        unit = self.layout.arrange((np.clip(X, lower, upper) - lower) / (upper - lower))
+        return torch.as_tensor((unit - self.mean) / self.scale).float()
 
 
 def _check_sampler(name, value):
@@ -440,10 +435,9 @@ class DPSWDDomainAdapter(
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit to a target of a size, with a made-up source; see `skdpgen.preview`."""
         self._check_params()
-        copied, bounds = clone(self), (0, 1) if self.bounds is None else self.bounds
+        copied = clone(self)
         copied._layout = ImageLayout.of(n_features)
-        bounds = check_bounds(bounds, n_features, "bounds")
-        source = np.random.default_rng(0).uniform(*bounds, (_AUDITED_SOURCE, n_features))
+        source, bounds = self._make_source(n_features, 0)
         planned = copied._make_sampler(source, bounds, n_samples)._preview(n_samples, n_features, 1)
         assumptions = (*_ASSUMED, *planned.assumptions)
         return replace(planned, assumptions=assumptions).made_by(self)
@@ -487,10 +481,14 @@ class DPSWDDomainAdapter(
         if data.keys() != {"X"}:
             raise ValueError("The target of an adapter has neither labels nor columns with names.")
         self.set_params(random_state=seed)
-        generator, shape = np.random.default_rng(seed), (_AUDITED_SOURCE, data["X"].shape[1])
-        lower, upper = (0, 1) if self.bounds is None else map(np.asarray, self.bounds)
-        source = lower + generator.random(shape) * (upper - lower)
+        source, _ = self._make_source(data["X"].shape[1], seed)
         self.fit(source, np.arange(len(source)) % 2, X_target=data["X"])
+
+    def _make_source(self, n_features, seed):
+        """Return a made-up public source within the bounds, and these."""
+        bounds = check_bounds((0, 1) if self.bounds is None else self.bounds, n_features, "bounds")
+        rng = np.random.default_rng(seed)
+        return rng.uniform(*bounds, (_N_MADE_UP, n_features)), bounds
 
     def check_fit(self, X, y):
         """Raise the errors of `fit` about parameters and the source, at no cost."""
@@ -684,12 +682,15 @@ class DPSWDDomainAdapter(
 
     def _train(self, start, certificate, target=None, **alignment):
         """Train on the source, and on public stand-ins for target rows, if there are any."""
+        # Augmented images take more epochs to overfit.
+        n_epochs = 20 if self._augment is None else 50
+        n_steps = min(6000, max(200, n_epochs * len(start.X) // self.batch_size))
         self.loss_curve_ = fit_adaptation(
             start.encoder,
             start.head,
             start.source,
             target,
-            n_steps=self._count_steps(len(start.X)),
+            n_steps=self.n_steps or n_steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             augment=self._augment,
@@ -697,14 +698,6 @@ class DPSWDDomainAdapter(
             verbose=self.verbose,
             **alignment,
         )
-        return self._finish(start, certificate)
-
-    def _count_steps(self, n_source):
-        # Augmented images take more epochs to overfit.
-        n_epochs = 20 if self._augment is None else 50
-        return self.n_steps or min(6000, max(200, n_epochs * n_source // self.batch_size))
-
-    def _finish(self, start, certificate):
         self.n_iter_ = len(self.loss_curve_)
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         check_finite(*self._encoder.parameters(), *self._head.parameters())

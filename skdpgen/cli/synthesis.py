@@ -127,6 +127,11 @@ class Synthesis(Run):
         n_fitting = bisect_left(range(1, _N_PARTS), True, key=exceeds)
         return whole * n_fitting / _N_PARTS
 
+    def certify(self, certificate: Certificate) -> Certificate:
+        """Add what a stopped run spent on the types from which the rows follow, too."""
+        kept = self.table.kept
+        return certificate if kept is None else compose(kept.certificate, certificate)
+
     def review_types(self, inference: SchemaInference, curator: Curator) -> None:
         """Keep column types where a fit stops; see `Run.review_types`."""
         try:
@@ -159,11 +164,12 @@ class Synthesis(Run):
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
         first = next(pieces)
         form.write(chain([first], pieces), folder / names["rows"])
-        texts = {"certificate.json": generator.privacy_.to_json() + "\n"}
+        certificate = self.certify(generator.privacy_)
+        texts = {"certificate.json": certificate.to_json() + "\n"}
         try:
             page = make_report(
                 first,
-                certificate=generator.privacy_,
+                certificate=certificate,
                 budget=self.total,
                 schema=generator.schema_,
                 schema_report=generator.schema_report_,

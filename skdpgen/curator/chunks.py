@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from itertools import chain, filterfalse
-from types import MappingProxyType
 
 import pandas as pd
 
@@ -41,8 +40,6 @@ class TableInParts(ABC):
         Whether texts were already parsed as the declared types.
     container : Container
         That of the parts that were read.
-    stated : dict of str to dtype
-        Dtypes of these that are not those of `head`, as the source states them.
     """
 
     person_column: str | None = None
@@ -52,7 +49,6 @@ class TableInParts(ABC):
     are_parsed = False
     may_hold_arrays = False
     container = PANDAS
-    stated: Mapping = MappingProxyType({})
 
     head: pd.DataFrame
 
@@ -243,9 +239,7 @@ class TableChunks(TableInParts):
             if isinstance(chunk, tuple) and is_image(next(iter(chunk), None)):
                 self._split(chunk)  # raises: no list of images
             is_list = self._is_of_records and isinstance(chunk, list | tuple)
-            chunk, self.container, dtypes = adapt_records(chunk) if is_list else adapt(chunk)
-            if isinstance(chunk, pd.DataFrame):
-                self.stated = dict(zip(chunk, dtypes, strict=True))
+            chunk, self.container, _ = adapt_records(chunk) if is_list else adapt(chunk)
             if self._is_of_records:
                 own = list(chunk) if self._names is None else self._names
                 person = [self.person_column] if self.person_column is not None else []

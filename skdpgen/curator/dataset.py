@@ -200,12 +200,7 @@ class Dataset:
     def stated_dtypes(self) -> dict:
         """Dtypes of the columns of a table and of `y`, by name, as their containers state them."""
         head = self._stated_head
-        if self.is_in_parts:
-            return {
-                **head.dtypes,
-                **{n: t for n, t in self._held[0][0].stated.items() if n in head},
-            }
-        return dict(zip(head, self.dtypes, strict=True))
+        return dict(zip(head, head.dtypes if self.is_in_parts else self.dtypes, strict=True))
 
     @property
     def _stated_head(self):

@@ -20,6 +20,8 @@ from .containers import Adapted, Container, adapt, adapt_images, is_image
 from .labels import Label
 from .record_functions import describe_failure, iter_quietly
 
+# An item may be a file of its own, which is named after a person.
+_describe = partial(describe_failure, names_file=False)
 # Items of a dataset that are read at once.
 _BATCH = 256
 
@@ -38,7 +40,7 @@ def read_dataset(data, y=None) -> tuple[Adapted, object]:
         read = partial(DataLoader, data.dataset, data.batch_size, collate_fn=collate)
     else:
         read = partial(DataLoader, data, _BATCH, collate_fn=_collate)
-    describe = partial(describe_failure, what="The reading of an item of X")
+    describe = partial(_describe, what="The reading of an item of X")
     parts = list(_iter_parts(partial(read, generator=torch.Generator()), describe))
     if not parts or (parts[0][1] is not None and y is not None):
         raise ValueError("X must be a dataset of records, and hold labels only if y is None.")
@@ -59,7 +61,7 @@ def describe_chunks(call: Callable, classes) -> tuple:
     Returns zeros in place of X and y, the container, the dtypes, the facts of labels, and a
     function of flat chunks.
     """
-    read = partial(_iter_parts, partial(_call, call), describe_failure)
+    read = partial(_iter_parts, partial(_call, call), _describe)
     n_rows, last = 0, None
     for last in read():
         n_rows += len(last[0].data)

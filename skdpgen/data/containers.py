@@ -301,20 +301,15 @@ def _is_shared(tensor):
 # Tables.
 
 
-def _as_mapping(record):
-    """Return a dict, a named tuple or an instance of a dataclass as a mapping; None for others."""
+def _read_record(record):
+    """Return a mapping, a named tuple or an instance of a dataclass as a dict; None for others."""
     if isinstance(record, Mapping):
-        return record
+        return dict(record)
     if isinstance(record, tuple) and hasattr(record, "_asdict"):
-        return record._asdict()
+        return dict(record._asdict())
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
         return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
     return None
-
-
-def _read_record(record):
-    mapping = _as_mapping(record)
-    return None if mapping is None else dict(mapping)
 
 
 def _has_records(data):

@@ -105,12 +105,15 @@ def iter_quietly(
     raise TableError(message)
 
 
-def describe_failure(error, what="The function that gives the chunks of X") -> str:
-    """Describe an error of a source of chunks without its message."""
+def describe_failure(
+    error, what="The function that gives the chunks of X", *, names_file: bool = True
+) -> str:
+    """Describe an error of a source without its message; the file of one record has no name."""
     failure = type(error).__name__
     if isinstance(error, OSError) and error.errno is not None:
         # The system's text for the number: an error's own text may quote anything.
-        failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
+        failure = f"{failure}: {os.strerror(error.errno)}"
+        failure += f", {error.filename}" * names_file
     return (
         f"{what} failed ({failure}). Its message is withheld, as it may quote rows: call it "
         "yourself to read it."

@@ -360,10 +360,6 @@ def _name_cells(column):
 def _read_arrow(data):
     """Return the columns of Arrow's data; an index of pandas is one if it has a name."""
     frame = read_arrow_table(data)
-    for field, column in zip(data.schema, data.columns, strict=True):
-        if str(field.type).startswith("decimal"):
-            # Stated, so that samples are decimals, too.
-            frame[field.name] = column.to_pandas(types_mapper=pd.ArrowDtype)
     return frame.drop(columns=list(filter(_UNNAMED_INDEX.fullmatch, frame)))
 
 

@@ -31,8 +31,6 @@ _DATE_STEPS = (
     *(("YS", every, "%Y") for every in (1, 2, 5, 10, 20, 50, 100)),
 )
 _LARGEST_STEP = 100
-# Legible in front of bars.
-_HALO = ' class="halo"'
 _FRAME = f' stroke="{_GREY}"'
 
 
@@ -101,15 +99,8 @@ def draw_histogram(
 ) -> Markup:
     """Return a histogram, in front of that of a reference: areas are shares.
 
-    Point masses, which are bins of width 0, are lines with their share at the top.
-
-    Parameters
-    ----------
-    shares : Shares
-        Those of the bins.
-    bins : sequence of (float, float)
-    is_date : bool, default=False
-        Whether numbers are seconds since 1970.
+    Point masses, which are bins of width 0, are lines with their share at the top. Dates are
+    seconds since 1970.
     """
     low, high = bins[0][0], bins[-1][1]
     x = np.interp(np.ravel(bins), [low, max(high, np.nextafter(low, np.inf))], [4, _WIDTH - 4])
@@ -135,7 +126,7 @@ def draw_histogram(
             marks.append(_rect(start, top, width, _HEIGHT - top, color, tooltip, opacity))
             if is_synthetic and i in named:
                 anchor = "start" if at < _WIDTH / 2 else "end"
-                labels.append(_text(at, top - 3, f"{series[-1][i]:.0%}", anchor, _HALO))
+                labels.append(_text(at, top - 3, f"{series[-1][i]:.0%}", anchor, ' class="halo"'))
             elif is_synthetic and not is_mass[i] and shares.margin:
                 middle, ends = x[i].mean(), heights[0][i] + np.array([1, -1]) * offs[i]
                 upper, lower = _HEIGHT - ends.clip(0) * scale[i]
@@ -152,13 +143,7 @@ def draw_histogram(
 def _scale_bins(series, heights, is_mass) -> np.ndarray:
     """Return the pixels per height of each bin: of point masses, or bins, the larger are tallest.
 
-    Parameters
-    ----------
-    series : list of ndarray
-        The shares of the bins.
-    heights : list of ndarray
-        With error bars.
-    is_mass : ndarray of bool
+    `series` holds the shares of the bins, and `heights` include error bars.
     """
     scale = np.zeros(len(is_mass))
     sums = [max(part[of].sum() for part in series) for of in (is_mass, ~is_mass)]
@@ -171,15 +156,9 @@ def _scale_bins(series, heights, is_mass) -> np.ndarray:
 def draw_matrix(
     names: Sequence[str], cells: Mapping[tuple[int, int], float | None], label: str
 ) -> Markup:
-    """Return a heat map of numbers between 0 and 1.
+    """Return a heat map of numbers in [0, 1], by row and column: synthetic ones above the diagonal.
 
-    Parameters
-    ----------
-    names : sequence of str
-    cells : dict of (int, int) to float
-        Numbers by row and column; those of synthetic rows are above the diagonal.
-    label : str
-        For screen readers.
+    `label` is for screen readers.
     """
     n, left = len(names), 130
     cell = max(6, min(30, 640 // n))
@@ -192,11 +171,11 @@ def draw_matrix(
         x, y = left + column * cell, top + row * cell
         which = "synthetic" if row < column else "reference"
         tooltip = f"{names[min(row, column)]}, {names[max(row, column)]}: {value:.2f} ({which})"
-        shown, color = tooltip * (n <= _MOST_NAMED), _BLUE
-        marks.append(_rect(x, y, cell - 1, cell - 1, color, shown, min(1.0, abs(value))))
+        shown = tooltip * (n <= _MOST_NAMED)
+        marks.append(_rect(x, y, cell - 1, cell - 1, _BLUE, shown, value))
         if cell >= _WITH_NUMBER:
             text = f"{value:.2f}".replace("0.", ".")
-            style = f' fill="{"#fff" if abs(value) > 0.6 else _INK}" font-size="9"'
+            style = f' fill="{"#fff" if value > 0.6 else _INK}" font-size="9"'
             marks.append(_text(x + cell / 2 - 0.5, y + cell / 2 + 3, text, "middle", style))
     for i, name in enumerate(names):
         x, y = left + i * cell, top + i * cell

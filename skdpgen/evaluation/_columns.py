@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import check_array
 
 from .._process.muting import muted
 from ..data.containers import as_array, find_record_shape
@@ -60,10 +61,10 @@ class EncodedColumn:
         return np.bincount(codes, minlength=len(self.levels)) / len(codes)
 
 
-def flatten_alike(X, Y, names: tuple[str, str]) -> tuple:
-    """Return public rows or images of one shape as rows, and the shape of a record or None.
+def read_alike(X, Y, names: tuple[str, str], **options) -> tuple:
+    """Return public rows or images of one shape as matrices, and the shape of a record or None.
 
-    Flat rows beside images are in the order of these. Other data are returned as arrays.
+    Flat rows beside images are in the order of these. `options` are those of `check_array`.
     """
     parts = [read_array(part) for part in (X, Y)]
     shapes = [find_record_shape(part) for part in parts]
@@ -73,7 +74,17 @@ def flatten_alike(X, Y, names: tuple[str, str]) -> tuple:
     for i, shape in enumerate(shapes):
         if shape is not None:
             parts[i] = parts[i].reshape(len(parts[i]), math.prod(shape))
-    return *parts, shapes[0] or shapes[1]
+    # scikit-learn's message would quote rows.
+    if min(map(np.ndim, parts)) < 2:
+        raise ValueError(f"{' and '.join(names)} must be rows; got {[*map(np.shape, parts)]}.")
+    first, second = (
+        check_array(rows, input_name=name, **options)
+        for rows, name in zip(parts, names, strict=True)
+    )
+    widths = first.shape[1], second.shape[1]
+    if widths[0] != widths[1]:
+        raise ValueError(f"{' and '.join(names)} must have equally many columns; got {widths}.")
+    return first, second, shapes[0] or shapes[1]
 
 
 def as_table(X) -> pd.DataFrame:
@@ -94,25 +105,12 @@ def encode_columns(
     reference: pd.DataFrame | None = None,
     orders: Mapping[str, Sequence] | None = None,
 ) -> list[EncodedColumn]:
-    """Encode the columns of one or two tables by common levels.
+    """Encode the columns of one or two tables, see `check_tables`, by common levels.
 
     Both tables share levels and bins, so that values of one table only are not hidden.
     A column is numeric if it is in both tables; booleans are levels. Cells of other columns are
-    compared as texts.
-
-    Parameters
-    ----------
-    synthetic : DataFrame
-    reference : DataFrame, default=None
-        A table with the same columns.
-    orders : dict of str to sequence, default=None
-        The levels of ordered columns. Ordered categoricals have their own order.
-
-    Returns
-    -------
-    list of EncodedColumn
+    compared as texts, in the order of their levels in `orders` or of an ordered categorical.
     """
-    check_tables(synthetic, reference)
     tables = [table for table in (synthetic, reference) if table is not None]
     return [
         _encode(str(name), [table[name] for table in tables], (orders or {}).get(name))

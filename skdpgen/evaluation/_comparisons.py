@@ -31,22 +31,21 @@ _MOST_LEVELS = 200
 _CLASSIFIERS = ("logistic", "mlp")
 
 
-def total_variation(first: np.ndarray, second: np.ndarray, n_levels: int) -> float:
-    """Return the total variation distance of two samples: 0 if equal, at most 1.
-
-    Parameters
-    ----------
-    first, second : ndarray of int
-        Codes of the rows of either table.
-    n_levels : int
+def total_variation(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the total variation distance of two samples of codes: 0 if equal, at most 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), 2)
+    >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     0.25
     """
-    shares = [np.bincount(codes, minlength=n_levels) / len(codes) for codes in (first, second)]
+    # Only the levels that occur, since a table of all might not fit into memory.
+    levels, codes = np.unique(np.append(first, second), return_inverse=True)
+    shares = [
+        np.bincount(part, minlength=len(levels)) / len(part)
+        for part in np.split(codes, [len(first)])
+    ]
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
@@ -55,7 +54,7 @@ def compare_marginals(columns: Sequence[EncodedColumn]) -> list[dict]:
     return [
         {
             "column": column.name,
-            "total_variation": _compare_codes(*column.exact),
+            "total_variation": total_variation(*column.exact),
             "kolmogorov_smirnov": _compare_numbers(column),
         }
         for column in columns
@@ -83,10 +82,7 @@ def mean_variation(compared: Sequence[dict]) -> float | None:
 def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     """Return Cramér's V of two columns, with bias correction: 0 if independent, at most 1.
 
-    Parameters
-    ----------
-    first, second : EncodedColumn
-    which : {"synthetic", "reference"}
+    `which` is ``"synthetic"`` or ``"reference"``.
 
     References
     ----------
@@ -94,7 +90,7 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     Statistical Society, 2013.
     """
     shape = len(first.levels), len(second.levels)
-    codes = np.ravel_multi_index([getattr(c, which) for c in (first, second)], shape)
+    codes = _join_codes([first, second], which)
     counts = np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape)
     counts = counts[np.ix_(counts.any(axis=1), counts.any(axis=0))]
     n, (rows, cols) = counts.sum(), counts.shape
@@ -106,14 +102,12 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float:
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
 
 
-def score_k_marginals(
-    columns: Sequence[EncodedColumn], k: int = 3, random_state: int = 0
-) -> dict[str, float]:
+def score_k_marginals(columns: Sequence[EncodedColumn], random_state: int) -> dict[str, float]:
     """Return the k-marginal score: 1,000 less a thousand times the mean total variation.
 
-    The mean is over all marginals of k columns, or over 100 random ones if there are more.
+    The mean is over all marginals of three columns, or over 100 random ones if there are more.
     """
-    n, k = len(columns), min(k, len(columns))
+    n, k = len(columns), min(3, len(columns))
     rng = np.random.RandomState(random_state)
     if comb(n, k) > _MOST_LISTED:
         chosen = [tuple(rng.choice(n, k, replace=False)) for _ in range(_MOST_MARGINALS)]
@@ -127,22 +121,19 @@ def score_k_marginals(
     return {"k": k, "n_marginals": len(distances), "score": score}
 
 
-def halve(columns: Sequence[EncodedColumn], random_state: int = 0) -> list[EncodedColumn]:
-    """Return columns with one half of the reference in place of synthetic rows."""
-    reference = [np.asarray(column.reference) for column in columns]
-    n = len(reference[0])
-    # Two halves of the reference show what sampling alone does to each number of the report.
-    order = np.random.RandomState(random_state).permutation(n)
-    first, second = order[: n // 2], order[n // 2 :]
+def halve(
+    columns: Sequence[EncodedColumn], first: np.ndarray, second: np.ndarray
+) -> list[EncodedColumn]:
+    """Return columns with some rows of the reference in place of synthetic rows, beside others."""
     return [
         replace(
             column,
-            synthetic=codes[first],
-            reference=codes[second],
+            synthetic=np.asarray(column.reference)[first],
+            reference=np.asarray(column.reference)[second],
             exact=(column.exact[1][first], column.exact[1][second]),
             numbers=None,
         )
-        for column, codes in zip(columns, reference, strict=True)
+        for column in columns
     ]
 
 
@@ -227,19 +218,13 @@ def score_propensity(
 
 def _compare_joint(columns: Sequence[EncodedColumn]) -> float:
     """Return the total variation of the joint distributions of some columns."""
+    return total_variation(*(_join_codes(columns, name) for name in ("synthetic", "reference")))
+
+
+def _join_codes(columns: Sequence[EncodedColumn], which: str) -> np.ndarray:
+    """Return one code for the cells of each row."""
     shape = [len(column.levels) for column in columns]
-    first, second = (
-        np.ravel_multi_index([getattr(c, which) for c in columns], shape)
-        for which in ("synthetic", "reference")
-    )
-    return _compare_codes(first, second)
-
-
-def _compare_codes(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the total variation of two samples of codes."""
-    # Only the levels that occur, since a table of all might not fit into memory.
-    levels, codes = np.unique(np.append(first, second), return_inverse=True)
-    return total_variation(codes[: len(first)], codes[len(first) :], len(levels))
+    return np.ravel_multi_index([getattr(column, which) for column in columns], shape)
 
 
 def _compare_numbers(column: EncodedColumn) -> float | None:

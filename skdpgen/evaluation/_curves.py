@@ -67,17 +67,6 @@ class PrivacyProfileDisplay(Display):
             The label in the legend. None: the class of the estimator.
         ax, **kwargs
             As in `plot`.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
-
-        Raises
-        ------
-        TypeError
-            If there is no certificate.
-        ValueError
-            If the certificate's ε is infinite.
         """
         certificate = getattr(estimator, "privacy_", estimator)
         if not isinstance(certificate, Certificate):
@@ -184,10 +173,6 @@ class UtilityCurveDisplay(Display):
             The label in the legend. None: the class of the estimator.
         ax, **kwargs
             As in `plot`.
-
-        Returns
-        -------
-        UtilityCurveDisplay
         """
         scores: list[float] = []
         certificates: list[Certificate] = []

@@ -43,16 +43,9 @@ class Display:
         raise NotImplementedError
 
     def _take_axes(self, ax, shape=None, size=(6.4, 4.8)):
-        """Set `ax_` and `figure_`, and return the axes, flat if there is a shape.
+        """Set `ax_` and `figure_`, new ones of a size in inches or those of `ax`; return the axes.
 
-        Parameters
-        ----------
-        ax : Axes, array of Axes or None
-            None: those of a new figure.
-        shape : tuple of int, default=None
-            Rows and columns of axes. None: one Axes.
-        size : tuple of float
-            Width and height of a new figure, in inches.
+        They are flat if there is a shape: rows and columns of axes.
         """
         plt = _import_pyplot()
         if ax is None:
@@ -141,10 +134,6 @@ class SyntheticSamplesDisplay(Display):
         random_state : None, int or RandomState, default=None
         ax, **kwargs
             As in `plot`.
-
-        Returns
-        -------
-        SyntheticSamplesDisplay
         """
         check_is_fitted(estimator, "privacy_")
         sample = estimator.sample(n_samples, random_state=random_state)

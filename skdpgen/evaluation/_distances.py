@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import cdist
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
 from ..checks import check_number
 from ..data.inputs import read_array
 from ..transport import sliced_wasserstein_distance
-from ._columns import as_table, check_tables, flatten_alike
+from ._columns import as_table, check_tables, read_alike
 from ._comparisons import to_points
 
 
@@ -71,16 +71,9 @@ def wasserstein_distance(
         check_tables(synthetic, real)
         X, Y = to_points(real, synthetic)
     else:
-        names = ("real", "synthetic")
-        *pair, _ = flatten_alike(real, synthetic, names)
-        if min(map(np.ndim, pair)) < 2:
-            raise ValueError(f"real and synthetic must be rows; got {[*map(np.shape, pair)]}.")
-        X, Y = (check_array(rows, input_name=name) for rows, name in zip(pair, names, strict=True))
-    if len(X) < 2 or X.shape[1] != Y.shape[1]:
-        raise ValueError(
-            f"real and synthetic must have equally many columns, and real 2 rows; got shapes "
-            f"{X.shape} and {Y.shape}."
-        )
+        X, Y, _ = read_alike(real, synthetic, ("real", "synthetic"))
+    if len(X) < 2:
+        raise ValueError("real must have at least 2 rows; got 1.")
     rng = np.random.RandomState() if random_state is None else check_random_state(random_state)
     order, seed = rng.permutation(len(X)), int(rng.randint(2**31 - 1))
     options = {"n_projections": n_projections, "p": p, "random_state": seed}

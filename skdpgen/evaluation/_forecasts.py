@@ -200,14 +200,8 @@ def measure_tables(
 ) -> pd.DataFrame:
     """Return how large the errors of two-way tables are; see `preview_tables`.
 
-    Parameters
-    ----------
-    format : TableFormat
-    sigma : float
-        Standard deviation of the noise on the sum, to which a record adds a vector of norm 1.
-    n_records : float
-    n_undeclared : int, default=16
-        Number of levels that is assumed of a column which is not declared.
+    `sigma` is the noise on a sum to which a record adds a vector of norm 1, and `n_undeclared` the
+    number of levels that is assumed of a column which is not declared.
     """
     learned = format.schema.learned
     sizes, is_known = zip(

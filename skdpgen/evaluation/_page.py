@@ -13,7 +13,7 @@ from ..accounting.rounding import show, show_event
 from ..quality import LEAST_SIGNAL
 from ._charts import MOST_BARS, Shares, draw_bars, draw_histogram, draw_matrix, draw_tables
 from ._forecasts import GOOD_NOISE
-from ._verdicts import CONSTANTS, LOWERED, show_range
+from ._verdicts import CONSTANTS, LOWERED, name_table, show_range
 
 # Rows of a table that is sorted by importance.
 _MOST_LISTED = 10
@@ -41,7 +41,13 @@ def write_page(results: dict) -> str:
         "audit_rows": _list_audit(results["audit"] or {}),
         **_describe_certificate(results["certificate"]),
         **_compare_pairs(results),
-        **_list_scores(results),
+        "figures": [
+            (name, *("" if x is None else f"{x:.{digits}f}" for x in found))
+            for name, digits, *found in list_figures(results)
+        ],
+        "broken_rules": [
+            (rule["rule"], f"{rule['share_breaking']:.2%}") for rule in results["rules"] or ()
+        ],
     }
     return render("report.html", **(results | shown))
 
@@ -60,7 +66,7 @@ def _list_columns(columns, judged) -> list[tuple]:
 def _list_pairs(pairs) -> list[tuple]:
     # Readers look for what they must not rely on.
     worst = sorted(pairs, key=lambda table: -table["error"])
-    return [(f"{table['first']} × {table['second']}", *_show_judged(table)) for table in worst]
+    return [(name_table(table), *_show_judged(table)) for table in worst]
 
 
 def _show_judged(table: dict | None, finding: str | None = None) -> tuple:
@@ -79,9 +85,8 @@ def _draw_columns(results: dict) -> list[dict]:
     charts = []
     for column in results["marginals"]["columns"]:
         series = [column[name] for name in ("synthetic", "reference") if name in column]
-        gap = column.get("total_variation")
         chart = _draw(column["column"], column["levels"], series, column["bins"], column["is_date"])
-        charts.append(chart | {"gap": gap})
+        charts.append(chart | {"gap": column.get("total_variation")})
     return charts
 
 
@@ -96,7 +101,7 @@ def _draw_released(column: dict) -> dict:
         order += range(len(values), len(names))
         names, *series = ([part[i] for i in order] for part in (names, *series))
     is_date = column.get("is_date", False)
-    return _draw(column["column"], names, series, bins, is_date, column["margin"]) | {"gap": None}
+    return _draw(column["column"], names, series, bins, is_date, column["margin"])
 
 
 def _draw(name, levels, series, bins, is_date, margin=0.0) -> dict:
@@ -146,7 +151,7 @@ def _show_released(released: dict | None) -> dict:
         ],
         "pair_pictures": [
             {
-                "name": f"{pair['first']} × {pair['second']}",
+                "name": name_table(pair),
                 "beyond": pair["beyond_noise"],
                 "drawing": draw_tables(
                     [pair["released"], pair["synthetic"]],
@@ -200,7 +205,7 @@ def _compare_pairs(results: dict) -> dict:
         "associations": draw_matrix(names, cells, "Associations of pairs of columns"),
         "differing_pairs": [
             (
-                f"{pair['first']}, {pair['second']}",
+                name_table(pair),
                 f"{pair['total_variation']:.1%}",
                 f"{pair['synthetic']:.2f}",
                 f"{pair['reference']:.2f}",
@@ -230,19 +235,6 @@ def list_figures(results: dict) -> list[tuple]:
         name = f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}"
         rows.append((name, 3, score["synthetic"], score["reference"], None))
     return rows
-
-
-def _list_scores(results: dict) -> dict:
-    """Return the rows of figures and of rules."""
-    return {
-        "figures": [
-            (name, *("" if x is None else f"{x:.{digits}f}" for x in found))
-            for name, digits, *found in list_figures(results)
-        ],
-        "broken_rules": [
-            (rule["rule"], f"{rule['share_breaking']:.2%}") for rule in results["rules"] or ()
-        ],
-    }
 
 
 def _list_audit(audit: dict) -> list[tuple]:

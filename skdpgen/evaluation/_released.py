@@ -14,9 +14,8 @@ from ..releases.published import open_release
 from ..tables.encoder import TableEncoder
 from ..tables.format import TableFormat
 from ._columns import as_numbers
+from ._verdicts import CONSTANTS
 
-# Standard deviations that normal noise exceeds with a probability of 5 %.
-_CONFIDENT = 1.96
 # Synthetic rows that are counted: a report takes seconds for tables of any size.
 _MOST_ROWS = 20_000
 
@@ -68,7 +67,9 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
         expected = np.sqrt(noise**2 + made / len(weights)).sum() / np.sqrt(2 * np.pi)
         gap = np.abs(released - made).sum() / 2 - expected
         pair = {"first": str(first.name), "second": str(second.name), "beyond_noise": gap}
-        pairs.append(pair | {"released": released, "synthetic": made, "margin": _CONFIDENT * noise})
+        pairs.append(
+            pair | {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
+        )
     return {"columns": columns, "pairs": sorted(pairs, key=lambda pair: -pair["beyond_noise"])}
 
 
@@ -98,7 +99,7 @@ def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:
         "column": str(block.name),
         "released": shares,
         "synthetic": weights.mean(axis=0),
-        "margin": _CONFIDENT * noise / n,
+        "margin": CONSTANTS.confident * noise / n,
     }
     missing = ["missing"] * column.missing
     if not column.has_knots:
@@ -121,8 +122,8 @@ def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:
     used = noise * (counts != 0)
     return described | {
         "mean": mean,
-        "mean_margin": _CONFIDENT * float(np.linalg.norm(used * (near - mean))) / present,
+        "mean_margin": CONSTANTS.confident * float(np.linalg.norm(used * (near - mean))) / present,
         "synthetic_mean": float(np.nanmean(numbers)),
         "total": total,
-        "total_margin": _CONFIDENT * float(np.linalg.norm(used * near)),
+        "total_margin": CONSTANTS.confident * float(np.linalg.norm(used * near)),
     }

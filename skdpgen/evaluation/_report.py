@@ -57,16 +57,7 @@ class Report:
     results: dict
 
     def to_json(self, path: str | PathLike | None = None) -> str:
-        """Return the numbers as JSON, and write them to a file if one is given.
-
-        Parameters
-        ----------
-        path : str or path, default=None
-
-        Returns
-        -------
-        str
-        """
+        """Return the numbers as JSON, and write them to a file if one is given."""
         text = json.dumps(self.results, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         return _write(text, path)
 
@@ -74,14 +65,6 @@ class Report:
         """Return a self-contained page, and write it to a file if one is given.
 
         It needs no other files, and can be sent and printed; with scripts, its tables sort.
-
-        Parameters
-        ----------
-        path : str or path, default=None
-
-        Returns
-        -------
-        str
         """
         return _write(write_page(self.results), path)
 
@@ -258,14 +241,20 @@ def report(
         **dict.fromkeys(["k_marginals", "classifiers", "propensity"]),
     }
     if compared is not None:
+        # Two halves of the reference show what sampling alone does to each number.
+        order = np.random.RandomState(random_state).permutation(len(compared))
+        first, second = order[: len(order) // 2], order[len(order) // 2 :]
+        halves = halve(columns, first, second)
         results |= {
-            "k_marginals": score_k_marginals(columns, random_state=random_state),
+            "k_marginals": score_k_marginals(columns, random_state),
             "propensity": score_propensity(synthetic, compared, random_state),
         }
-        _add_halves(results, halve(columns, random_state), random_state)
-        order = np.random.RandomState(random_state).permutation(len(compared))
-        first, second = (compared.iloc[part] for part in np.array_split(order, 2))
-        results["propensity"]["halves"] = score_propensity(first, second, random_state)
+        results["marginals"]["halves"] = mean_variation(compare_marginals(halves))
+        if len(halves) > 1:
+            results["pairs"]["halves"] = mean_variation(compare_pairs(halves))
+        results["k_marginals"]["halves"] = score_k_marginals(halves, random_state)["score"]
+        rows = compared.iloc[first], compared.iloc[second]
+        results["propensity"]["halves"] = score_propensity(*rows, random_state)
         if target is not None:
             column = next(column for column in columns if column.name == str(target))
             results["classifiers"] = _score_classifiers(
@@ -284,18 +273,7 @@ def _read_certificate(given) -> Certificate | None:
 
 
 def _read_report(given) -> pd.DataFrame:
-    """Return what `describe` returned, from a DataFrame or from the records of its JSON.
-
-    Parameters
-    ----------
-    given : DataFrame or list of dict
-        Records have the name at ``"column"``.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
+    """Return the report on columns, from a DataFrame or from the records of its JSON."""
     if not isinstance(given, pd.DataFrame):
         given = pd.DataFrame(given)
         given = given.set_index("column") if "column" in given else given
@@ -406,14 +384,6 @@ def _describe_marginals(columns: Sequence[EncodedColumn]) -> dict:
             }
         )
     return {"mean_total_variation": mean_variation(compared), "columns": described}
-
-
-def _add_halves(results: dict, halves: Sequence[EncodedColumn], random_state: int) -> None:
-    """Add the numbers between two halves of the reference."""
-    results["marginals"]["halves"] = mean_variation(compare_marginals(halves))
-    if len(halves) > 1:
-        results["pairs"]["halves"] = mean_variation(compare_pairs(halves))
-    results["k_marginals"]["halves"] = score_k_marginals(halves, random_state=random_state)["score"]
 
 
 def _score_classifiers(synthetic, reference, target, column, random_state) -> dict:

@@ -12,17 +12,18 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
 
 from .._process.isolation import isolated
 from .._process.muting import muted
 from ..arrays.image_layout import ImageLayout
+from ..checks import check_choice
 from ..data.containers import as_array
 from ..data.labels import check_order
 from ..learners.training import Descent
-from ._columns import as_table, flatten_alike
+from ._columns import as_table, read_alike
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
 _METRICS = ("accuracy", "roc_auc")
@@ -102,10 +103,8 @@ def train_on_synthetic_score(
     >>> score > 0.9
     True
     """
-    if classifier not in _CLASSIFIERS:
-        raise ValueError(f"classifier must be one of {_CLASSIFIERS}, got {classifier!r}.")
-    if metric not in _METRICS:
-        raise ValueError(f"metric must be one of {_METRICS}, got {metric!r}.")
+    check_choice("classifier", classifier, _CLASSIFIERS)
+    check_choice("metric", metric, _METRICS)
     check_order(X_syn, y_syn, "y_syn")
     check_order(X_test, y_test, "y_test")
     X_syn, X_test = _check_rows(X_syn, X_test, classifier)
@@ -173,14 +172,7 @@ def frechet_distance(X, Y) -> float:
     >>> frechet_distance([[0.0], [2.0]], [[3.0], [5.0]])
     9.0
     """
-    X, Y = (
-        check_array(rows, dtype=np.float64, ensure_min_samples=2, input_name=name)
-        for rows, name in zip(flatten_alike(X, Y, ("X", "Y")), ("X", "Y"), strict=False)
-    )
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(
-            f"X and Y must have equally many columns; got {X.shape[1]} and {Y.shape[1]}."
-        )
+    X, Y, _ = read_alike(X, Y, ("X", "Y"), dtype=np.float64, ensure_min_samples=2)
     # Squares of the numbers leave the range of a float where their ratios do not.
     unit = max(np.abs(X).max(), np.abs(Y).max()) or 1.0
     unit = 2.0 ** np.frexp(unit)[1] if not 1e-100 < unit < 1e100 else 1.0
@@ -217,14 +209,8 @@ def _check_rows(X_syn, X_test, classifier: str):
         if len(X_syn.columns) != len(X_test.columns) or set(X_syn) != set(X_test):
             raise ValueError("X_syn and X_test must have the same columns.")
         return as_table(X_syn), as_table(X_test)
-    X_syn, X_test, record_shape = flatten_alike(X_syn, X_test, ("X_syn", "X_test"))
-    floats = [np.float64, np.float32]
-    X_syn = check_array(X_syn, dtype=floats, input_name="X_syn")
-    X_test = check_array(X_test, dtype=floats, input_name="X_test")
-    if X_syn.shape[1] != X_test.shape[1]:
-        raise ValueError(
-            f"X_syn has {X_syn.shape[1]} features, but X_test has {X_test.shape[1]} features."
-        )
+    names, floats = ("X_syn", "X_test"), [np.float64, np.float32]
+    X_syn, X_test, record_shape = read_alike(X_syn, X_test, names, dtype=floats)
     if classifier != "cnn":
         return X_syn, X_test
     layout = ImageLayout.of(X_syn.shape[1], record_shape=record_shape)

@@ -55,10 +55,6 @@ LOWERED = (
 def judge_protection(certificate: Certificate) -> dict:
     """Return how strong the protection is.
 
-    Parameters
-    ----------
-    certificate : Certificate
-
     Returns
     -------
     dict
@@ -111,10 +107,7 @@ def judge_counts(
     Returns
     -------
     dict or None
-        ``columns`` and ``pairs``, each a list of dicts with ``verdict`` and ``reasons``, see
-        `judge_column`; ``margin``, which the noise on a count exceeds with a probability of 5 %, in
-        records; and ``error``, the expected share of records that the noise moves to other counts.
-        None if the releases are no counts.
+        ``columns`` and ``pairs``, lists of `_describe_table`. None if the releases are no counts.
     """
     counted = report[report["n_levels"].notna() & report["noise"].notna()]
     if counted.empty:
@@ -142,20 +135,9 @@ def judge_counts(
 
 
 def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | None = None) -> dict:
-    """Return the verdict on a column, and its reasons besides noise.
+    """Return the verdict on a column, and its reasons besides noise, by the rule in `LOWERED`.
 
-    The verdict on its counts is lowered to "rough" if more than a tenth of the records has a merged
-    rare value; if the noise may exceed half of the count of the rarest level; if a number has fewer
-    than three counts; or if more records are at an end of its range than at an average count,
-    unless that end is 0. It is "noise" if nearly all values are merged or missing.
-
-    Parameters
-    ----------
-    row : Series
-        A row of the report on columns.
-    n_records : int
-    rarest : (str, float), default=None
-        See `judge_counts`.
+    `row` is one of the report on columns, `rarest` that of `judge_counts`.
     """
     n_levels = int(row["n_levels"]) + int(row["share_missing"] > 0)
     counts = CountTable(n_levels, row["noise"], n_records)
@@ -178,17 +160,18 @@ def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | Non
     elif rarest is not None:
         level, n_rows = rarest[0], rarest[1] * n_records
         is_rare = CONSTANTS.confident * counts.noise > CONSTANTS.rare * n_rows
-        found.append((f"{_RARE} {n_rows:,.0f} rows with {level}", ROUGH, is_rare))
+        found.append((f"only about {n_rows:,.0f} rows with {level}", ROUGH, is_rare))
     held = [(reason, verdict) for reason, verdict, is_held in found if is_held]
     reasons = [reason for reason, _ in held if reason]
     return _describe_table(counts, reasons, [verdict for _, verdict in held])
 
 
-_RARE = "only about"
-
-
 def _describe_table(counts: CountTable, reasons: list[str], worst: Sequence[str]) -> dict:
-    """Return a judged table as JSON holds it; its verdict is no better than others."""
+    """Return a judged table as JSON holds it; its verdict is no better than others.
+
+    ``margin`` is what the noise on a count exceeds with a probability of 5 %, in records; and
+    ``error`` the expected share of records that the noise moves to other counts.
+    """
     return {
         "n_levels": counts.n_levels,
         "verdict": max([counts.verdict, *worst], key=VERDICTS.index),
@@ -268,19 +251,12 @@ def list_limits(
     """Return sentences on what synthetic rows are not good for."""
     texts = []
     if counts is not None:
-        for what, names, tables in _list_tables(counts, "Columns", "Pairs"):
-            worst = sorted(zip(names, tables, strict=True), key=lambda pair: -pair[1]["error"])
-            noise = [name for name, table in worst if table["verdict"] == NOISE]
+        for what in ("columns", "pairs"):
+            worst = sorted(counts[what], key=lambda table: -table["error"])
+            noise = [name_table(table) for table in worst if table["verdict"] == NOISE]
             if noise:
-                texts.append(f"{what} that are mostly noise: {len(noise)}, {name_some(noise)}.")
-        rare = [
-            f"{table['column']} ({reason})"
-            for table in counts["columns"]
-            for reason in table["reasons"]
-            if reason.startswith(_RARE)
-        ]
-        if rare:
-            texts.append(f"Rare values, whose counts are rough: {name_some(rare)}.")
+                few = name_some(noise)
+                texts.append(f"{what.title()} that are mostly noise: {len(noise)}, {few}.")
     if report is not None:
         texts += _list_losses(report)
     if certificate is not None and TwoWayTables.name in certificate.releases:
@@ -291,12 +267,9 @@ def list_limits(
     return [*texts, "Statements about single rows: no synthetic row stands for a real one."]
 
 
-def _list_tables(counts: dict, *titles: str) -> list[tuple[str, list[str], list[dict]]]:
-    """Return a title, the names and the tables of columns, and of pairs."""
-    columns, pairs = counts["columns"], counts["pairs"]
-    names = [table["column"] for table in columns]
-    of_pairs = [f"{table['first']} × {table['second']}" for table in pairs]
-    return [(titles[0], names, columns), (titles[1], of_pairs, pairs)]
+def name_table(table: dict) -> str:
+    """Return the name of the column, or of the pair of columns, of a table."""
+    return table["column"] if "column" in table else f"{table['first']} × {table['second']}"
 
 
 def _describe_interactions(report: pd.DataFrame | None, are_sought: bool) -> str:

@@ -9,6 +9,7 @@ persons have in common with themselves over time is learned apart from it.
 """
 
 import numpy as np
+from scipy.fft import dct
 
 from ..quality import WITHIN_NOISE
 from ..tables.blocks import to_probabilities
@@ -107,34 +108,29 @@ def _find_kernels(table, std, share, block, is_first):
     """Return the kernels of a column, from its noisy table of shape (n_cells, n_levels)."""
     share, counts = to_probabilities(share[None]), table.sum(axis=1, keepdims=True)
     excess = table - counts * share
-    # Noise has the same energy in each harmonic of the cells with dates, and a season in few.
-    waves, noise = np.fft.rfft(excess[:-1], axis=0, norm="ortho"), std**2 * excess.shape[1]
-    excess[:-1] = np.fft.irfft(_shrink(waves, noise), len(excess) - 1, axis=0, norm="ortho")
-    excess[-1:] = _shrink(excess[-1:], noise)
+    n_ordered = len(block.knots) if block.column_type.has_knots else 0
+    if block.column_type.is_ordered:
+        n_ordered = block.n_levels
+    # A season is smooth in few waves, over cells and ordered levels; noise is in all of them.
+    basis = np.eye(excess.shape[1])
+    if n_ordered:
+        basis[:n_ordered, :n_ordered] = dct(basis[:n_ordered, :n_ordered], axis=0, norm="ortho")
+    waves = np.fft.rfft(excess[:-1] @ basis.T, axis=0, norm="ortho")
+    waves *= np.abs(waves) > WITHIN_NOISE * std
+    excess[:-1] = np.fft.irfft(waves, len(excess) - 1, axis=0, norm="ortho") @ basis
+    undated = basis @ excess[-1]
+    excess[-1] = undated * (np.abs(undated) > WITHIN_NOISE * std) @ basis
     if not is_first:
         # How rows with dates differ from others is in the kernels of the first calendar.
         excess[:-1] -= excess[:-1].sum(0) * counts[:-1] / counts[:-1].sum()
         excess[-1] = 0
-    is_clear = counts > WITHIN_NOISE * np.sqrt(noise)
+    is_clear = counts > WITHIN_NOISE * std * np.sqrt(excess.shape[1])
     in_cells = share + (share > 0) * np.where(is_clear, excess / np.where(is_clear, counts, 1), 0)
     dated = table[:-1, -1].sum()
     if block.column_type.missing and dated <= WITHIN_NOISE * std * np.sqrt(len(excess) - 1):
         # Only rows without a date lack the column.
         in_cells[:-1, -1] = 0
-    n_ordered = len(block.knots) if block.column_type.has_knots else 0
-    if block.column_type.is_ordered:
-        n_ordered = block.n_levels
     return np.stack([_couple(share[0], own, n_ordered) for own in to_probabilities(in_cells)])
-
-
-def _shrink(values, noise):
-    """Shrink each row of values by the share of noise in its energy, unless that is clear of it.
-
-    Below, it is the estimator of James and Stein; above, its bias would flatten curves.
-    """
-    energy = (np.abs(values) ** 2).sum(axis=1, keepdims=True)
-    is_clear = energy > noise * (1 + WITHIN_NOISE / np.sqrt(values.shape[1]))
-    return values * np.where(is_clear, 1, (1 - noise / np.maximum(energy, 1e-300)).clip(0))
 
 
 def _couple(first, second, n_ordered):

@@ -96,7 +96,10 @@ class HistoryParticles(TableRows):
             return nn.Parameter(levels + noise.to(levels))
 
         self.persons = perturb(persons, n_particles)
-        self.rows = perturb(rows, n_particles, history.max_rows)
+        # Rows of a particle start alike, but for a tenth of the variance: what persons have in
+        # common with themselves lasts, unless the tables of steps say that it does not.
+        own, lasting = (perturb(rows, n_particles, size) for size in (history.max_rows, 1))
+        self.rows = nn.Parameter(rows + 0.1**0.5 * (own - rows) + 0.9**0.5 * (lasting - rows))
 
     def find_probabilities(
         self, codes: torch.Tensor, is_dated: bool = True

@@ -53,10 +53,10 @@ class Discriminator(nn.Module):
         super().__init__()
         self.image_shape, self.scale, self.shift = image_shape, scale, shift
         shape = (n_columns,) if image_shape is None else tuple(image_shape)
-        self.shape = shape = self._make_layers(shape, layers, n_classes)
+        shape, n_after = self._make_layers(shape, layers, n_classes)
         self.labels.requires_grad_(False)
-        self.n_features, after = math.prod(shape), []
-        for _ in range(0 if image_shape is None or callable(layers) else layers[2]):
+        self.shape, self.n_features, after = shape, math.prod(shape), []
+        for _ in range(0 if image_shape is None else n_after):
             layer, shape = _make_layer(shape, _N_MAPS)
             after += [layer, nn.GroupNorm(8, _N_MAPS), nn.LeakyReLU(0.2)]
         self.after = nn.Sequential(*after, nn.Flatten())
@@ -67,8 +67,8 @@ class Discriminator(nn.Module):
         )
 
     def _make_layers(self, shape, layers, n_classes):
-        """Make the layers before the aggregate; return the shape of their outputs."""
-        n_frozen, n_trained, _ = layers
+        """Make the layers before the aggregate; return their shape, and how many come after it."""
+        n_frozen, n_trained, n_after = layers
         modules = []
         for i in range(n_frozen + n_trained):
             width = _N_MAPS if i == n_frozen + n_trained - 1 else _WIDTH
@@ -77,7 +77,7 @@ class Discriminator(nn.Module):
         self.frozen = nn.ModuleList(modules[:n_frozen]).requires_grad_(False)
         self.trained: Any = nn.ModuleList(modules[n_frozen:])
         self.labels = nn.Linear(n_classes, modules[0].weight.shape[0], bias=False)
-        return shape
+        return shape, n_after
 
     def look(self, rows: torch.Tensor, one_hot: torch.Tensor) -> torch.Tensor:
         """Apply the frozen layers to rows (n, n_columns) with classes (n, n_classes)."""
@@ -158,7 +158,7 @@ class OwnDiscriminator(Discriminator):
         self.frozen, self.labels = nn.ModuleList(), nn.Linear(n_classes, 1, bias=False)
         self.module = module
         with torch.no_grad():
-            return tuple(self._map(torch.zeros(2, *shape)).shape[1:])
+            return tuple(self._map(torch.zeros(2, *shape)).shape[1:]), 0
 
     def _map(self, hidden):
         return vmap(lambda row: self.module(row[None])[0])(hidden)
@@ -211,8 +211,7 @@ def _make_layer(shape: tuple, width: int) -> tuple[nn.Module, tuple]:
 def _normalise(maps: torch.Tensor) -> torch.Tensor:
     """Normalise each map to mean 0 and a common norm (instance normalisation without weights).
 
-    The norm is one over the root of the number of maps, so that all maps of a row have norm 1
-    together. A row that is no image is one map.
+    A row that is no image is one map.
     """
     maps = maps.flatten(2) if maps.ndim == 4 else maps[:, None]
     # Statistics of each row alone: those of a batch would mix rows, and void the sensitivity.

@@ -116,7 +116,7 @@ def test_distances_of_tables_and_images():
     ("real", "synthetic", "options", "match"),
     [
         ([[0.0], [1.0]], [[0.0, 1.0]], {}, "equally many columns"),
-        ([[0.0]], [[0.0]], {}, "real 2 rows"),
+        ([[0.0]], [[0.0]], {}, "at least 2 rows"),
         # Colours in another order were compared silently, and scikit-learn's message quotes rows.
         (np.ones((4, 3, 8, 8)), np.ones((4, 8, 8, 3)), {}, "images of one shape"),
         ([0.25, 0.5], [0.25, 0.5], {}, r"got \[\(2,\), \(2,\)\]\.$"),

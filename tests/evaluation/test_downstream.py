@@ -243,7 +243,7 @@ TABLE, LABELS = pd.DataFrame(X), pd.Series(Y)
     [
         ((X, Y, X, Y, "svm"), "classifier must be one of .* got 'svm'"),
         ((X, Y, X, Y, "mlp", "f1"), "metric must be one of .* got 'f1'"),
-        ((X, Y, X[:, :9], Y), "X_syn has 16 features, but X_test has 9 features"),
+        ((X, Y, X[:, :9], Y), "X_syn and X_test must have equally many columns"),
         ((X[:0], Y[:0], X, Y), "0 sample"),
         ((X, Y, X[:0], Y[:0]), "0 sample"),
         ((TABLE[:0], Y[:0], TABLE, Y), "at least one row"),

@@ -155,9 +155,9 @@ def test_arrays_are_tables_too():
 
 def test_total_variation_in_closed_form():
     first, second = np.array([0] * 7 + [1] * 3), np.array([0] * 2 + [1] * 3 + [2] * 5)
-    assert total_variation(first, second, 3) == pytest.approx(0.5)
-    assert total_variation(first, first, 3) == 0
-    assert total_variation(np.zeros(3, int), np.ones(5, int), 2) == 1
+    assert total_variation(first, second) == pytest.approx(0.5)
+    assert total_variation(first, first) == 0
+    assert total_variation(np.zeros(3, int), np.ones(5, int)) == 1
 
 
 def test_marginals_and_pairs_of_independent_columns():
@@ -172,7 +172,7 @@ def test_marginals_and_pairs_of_independent_columns():
     assert compare_pairs(encode_columns(same)) == [
         {"first": "a", "second": "b", "synthetic": pytest.approx(1)}
     ]
-    assert score_k_marginals(columns) == {"k": 2, "n_marginals": 1, "score": 500.0}
+    assert score_k_marginals(columns, 0) == {"k": 2, "n_marginals": 1, "score": 500.0}
 
 
 def test_gaps_of_distribution_functions_are_those_of_scipy(tables):
@@ -186,10 +186,10 @@ def test_gaps_of_distribution_functions_are_those_of_scipy(tables):
 def test_k_marginals_are_drawn_where_there_are_many():
     rng = np.random.default_rng(0)
     tables = [pd.DataFrame(rng.integers(0, 2, (200, 40))) for _ in range(2)]
-    score = score_k_marginals(encode_columns(*tables))
+    score = score_k_marginals(encode_columns(*tables), 0)
     assert (score["k"], score["n_marginals"]) == (3, 100)
     assert 850 < score["score"] < 970
-    assert score_k_marginals(encode_columns(tables[0], tables[0]))["score"] == 1000
+    assert score_k_marginals(encode_columns(tables[0], tables[0]), 0)["score"] == 1000
 
 
 def test_classifiers_learn_from_the_one_table_and_are_tested_on_the_other():

@@ -92,8 +92,6 @@ def test_a_rare_level_lowers_a_verdict(share, verdict):
     reasons = [] if verdict == GOOD else ["only about 20 rows with yes"]
     assert counts["columns"][0]["reasons"] == reasons
     assert len(counts["pairs"][0]["reasons"]) == len(reasons)
-    limits = " ".join(list_limits(report, counts, None))
-    assert ("died (only about 20 rows with yes)" in limits) == (verdict == ROUGH)
 
 
 @pytest.mark.parametrize("own", [4.0, 40.0])
