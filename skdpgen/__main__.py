@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         code, message = STOPPED, str(stop)
     except (SpentError, OSError, ImportError, ValueError) as error:
         code, message = FAILED, describe_error(error)
-    print_message("stopped" if code == STOPPED else "error", message)
+    print_message(message, "stopped" if code == STOPPED else "error")
     if getattr(options, "as_json", False):
         print(json.dumps({"exit_code": code, "error": message}, ensure_ascii=False))
     return code

@@ -149,11 +149,6 @@ class Findings:
         for finding in found:
             self._found[finding.code, finding.column or str(finding.detail)] = finding
 
-    def withdraw(self, column: str, codes: tuple[str, ...]) -> None:
-        """Remove findings of some codes on a column, which later releases disprove."""
-        for code in codes:
-            self._found.pop((code, column), None)
-
     def advise(self, remedies: dict[str, str]) -> None:
         """Add what to do about columns that no schema declares, by name."""
         self._remedies |= remedies
@@ -261,7 +256,8 @@ def advise_on_columns(advice: dict[str, str]) -> None:
 
 def withdraw(column: str, codes: tuple[str, ...]) -> None:
     """Remove findings of a fit on a column, which later releases disprove."""
-    (_findings.get() or Findings()).withdraw(column, codes)
+    for code in codes:
+        (_findings.get() or Findings())._found.pop((code, column), None)
 
 
 def warn_of_other_persons(n_first: int, n_later: int) -> None:

@@ -12,7 +12,7 @@ from ..accounting.verification import read_certificate
 from ..accounting.verification import sign as sign_text
 from ..accounting.verification import verify as verify_text
 from ..checks import read_file
-from .outputs import check_outputs, collected_warnings, print_warning
+from .outputs import check_outputs, collected_warnings, print_message
 
 # With the four lines of the verdict, a certificate fits a terminal of 25 lines.
 _N_LINES = 21
@@ -35,7 +35,7 @@ def budget(options: Namespace) -> int:
         else:
             opened = PrivacyBudget.from_file(options.path)
     for message in caught:
-        print_warning(message)
+        print_message(message)
     if options.action == "close":
         opened.close()
     state = "closed" if opened.is_closed else "open"
@@ -74,7 +74,7 @@ def verify(options: Namespace) -> int:
         print(f"It is signed by the key of {key}, and unchanged since.")
     print(f"The events cost ε = {show(epsilon)}, as stated.")
     for message in caught:
-        print_warning(message)
+        print_message(message)
     return 0
 
 

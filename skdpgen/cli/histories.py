@@ -12,7 +12,7 @@ from ..histories.joining import join_names
 from ..histories.sampler import DPHistorySampler
 from ..metadata.frictionless import write_package
 from .exits import STOPPED
-from .outputs import check_folder, collected_warnings, print_warning
+from .outputs import check_folder, collected_warnings, print_message
 from .runs import MOST_DELTA, Run, choose_delta, end, list_doubts, shows_progress
 from .summaries import Summary, describe_cost, show_columns, tell_cost, to_records
 from .tables import (
@@ -200,6 +200,6 @@ def histories(options: Namespace) -> int:
         summary = run.summarize_plan(doubts + [str(warning) for warning in caught])
         return end(summary, options, STOPPED if doubts and not options.anyway else 0)
     for warning in caught:
-        print_warning(warning)
+        print_message(warning)
     names, messages, code = run.fit_and_write()
     return end(run.summarize(messages, run.list_written(names)), options, code)

@@ -13,6 +13,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..data.texts import TextStyle
+from ..engines.files import list_files
 from ..tables.columns import Date, Number
 from ..tables.schema import Schema
 from .outputs import replaced
@@ -38,17 +39,11 @@ class KeptTypes:
     styles: Mapping
     looks: Mapping
 
-    @staticmethod
-    def find_path(options: Namespace) -> Path | None:
-        """Return the file for a table of these options, or None."""
-        beside = options.budget or options.output
-        return None if beside is None else Path(f"{str(beside).rstrip('/')}-types.json")
-
     @classmethod
     def read(cls, options: Namespace, names: list[str]) -> "KeptTypes | None":
         """Return the types of the same table, if their release is in the budget; or None."""
-        path = cls.find_path(options)
-        if path is None or not path.exists():
+        path = _find_path(options)
+        if not path.exists():
             return None
         kept = parse_json(read_file(path), str(path))
         certificate = Certificate.from_json(json.dumps(kept["certificate"]))
@@ -62,30 +57,22 @@ class KeptTypes:
         styles = {name: TextStyle(**style) for name, style in kept["styles"].items()}
         return cls(certificate, Schema(kept["types"]), styles, kept["looks"])
 
-    def write(self, options: Namespace, names: list[str]) -> Path | None:
-        """Write the types where a later run finds them; return the file, or None."""
-        path = self.find_path(options)
-        if path is not None:
-            text = {
-                "table": _describe_table(options, names),
-                "certificate": json.loads(self.certificate.to_json()),
-                "types": Schema(self.types).to_dict(),
-                "styles": {name: asdict(style) for name, style in self.styles.items()},
-                "looks": dict(self.looks),
-            }
-            with replaced([str(path)]) as (temporary,):
-                Path(temporary).write_text(json.dumps(text, indent=1), encoding="utf-8")
+    def write(self, options: Namespace, names: list[str]) -> Path:
+        """Write the types where a later run finds them, and return the file."""
+        path = _find_path(options)
+        kept = {
+            "table": _describe_table(options, names),
+            "certificate": json.loads(self.certificate.to_json()),
+            "types": Schema(self.types).to_dict(),
+            "styles": {name: asdict(style) for name, style in self.styles.items()},
+            "looks": dict(self.looks),
+        }
+        with replaced([str(path)]) as (temporary,):
+            Path(temporary).write_text(json.dumps(kept, indent=1), encoding="utf-8")
         return path
 
     def find_type(self, name: str, style: TextStyle) -> tuple[Any, TextStyle] | None:
-        """Return the type of a column, and how it is written; None if options do not say it.
-
-        Parameters
-        ----------
-        name : str
-        style : TextStyle
-            As options say.
-        """
+        """Return the type and style of a column, or None if these, and options, do not say it."""
         if name in self.types:
             return self.types[name], self.styles[name]
         look = self.looks.get(name, "")
@@ -96,8 +83,13 @@ class KeptTypes:
         return None
 
 
+def _find_path(options):
+    # A preview may have neither: it finds no file.
+    return Path(f"{str(options.budget or options.output or '').rstrip('/')}-types.json")
+
+
 def _describe_table(options, names):
-    """Return what must be the same: files, columns, persons and how numbers are written."""
-    files = [options.table] if isinstance(options.table, str) else options.table
+    """Return what must be the same: files, columns, persons and how cells are written."""
+    files = [str(Path(file).resolve()) for file in list_files(options.table)]
     given = (options.person_column, options.decimal, options.sheet, options.na_values)
-    return [[str(Path(file).resolve()) for file in files], list(names), *map(repr, given)]
+    return [files, list(names), *map(repr, given)]

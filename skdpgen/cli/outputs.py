@@ -75,17 +75,12 @@ def is_excel(path: str) -> bool:
     return Path(path).suffix.lower() == ".xlsx"
 
 
-def print_message(kind: str, message: object) -> None:
+def print_message(message: object, kind: str = "warning") -> None:
     """Print a message on one line; on a terminal in several, in which options stay whole."""
     lines = [f"skdpgen: {kind}: {message}"]
     if sys.stderr.isatty():
         lines = textwrap.wrap(lines[0], _WIDTH, break_long_words=False, break_on_hyphens=False)
     print("\n  ".join(lines), file=sys.stderr)
-
-
-def print_warning(message: object) -> None:
-    """Print a warning."""
-    print_message("warning", message)
 
 
 @contextlib.contextmanager
@@ -94,7 +89,7 @@ def plain_warnings() -> Iterator[None]:
 
     def show(message: Any, category, *args, **kwargs):
         if category.__module__.partition(".")[0] == __name__.partition(".")[0]:
-            print_warning(write(message, COMMAND_LINE))
+            print_message(write(message, COMMAND_LINE))
         else:
             show_other(message, category, *args, **kwargs)
 
@@ -125,7 +120,7 @@ def collected_warnings() -> Iterator[list[Warning]]:
         # Warnings say why a run failed; they must not get lost with it.
         except BaseException:
             for message in found.values():
-                print_warning(message)
+                print_message(message)
             raise
     # Warnings of a weaker guarantee come before those of bad rows.
     listed += sorted(found.values(), key=lambda message: isinstance(message, FitQualityWarning))

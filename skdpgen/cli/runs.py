@@ -31,7 +31,7 @@ from .outputs import (
     collected_warnings,
     filled_folder,
     interruptible,
-    print_warning,
+    print_message,
     replaced,
 )
 from .summaries import Summary
@@ -293,7 +293,7 @@ class Run:
             # Better than to lose it, as where the disk is full.
             self._folder = tempfile.mkdtemp(prefix="skdpgen-")
             self._write_release(published)
-            print_warning(f"{error}; the release is in {self.release}.")
+            print_message(f"{error}; the release is in {self.release}.")
 
     def _write_release(self, published):
         # Links are followed, also to where there is nothing yet.
@@ -327,5 +327,5 @@ def end(summary: Summary, options: Namespace, code: int) -> int:
         print(summary.to_text())
         return code
     for message in summary.warnings:
-        print_warning(message)
+        print_message(message)
     return code

@@ -225,8 +225,7 @@ def summarize_fit(
     shown = show_columns(report, schema)
     notes = [use[name] for name in ("use", "avoid", "expect") if name in use]
     low = report["mean_low"][report["mean_low"] >= _LEAST_LOW].nlargest(MAX_NAMES)
-    if len(low):
-        most = ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items())
+    if most := ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items()):
         notes.append(f"Means and totals may be low, since tails are cut: {most}.")
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
@@ -251,10 +250,7 @@ def summarize_fit(
             f"To declare columns, edit {shlex.quote(files['schema'])} by what is public, and give "
             "it as --schema."
         )
-    if run.suggested:
-        named = [
-            f"{' and '.join(rule.names[:2])} ({type(rule).__name__})" for rule in run.suggested
-        ]
+    if named := [f"{' and '.join(r.names[:2])} ({type(r).__name__})" for r in run.suggested]:
         steps.append(
             f"{shlex.quote(files['schema'])} suggests rules that nearly all rows obey; add to its "
             f"rules those that hold: {list_names(named)}."

@@ -5,6 +5,7 @@ import contextlib
 import json
 import sys
 from argparse import Namespace
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import chain
@@ -63,8 +64,8 @@ from .tables import TableOptions, list_markers
 
 # Synthetic rows are sampled and written in pieces of this size, which bounds the memory.
 _PIECE = 100_000
-# Halvings of the range of an ε, which is found to within 1/1000 of it.
-_N_HALVINGS = 10
+# Steps from 0 to --epsilon, in which the rest after a stopped run is found.
+_N_PARTS = 1000
 
 
 class Synthesis(Run):
@@ -115,15 +116,16 @@ class Synthesis(Run):
 
     def _find_rest(self, spent: Certificate) -> float:
         """Return the ε of a fit that makes --epsilon together with what a stopped run spent."""
-        low, high = 0.0, self.options.epsilon
+        whole, has_persons = self.options.epsilon, self.table.persons is not None
         n_units, n_columns = self.table.count(), len(self.table.schema)
-        for _ in range(_N_HALVINGS):
-            epsilon = (low + high) / 2
-            fit = clone(self.generator).set_params(epsilon=epsilon)
-            planned = preview_fit(fit, n_units, n_columns, persons=self.table.persons is not None)
-            fits = compose(spent, planned).epsilon <= self.options.epsilon
-            low, high = (epsilon, high) if fits else (low, epsilon)
-        return low
+
+        def exceeds(part):
+            fit = clone(self.generator).set_params(epsilon=whole * part / _N_PARTS)
+            planned = preview_fit(fit, n_units, n_columns, persons=has_persons)
+            return compose(spent, planned).epsilon > whole
+
+        n_fitting = bisect_left(range(1, _N_PARTS), True, key=exceeds)
+        return whole * n_fitting / _N_PARTS
 
     def certify(self, certificate: Certificate) -> Certificate:
         """Add what a stopped run spent on the types from which the rows follow, too."""

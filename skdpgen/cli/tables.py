@@ -32,7 +32,7 @@ from .outputs import (
     collected_warnings,
     is_excel,
     is_parquet,
-    print_warning,
+    print_message,
 )
 
 # Values of --types that noisy counts check.
@@ -390,7 +390,7 @@ def read_schema(path: str, names: Iterable[str] = ()) -> Schema:
             return Schema({**others, **columns}, rules)
         schema = Schema.from_metadata(document)
     for message in caught:
-        print_warning(message)
+        print_message(message)
     return schema
 
 

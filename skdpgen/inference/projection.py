@@ -120,8 +120,7 @@ def _count_alone(tables, c, used):
     precision = tables.weight**2
     for d, size in enumerate(tables.sizes):
         if d not in used:
-            cells = tables.pair(c, d) if c < d else np.swapaxes(tables.pair(d, c), -1, -2)
-            total = total + 2 / size * cells.sum(-1)
+            total = total + 2 / size * tables.pair(c, d).sum(-1)
             precision += 2 / size
     # Without any information, the noise is as good as infinite.
     precision = max(precision, 1e-12)

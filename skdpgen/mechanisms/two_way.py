@@ -133,7 +133,9 @@ class Tables:
         return tables_with_later(self.cells, self.sizes)
 
     def pair(self, c: int, d: int) -> np.ndarray:
-        """Return the table of columns c < d, of shape (..., n_levels of c, n_levels of d)."""
+        """Return the table of columns c and d, of shape (..., n_levels of c, n_levels of d)."""
+        if c > d:
+            return np.swapaxes(self.pair(d, c), -1, -2)
         start = sum(self.sizes[c + 1 : d])
         return self.with_later[c][..., start : start + self.sizes[d]]
 

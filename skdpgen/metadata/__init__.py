@@ -15,7 +15,7 @@ from typing import Any
 from ..accounting.strict_json import parse_json
 from ..checks import check_choice, read_file
 from ..messages import Message
-from ..tables.declaration import suggest
+from ..tables.declaration import check_keys
 from ..tables.rules.feasibility import check_together
 from ..tables.rules.rules import Ordered, Unique, parse_rules, split_document
 from . import frictionless, json_schema, sdv, sql
@@ -120,11 +120,7 @@ def find_own(document: object) -> tuple[Mapping, list] | None:
     if not isinstance(schema, dict) or isinstance(schema.get("type"), str):
         schema = document
     else:
-        if unknown := [key for key in document if key not in _BESIDE]:
-            raise ValueError(
-                f"Beside 'schema' there may be {list(_BESIDE[1:])}; got {unknown}."
-                f"{suggest(unknown, _BESIDE)}"
-            )
+        check_keys(document, _BESIDE, 'a file with a "schema"')
         beside = document.get("rules", [])
     columns, rules = split_document(schema)
     is_own = isinstance(columns, dict) and all(

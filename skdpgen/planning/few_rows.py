@@ -3,14 +3,14 @@
 
 import contextlib
 import copy
-import math
+from bisect import bisect_left
 
 from .._lazy import late
 from ..accounting.units import describe_n_rows
 from ..quality import advice_on_few_rows
 
-# Least and largest ε that are proposed; larger ones hardly protect anybody. Set by hand.
-_EPSILONS = 0.01, 10.0
+# Values of ε that are proposed, of two digits; larger ones hardly protect anybody. Set by hand.
+_EPSILONS = [digits / unit for unit in (1000, 100, 10) for digits in range(10, 100)] + [10.0]
 
 
 def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -> str | None:
@@ -52,24 +52,16 @@ def _find_remedy(estimator, fit_plan, n_samples, n_classes, format):
 
 
 def find_least_epsilon(estimator, plan, n_samples: int, n_classes: int, format) -> float | None:
-    """Return about the smallest ε for which so many rows suffice, to two digits, or None."""
+    """Return the smallest ε of `_EPSILONS` for which so many rows suffice, or None."""
     other, n_rows = copy.copy(estimator), n_samples * (plan.weight or 1)
 
     def suffices(epsilon):
         other.epsilon = epsilon
         # Some releases refuse a small one.
         with contextlib.suppress(ValueError):
-            return (
-                other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples <= n_rows
-            )
+            other_plan = other._make_plan(n_samples, format, n_classes, plan.max_rows)
+            return other_plan.min_samples <= n_rows
         return False
 
-    low, high = _EPSILONS
-    if not suffices(high):
-        return None
-    while high > 1.02 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    # Rounded up.
-    unit = 10.0 ** (math.floor(math.log10(high)) - 1)
-    return round(math.ceil(high / unit - 1e-9) * unit, 6)
+    found = bisect_left(_EPSILONS, True, key=suffices)
+    return _EPSILONS[found] if found < len(_EPSILONS) else None

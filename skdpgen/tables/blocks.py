@@ -163,41 +163,40 @@ class KnotBlock(Block):
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
         to_nearest = self.is_calibrated & self.has_inner[left]
         numbers = self.values.round(left + share, self.draw_scale, to_nearest, random_state)
-        numbers = self.settle(numbers, *self.knots[[0, -1]], random_state)
+        numbers = self.settle(numbers, self.knots[[0, -1]], random_state)
         return self.make_cells(numbers, drawn - n_intervals)
 
-    def settle(self, numbers, lower, upper, random_state):
-        """Move numbers to cells of cycles and to steps of heaps, within ranges, one for each."""
+    def settle(self, numbers, ends, random_state):
+        """Move numbers to cells of cycles and to steps of heaps, between common or own ends."""
         for cycle in self.column_type.cycles:
-            numbers = self._rotate(numbers, *cycle, lower, upper, random_state)
+            numbers = self._rotate(numbers, *cycle, ends, random_state)
         if self.column_type.heaps:
-            numbers = self._heap(numbers, lower, upper, random_state)
+            numbers = self._heap(numbers, ends, random_state)
         return numbers
 
-    def _rotate(self, numbers, shares, width, origin, lower, upper, random_state):
+    def _rotate(self, numbers, shares, width, origin, ends, random_state):
         """Move numbers to cells of a cycle that are drawn by their shares, within the cycle."""
         below = np.cumsum(shares)
         cells = np.searchsorted(below, random_state.uniform(0, below[-1], len(numbers)), "right")
         moved = numbers + (cells - (numbers - origin) // width % len(shares)) * width
-        return self._move(numbers, moved, len(shares) * width, True, lower, upper)
+        return self._move(numbers, moved, len(shares) * width, True, ends)
 
-    def _heap(self, numbers, lower, upper, random_state):
+    def _heap(self, numbers, ends, random_state):
         """Round shares of numbers to the steps of heaps, unless they leave the range."""
         heaps = self.column_type.heaps
         shares = np.cumsum([share for *_, share in heaps])
         chosen = np.searchsorted(shares, random_state.uniform(size=len(numbers)))
         for position, (*step, _) in enumerate(heaps):
             length = self.column_type.measure(*step)
-            is_left = chosen == position
-            numbers = self._move(numbers, numbers, length, is_left, lower, upper, step)
+            numbers = self._move(numbers, numbers, length, chosen == position, ends, step)
         return numbers
 
-    def _move(self, numbers, moved, length, is_left, lower, upper, step=None):
+    def _move(self, numbers, moved, length, is_left, ends, step=None):
         """Replace the numbers that are left by moved ones, rounded to a step if there is one."""
         # Values that are point masses have all of their cells: those one further are taken.
         for shift in (0, length, -length):
             found = moved + shift if step is None else self.column_type.snap(moved + shift, *step)
-            is_value = (lower <= found) & (found <= upper)
+            is_value = (ends[0] <= found) & (found <= ends[1])
             is_value &= ~np.isin(found, self.atoms) & is_left
             numbers, is_left = np.where(is_value, found, numbers), is_left & ~is_value
         return numbers

@@ -143,6 +143,13 @@ def suggest(unknown, known):
     return f" Is {list_names([*map(repr, near)])} meant?" if near else ""
 
 
+def check_keys(given, known, owner):
+    """Raise ValueError if a dict has keys that its owner does not know; name the nearest ones."""
+    if unknown := [key for key in given if key not in known]:
+        nearest = suggest(unknown, known)
+        raise ValueError(f"{owner} has no {unknown}; it may have {list(known)}.{nearest}")
+
+
 def parse(given, classes):
     """Return a declaration, which may be given as a dict with the name of its class as ``"type"``.
 
@@ -162,9 +169,7 @@ def parse(given, classes):
         nearest = suggest([name], classes)
         raise ValueError(f"its 'type' must be one of {list(classes)}; got {name!r}.{nearest}")
     known = {field.name: field for field in fields(classes[name])}
-    if unknown := [key for key in given if key not in known]:
-        nearest = suggest(unknown, known)
-        raise ValueError(f"a {name} has no {unknown}; it may have {list(known)}.{nearest}")
+    check_keys(given, known, f"a {name}")
     lacking = [n for n, field in known.items() if field.default is MISSING and n not in given]
     if lacking:
         raise ValueError(f"{name} needs {lacking}.")

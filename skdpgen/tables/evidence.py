@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..mechanisms.two_way import own_and_later
 from ..messages import Message
 from ..quality import warn_of_fit
 from .encoder import TableEncoder
@@ -28,48 +29,39 @@ CONSTANTS = EvidenceConstants()
 
 
 class PairCounts:
-    """Released counts of all pairs of levels of two columns.
+    """Released counts of all pairs of levels of two columns, over all strata.
 
-    Parameters
+    Attributes
     ----------
-    format : TableFormat
-        A resolved one.
-    tables : Tables
-        As released.
+    blocks : list of Block
+    n_records : float
+        Noisy number of the records.
     """
 
     def __init__(self, format, tables):
+        self._tables = format.match_rows(tables)
         self.blocks = TableEncoder(format.schema).make_blocks()
         self.n_records = float(np.sum(tables.count_records()[0]))
-        self._tables, self._by, self._names = tables, None, [b.name for b in self.blocks]
-        if tables.by is not None and format.halves is None:
-            self._by = self._names.pop(format.by)
+        kept = [block for block in self.blocks if block.where != self._tables.by]
+        self._positions = {block.name: i for i, block in enumerate(kept)}
 
     def of(self, first, second):
         """Return the counts of the levels of two blocks, and the standard deviation of noise."""
-        if first.name == self._by:
-            counts, std = self._tables.count_levels()
-            found, noise = (part[..., self._find_levels(second)] for part in (counts, std))
-            return found, noise[0]
-        if second.name == self._by or self._names.index(first.name) > self._names.index(
-            second.name
-        ):
+        if first.where == self._tables.by:
+            counts, std = self.of_levels(second)
+            return counts, std[0]
+        if second.where == self._tables.by:
             counts, std = self.of(second, first)
             return counts.T, std
-        counts = self._tables.pair(*(self._names.index(block.name) for block in (first, second)))
-        if counts.ndim == 2:
-            return counts, self._tables.pairs_std
-        return counts.sum(0), self._tables.pairs_std * math.sqrt(len(counts))
+        counts = self._tables.pair(*(self._positions[block.name] for block in (first, second)))
+        strata = counts.reshape(-1, *counts.shape[-2:])
+        return strata.sum(0), self._tables.pairs_std * math.sqrt(len(strata))
 
     def of_levels(self, block):
-        """Return the counts of the levels of a block by which no records are stratified."""
-        counts = self._tables.count_levels()[0][..., self._find_levels(block)]
-        return counts.reshape(-1, counts.shape[-1]).sum(0)
-
-    def _find_levels(self, block):
-        position = self._names.index(block.name)
-        start = sum(self._tables.sizes[:position])
-        return slice(start, start + self._tables.sizes[position])
+        """Return the counts of the levels of a block in each stratum, and the noise on each."""
+        sizes, position = self._tables.sizes, self._positions[block.name]
+        own, _ = own_and_later(sizes)[position]
+        return tuple(part[..., own] for part in self._tables.count_levels())
 
 
 def warn_of_broken(format, tables):
@@ -123,43 +115,47 @@ def find_coincident(format, tables, counts):
     Returns
     -------
     tuple of tuple of (str, int, float)
-        Names of columns, their levels, and shares of the records relative to the mean of a group.
+        Names of columns, their levels, from the last one on, since knots before them may become
+        finer, and shares of the records relative to the mean of a group.
     """
-    masses: dict = {}
-    for block in TableEncoder(format.schema).make_blocks():
+    counted, masses = PairCounts(format, tables), {}
+    for block in counted.blocks:
         values = [*getattr(block, "atoms", ()), *[None] * block.column_type.missing]
-        first = block.n_levels - len(values) + block.column_type.missing
-        for level, value in enumerate(values, first):
+        for level, value in enumerate(values, -len(values)):
             masses.setdefault(value, []).append((block, level))
-    counted, groups = PairCounts(format, tables), []
-
-    def compare(one, other):
-        """Return the excess of records with both over independence, the most, and the noise."""
-        (first, i), (second, j) = one, other
-        pair, std = counted.of(first, second)
-        numbers = counts[[first.where.start + i, second.where.start + j]]
-        expected = numbers.prod() / counted.n_records
-        return pair[i, j] - expected, numbers.max() - expected, std
-
+    groups = []
     for found in masses.values():
-        pairs = np.zeros((3, len(found), len(found)))
+        numbers = np.array([counts[block.where][level] for block, level in found])
+        # The records with both beyond those by independence, their most, and the noise.
+        excess, most, std = np.zeros((3, len(found), len(found)))
         for i, j in itertools.combinations(range(len(found)), 2):
-            pairs[:, i, j] = pairs[:, j, i] = compare(found[i], found[j])
+            (first, at), (second, other) = found[i], found[j]
+            pair, noise = counted.of(first, second)
+            expected = numbers[i] * numbers[j] / counted.n_records
+            excess[i, j] = excess[j, i] = pair[at, other] - expected
+            most[i, j] = most[j, i] = max(numbers[i], numbers[j]) - expected
+            std[i, j] = std[j, i] = noise
         left = list(range(len(found)))
         while len(left) > 1:
-            group = left
-            while len(group) > 1:
-                excess, most, std = pairs[:, group][:, :, group]
-                gaps = excess.sum(0) - CONSTANTS.least_common * most.sum(0)
-                if gaps.min() > 0:
-                    break
-                group = [i for i in group if i != group[gaps.argmin()]]
-            if len(group) > 1 and excess.sum() / 2 > CONSTANTS.clear * np.sqrt((std**2).sum() / 2):
-                shares = np.array([counts[found[i][0].where.start + found[i][1]] for i in group])
+            group = _find_group(left, excess - CONSTANTS.least_common * most)
+            among = np.ix_(group, group)
+            noise = math.sqrt((std[among] ** 2).sum() / 2)
+            if len(group) > 1 and excess[among].sum() / 2 > CONSTANTS.clear * noise:
+                shares = numbers[group].clip(1)
                 # Differences within noise are none.
-                is_even = np.ptp(shares) <= CONSTANTS.clear * std.max()
-                shares = np.where(is_even, 1.0, shares.clip(1) / shares.clip(1).mean())
-                named = zip(group, shares.tolist(), strict=True)
-                groups.append(tuple((found[i][0].name, found[i][1], x) for i, x in named))
+                is_even = np.ptp(numbers[group]) <= CONSTANTS.clear * std[among].max()
+                shares = np.ones(len(group)) if is_even else shares / shares.mean()
+                members = zip(group, shares.tolist(), strict=True)
+                groups.append(tuple((found[i][0].name, found[i][1], x) for i, x in members))
             left = [i for i in left if i not in group]
     return tuple(groups)
+
+
+def _find_group(group, gaps):
+    """Return the levels that are left once each has positive gaps to the others, in sum."""
+    while len(group) > 1:
+        sums = gaps[np.ix_(group, group)].sum(0)
+        if sums.min() > 0:
+            break
+        group = [i for i in group if i != group[sums.argmin()]]
+    return group

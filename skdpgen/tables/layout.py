@@ -78,12 +78,13 @@ class TableLayout:
             dtypes = {name: dtype for name, dtype in dtypes.items() if dtype is not None}
             read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
             listed = {
-                n: _hide_unordered(dtype)
-                for n, dtype in read.items()
+                name: _list_categories(dtype)
+                for name, dtype in read.items()
                 # Parts list categories of their own.
-                if not (dataset.is_in_parts and isinstance(dtype, pd.CategoricalDtype))
-                and _takes_order(schema.get(n), dtype)
+                if schema.get(name) in _INFERRED
+                and not (dataset.is_in_parts and isinstance(dtype, pd.CategoricalDtype))
             }
+            listed = {name: dtype for name, dtype in listed.items() if dtype is not None}
         return cls(names, dtypes, label, dataset.container, y and y.container, listed)
 
     def without_dtypes(self, names):
@@ -159,24 +160,17 @@ def _round_bounds(column_type, places):
 _INFERRED = Category(), Category(missing=True)
 
 
-def _takes_order(column_type, dtype):
-    """Whether categories of a column are inferred whose order or type a dtype states."""
-    is_listed = isinstance(dtype, pd.CategoricalDtype)
-    held = dtype.categories.dtype if is_listed else dtype
-    return column_type in _INFERRED and (
-        (is_listed and dtype.ordered) or getattr(held, "kind", "O") in "iufb"
-    )
+def _list_categories(dtype):
+    """Return the order and type of categories that a dtype states, as another dtype, or None.
 
-
-def _hide_unordered(dtype):
-    """Return an ordered dtype, or an empty list of the type of the categories of another one.
-
-    The list of a dtype that is not ordered follows from the rows, in any order.
+    A list that is not ordered follows from the rows, in any order, and is left empty.
     """
-    if not isinstance(dtype, pd.CategoricalDtype):
-        held = {"b": "bool", "f": "float64"}.get(dtype.kind, "int64")
-        return pd.CategoricalDtype(pd.Index([], dtype=held))
-    return dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])
+    if isinstance(dtype, pd.CategoricalDtype):
+        if dtype.ordered:
+            return dtype
+        dtype = dtype.categories.dtype
+    held = {"b": "bool", "f": "float64"}.get(kind := getattr(dtype, "kind", "O"), "int64")
+    return pd.CategoricalDtype(pd.Index([], dtype=held)) if kind in "iufb" else None
 
 
 def _put_in_order(column_type, dtype):

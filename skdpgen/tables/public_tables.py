@@ -23,30 +23,25 @@ def read_public(table, styles=None):
     table : DataFrame
     styles : dict of str to TextStyle, default=None
         How texts are written, where it is known. Default: as `Unknown` has it.
-
-    Returns
-    -------
-    DataFrame
     """
+    known, cells, counts = styles or {}, {}, []
     unknown = {
-        name: (styles or {}).get(name, PLAIN)
+        name: known.get(name, PLAIN)
         for name, dtype in table.dtypes.items()
         if is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype)
     }
-    # Cells of objects are those of Python.
-    cells = {
-        n: read_column(table[n], style) if is_object_dtype(table[n]) else table[n]
-        for n, style in unknown.items()
-    }
-    codes = (encode_column(cells[name], style) for name, style in unknown.items())
-    counts = np.array([np.bincount(c, minlength=len(COUNTED)) for c in codes], dtype=np.float64)
-    counts = counts.reshape(len(unknown), len(COUNTED))
+    for name, style in unknown.items():
+        # Cells of objects are those of Python.
+        is_object = is_object_dtype(table[name])
+        cells[name] = read_column(table[name], style) if is_object else table[name]
+        counts.append(np.bincount(encode_column(cells[name], style), minlength=len(COUNTED)))
+    counts = np.reshape(counts, (-1, len(COUNTED))).astype(np.float64)
     types, styles, _ = find_types(unknown, counts, 0.0, len(table))
     for name, style in styles.items():
         # Words of booleans, which are open there, are not needed: their cells are read as values.
-        known = types[name].cell_types or types[name].example().cell_types
-        if known is not None:
-            parsed = read_column(parse_column(cells[name], known, style), style)
+        held = types[name].cell_types or types[name].example().cell_types
+        if held is not None:
+            parsed = read_column(parse_column(cells[name], held, style), style)
             is_boolean = isinstance(parsed.dtype, pd.CategoricalDtype)
             cells[name] = parsed.astype(object) if is_boolean else parsed
         elif is_object_dtype(table[name]):

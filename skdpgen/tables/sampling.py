@@ -124,7 +124,7 @@ class TableSampler:
 
 
 def draw_together(rows, group, uniform):
-    """Draw levels that coincide from rows of weights: one number a row decides for all of them.
+    """Return rows of weights in which one number a row decides for levels that coincide.
 
     Each has the mean probability of all, times its share of the records relative to theirs.
 
@@ -132,22 +132,18 @@ def draw_together(rows, group, uniform):
     ----------
     rows : ndarray of shape (n_rows, n_columns)
     group : sequence of (slice, int, float)
-        Columns of a block, the level among these, and its relative share.
+        As in `find_coincident`, with columns of rows in place of names.
     uniform : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        With weights of 0 or 1 at these levels.
     """
     rows = np.array(rows)
     weights = [to_probabilities(rows[:, where]) for where, *_ in group]
     likely = np.mean([w[:, level] for w, (_, level, _) in zip(weights, group, strict=True)], axis=0)
     for own, (where, level, share) in zip(weights, group, strict=True):
-        is_level = np.arange(own.shape[1]) == level
         # A row that has nothing else keeps it.
         is_drawn = (uniform < likely * share) | (own[:, level] == 1)
-        rows[:, where] = np.where(is_drawn[:, None], is_level, own * ~is_level)
+        own[is_drawn] = 0
+        own[:, level] = is_drawn
+        rows[:, where] = own
     return rows
 
 

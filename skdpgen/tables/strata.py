@@ -33,8 +33,10 @@ def strata_pay(sizes, by, sigma, n_records):
     """
     n_strata, mechanism = sizes[by], TablesMechanism(sizes, by)
     others = mechanism.sizes
-    if n_strata <= _FEW or n_strata * (count_cells(others) + sum(others)) > _MAX_CELLS:
-        return n_strata <= _FEW
+    if n_strata <= _FEW:
+        return True
+    if n_strata * (count_cells(others) + sum(others)) > _MAX_CELLS:
+        return False
     counts = n_records / (n_strata * np.array(others))
     precisions = level_precisions(others, mechanism.weight)
     return bool(counts**2 @ precisions >= (sigma * mechanism.records) ** 2)

@@ -71,25 +71,29 @@ def _find_combinations(counted):
     levels = [b for b in counted.blocks if 1 < len(b.column_type.levels) <= CONSTANTS.most_levels]
     for first, second in itertools.combinations(levels, 2):
         counts, std = counted.of(first, second)
-        pairs, are_known, total = set(), [], counts.sum()
-        for axis in (0, 1):
-            most = counts.max(axis).sum() / total
-            # Of a column that is mostly at one level, any other tells that.
-            largest = counts.sum(1 - axis).max() / total
-            is_informed = most - largest > CONSTANTS.informed * (1 - largest)
-            are_known.append(most > CONSTANTS.determined and is_informed)
-            pairs |= {(i, j)[:: 1 - 2 * axis] for j, i in enumerate(counts.argmax(axis).tolist())}
-        if all(are_known):
-            names = [(*block.column_type.levels, None) for block in (first, second)]
-            # Missing values and other levels may be none.
-            spare = [{None, block.column_type.other} for block in (first, second)]
-            rows = [
-                [names[0][i], names[1][j]]
-                for i, j in sorted(pairs)
-                if counts[i, j] > WITHIN_NOISE * std
-                or not (names[0][i] in spare[0] or names[1][j] in spare[1])
-            ]
-            yield Combinations([first.name, second.name], rows)
+        if not (_determines(counts) and _determines(counts.T)):
+            continue
+        names = [(*block.column_type.levels, None) for block in (first, second)]
+        # Missing values and other levels may be none.
+        spare = [{None, block.column_type.other} for block in (first, second)]
+        pairs = {*enumerate(counts.argmax(1).tolist())}
+        pairs |= {(i, j) for j, i in enumerate(counts.argmax(0).tolist())}
+        rows = [
+            [names[0][i], names[1][j]]
+            for i, j in sorted(pairs)
+            if counts[i, j] > WITHIN_NOISE * std
+            or not (names[0][i] in spare[0] or names[1][j] in spare[1])
+        ]
+        yield Combinations([first.name, second.name], rows)
+
+
+def _determines(counts):
+    """Return whether the row of a table of counts determines the column."""
+    most = counts.max(1).sum() / counts.sum()
+    # Of columns that are mostly the same, any row tells that.
+    largest = counts.sum(0).max() / counts.sum()
+    is_informed = most - largest > CONSTANTS.informed * (1 - largest)
+    return most > CONSTANTS.determined and is_informed
 
 
 def _find_sums(counted):
@@ -101,10 +105,10 @@ def _find_sums(counted):
         b.name: np.array([*b.knots, *b.atoms, *[0.0] * b.column_type.missing], dtype=np.float64)
         for b in numbers
     }
-    n, sizes, ranks = counted.n_records, {}, {}
-    for name, block in ((block.name, block) for block in numbers):
-        shares = counted.of_levels(block).clip(0)
-        shares /= max(shares.sum(), 1.0)
+    sizes, ranks = {}, {}
+    for block in numbers:
+        name, counts = block.name, np.atleast_2d(counted.of_levels(block)[0]).sum(0).clip(0)
+        shares = counts / max(counts.sum(), 1.0)
         order = np.argsort(values[name], kind="stable")
         middles = np.cumsum(shares[order]) - shares[order] / 2
         ranks[name] = np.empty(len(order))
@@ -115,16 +119,15 @@ def _find_sums(counted):
     # The largest first: a part of a sum is seldom a sum itself.
     for total in sorted(numbers, key=lambda block: -sizes[block.name][0]):
         mean, related = sizes[total.name][0], {}
-        if any(total.name in parts for parts in parts_of.values()) or not mean > 0:
+        if any(total.name in parts for parts in parts_of.values()):
             continue
         for part in numbers:
-            if part is total or not CONSTANTS.least_part * mean < sizes[part.name][0] < mean:
-                continue
-            # Of ranks: noise on the few large values would hide the covariance of numbers.
-            product = ranks[total.name] @ counted.of(total, part)[0] @ ranks[part.name] / n
-            related[part.name] = 12 * product
-        related = {name: r for name, r in related.items() if r > CONSTANTS.correlation}
-        parts = sorted(related, key=related.__getitem__)[-CONSTANTS.most_parts :]
+            if CONSTANTS.least_part * mean < sizes[part.name][0] < mean:
+                # Of ranks: noise on the few large values would hide the covariance of numbers.
+                product = ranks[total.name] @ counted.of(total, part)[0] @ ranks[part.name]
+                related[part.name] = 12 * product / counted.n_records
+        parts = [n for n in related if related[n] > CONSTANTS.correlation]
+        parts = sorted(parts, key=related.__getitem__)[-CONSTANTS.most_parts :]
         sums = {
             chosen: np.abs(sum(sizes[n] for n in chosen) / sizes[total.name] - 1).max()
             for size in range(2, len(parts) + 1)

@@ -443,9 +443,9 @@ def in_both_modes(is_in_default_run):
     "data.cells:_convert", "return OBJECT", "return cell", param="objects-inferred-quick"
 )
 @pytest.mark.catches(
-    "tables.layout:_hide_unordered",
-    "dtype if dtype.ordered else pd.CategoricalDtype(dtype.categories[:0])",
-    "dtype",
+    "tables.layout:_list_categories",
+    "dtype.ordered",
+    "True",
     param="pandas-inferred-quick",
 )
 @pytest.mark.catches(

@@ -61,7 +61,7 @@ class Boolean(LevelColumn):
         check_flag(self.missing)
         if self.words is not None:
             words = check_labels(self.words) if self.words else ()
-            if words and not (len(words) == 2 and all(isinstance(word, str) for word in words)):
+            if words and [*map(type, words)] != [str, str]:
                 raise ValueError(f"words must be two different texts; got {self.words!r}.")
             self._set(words=words)
 
@@ -147,22 +147,19 @@ class Boolean(LevelColumn):
         """Return the values of texts; texts whose words are known, or inferred, as they are."""
         if self.words is None:
             return super().parse(cells, style)
-        return cells.map(lambda c: None if c in self._missing else c).astype(object)
-
-    @property
-    def _missing(self):
-        return MISSING_TEXTS.difference(self.words or ())
+        missing = MISSING_TEXTS.difference(self.words)
+        return cells.map(lambda cell: None if cell in missing else cell).astype(object)
 
     def _read(self, column):
         """Return cells of which texts are values, or missing."""
         if getattr(column.dtype, "kind", "O") in "iufb":
             return column
         words = zip(self.words or (), self.levels, strict=False)
-        known = {**dict.fromkeys(self._missing), **dict(words)}
+        known = {**dict.fromkeys(MISSING_TEXTS), **dict(words)}
 
         def read(cell):
-            is_known = isinstance(cell, str) and cell.strip() in known
-            return known[cell.strip()] if is_known else read_cell(cell, _STYLE)
+            text = cell.strip() if isinstance(cell, str) else None
+            return known[text] if text in known else read_cell(cell, _STYLE)
 
         return find_dtype(map_cells(read, column))
 

@@ -176,7 +176,7 @@ class _RangeCondition(_Condition):
         lower, upper = np.array([*self._ranges, *replaced])[drawn].T
         uniform = random_state.uniform(size=len(drawn))
         numbers = self._draw_numbers(weights, lower, upper, uniform)
-        numbers = self._block.settle(numbers, lower, upper, random_state)
+        numbers = self._block.settle(numbers, (lower, upper), random_state)
         return self._block.make_cells(numbers, others)
 
     def probability_within(self, weights, lower, upper):

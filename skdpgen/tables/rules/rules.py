@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ..declaration import check_list, explain, find_repeated, parse, suggest
+from ..declaration import check_keys, check_list, explain, find_repeated, parse, suggest
 from .formulas import Formula
 from .ordered import Ordered
 from .predicates import (
@@ -332,11 +332,7 @@ def split_document(document):
     has_columns = isinstance(columns, Mapping) and not isinstance(columns.get("type"), str)
     if not has_columns and not isinstance(rules, list):
         return document, []
-    if unknown := [key for key in document if key not in ("columns", "rules")]:
-        raise ValueError(
-            f'A schema of {{"columns": {{...}}, "rules": [...]}} has no other keys; got {unknown}.'
-            f'{suggest(unknown, ("columns", "rules"))} Columns belong within "columns".'
-        )
+    check_keys(document, ("columns", "rules"), 'a schema with "columns" or "rules"')
     return columns or {}, rules or []
 
 
