@@ -22,8 +22,8 @@ from .marginals import Marginals
 class DependenceConstants:
     """Constants of the estimates; all are set by hand."""
 
-    # Chance that a table of independent columns counts as dependent; and least share of the noise
-    # that a shrunk table is taken to have.
+    # Chance that a table of independent columns, and that all together, count as dependent; and
+    # least share of the noise that a shrunk table is taken to have.
     dependent_rate: float = 0.05
     least_share: float = 0.1
     # Ratios of the records of a cell to those of independent columns, and the largest of an empty
@@ -63,6 +63,8 @@ def shrink_to_independence(
 ) -> tuple[list[Tables], np.ndarray]:
     """Shrink tables without clear dependence to independence, by the rule of James and Stein [1]_.
 
+    None is shrunk if they depend together.
+
     Parameters
     ----------
     tables : list of Tables
@@ -96,9 +98,15 @@ def shrink_to_independence(
     if not found:
         return tables, shares
     n_all = np.array([[*n_cells, n_cells.max()] for *_, n_cells, _ in found])
-    chances = stats.chi2.sf([energies for *_, energies in found], n_all).min(1) * n_all.shape[1]
-    for (table, share, gaps, n_cells, energies), chance in zip(found, chances, strict=True):
-        if chance >= CONSTANTS.dependent_rate:
+    all_energies = np.array([energies for *_, energies in found])
+    chances = stats.chi2.sf(all_energies, n_all).min(1) * n_all.shape[1]
+    is_unclear = chances >= CONSTANTS.dependent_rate
+    # Many tables may tell together what none of them tells alone.
+    energy, n_cells = (array[is_unclear, :-1].sum() for array in (all_energies, n_all))
+    if stats.chi2.sf(energy, n_cells) < CONSTANTS.dependent_rate:
+        return tables, shares
+    for (table, share, gaps, n_cells, energies), unclear in zip(found, is_unclear, strict=True):
+        if unclear:
             kept = 1 - np.maximum(n_cells - 2, 0) / np.maximum(energies[:-1], 1e-9)
             kept = np.maximum(kept, 0)[:, None, None]
             table -= (1 - kept) * gaps * std
