@@ -9,9 +9,10 @@ import torch
 
 from ..learners.marginals import Marginals
 from ..mechanisms.codes import HatBasis
-from ..mechanisms.two_way import Tables, tables_with_later
+from ..mechanisms.two_way import Tables
 from ..releases.published import open_release
 from ..tables.encoder import TableEncoder
+from ..tables.evidence import PairCounts
 from ..tables.format import TableFormat
 from ._columns import as_numbers
 from ._verdicts import CONSTANTS
@@ -41,8 +42,7 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
     format, tables = published.format, published.main
     if not isinstance(format, TableFormat) or not isinstance(tables, Tables):
         return None
-    tables = format.match_rows(tables)
-    blocks = TableEncoder(format.schema).make_blocks()
+    counted = PairCounts(format, tables)
     rows = synthetic[list(format.schema)][:_MOST_ROWS]
     codes = TableEncoder(format.schema).encode_cells(rows)
     is_known = ~np.isnan(codes).any(axis=1)
@@ -50,19 +50,18 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
         return None
     rows = format.schema.add_differences(rows)
     weights = HatBasis(torch.from_numpy(codes[is_known]), format.block_sizes).to_dense().numpy()
-    n = max(1.0, float(np.sum(tables.count_records()[0])))
-    found = Marginals.of(tables, n, *format.find_masks())
+    n = max(1.0, counted.n_records)
+    found = Marginals.of(format.match_rows(tables), n, *format.find_masks())
     counts = np.where(found.is_empty, 0.0, found.counts)
     columns = [
         _describe(block, rows[block.name][is_known], weights, counts, found.std, n)
-        for block in blocks
+        for block in counted.blocks
     ]
-    joint, std = _join(tables, counts.size, format)
     pairs = []
-    for first, second in combinations(blocks, 2):
-        released = joint[first.where, second.where] / n
+    for first, second in combinations(counted.blocks, 2):
+        joint, std = counted.of(first, second)
         made = weights[:, first.where].T @ weights[:, second.where] / len(weights)
-        noise = std[first.where, second.where].max() / n
+        released, noise = joint / n, std / n
         # The mean of |x| / 2 for normal errors of the noise and of drawing so many rows.
         expected = np.sqrt(noise**2 + made / len(weights)).sum() / np.sqrt(2 * np.pi)
         gap = np.abs(released - made).sum() / 2 - expected
@@ -71,25 +70,6 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
             pair | {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
         )
     return {"columns": columns, "pairs": sorted(pairs, key=lambda pair: -pair["beyond_noise"])}
-
-
-def _join(tables: Tables, size: int, format: TableFormat) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts of all two levels of different columns, and the noise on each."""
-    n_strata = len(tables.cells) if tables.cells.ndim > 1 else 1
-    cells = tables.cells.reshape(n_strata, -1).sum(axis=0)
-    joint, std = np.zeros((size, size)), np.full((size, size), tables.pairs_std * n_strata**0.5)
-    where = [block for _, block in format.blocks]
-    if tables.by is not None:
-        where.remove(tables.by)
-        kept = np.concatenate([np.arange(size)[block] for block in where])
-        by_level, by_std = tables.count_levels()
-        for part, at in zip(by_level, range(size)[tables.by], strict=True):
-            joint[at, kept] = joint[kept, at] = part
-            std[at, kept] = std[kept, at] = by_std
-    for c, later in enumerate(tables_with_later(cells, tables.sizes)):
-        if after := [np.arange(size)[block] for block in where[c + 1 :]]:
-            joint[where[c], np.concatenate(after)] = later
-    return np.triu(joint) + np.triu(joint).T, std
 
 
 def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:
