@@ -138,9 +138,8 @@ class Form:
             name = spec["name"]
             style = self.styles.get(name, PLAIN)
             if spec["type"] in ("number", "integer") and not style.has_python_numbers:
-                # 1234.5 has a separator of groups, or none.
-                _, *groups, _, _, _, decimal, _ = self._as_texts(pd.Series([1234.5], name=name))[0]
-                spec |= {"decimalChar": decimal, **dict(zip(["groupChar"], groups, strict=False))}
+                groups = self._find_groups(style, "f")
+                spec |= {"decimalChar": style.decimal} | ({"groupChar": groups} if groups else {})
             elif spec["type"] in ("date", "datetime") and style.date_format is not None:
                 spec["format"] = style.date_format
             elif spec["type"] == "datetime":
@@ -152,16 +151,21 @@ class Form:
         """Return numbers and dates as texts, where they are written otherwise than by default."""
         style = self.styles.get(column.name, PLAIN)
         kind = getattr(column.dtype, "kind", "O")
-        # Counts tell groups from none, but beside decimal commas.
-        is_grouped = kind == "f" if self.has_groups else style.decimal == PLAIN.decimal
         if kind in "iuf" and not style.has_python_numbers:
-            groups = style.thousands if is_grouped else None
-            signs = str.maketrans({",": groups or "", ".": style.decimal})
+            signs = str.maketrans({",": self._find_groups(style, kind), ".": style.decimal})
             # The shortest text that reads back as the same number.
             return column.map(lambda x: f"{x:,}".translate(signs), na_action="ignore")
         if kind == "M" and style.date_format is not None:
             return column.dt.strftime(style.date_format)
         return column
+
+    def _find_groups(self, style: TextStyle, kind: str) -> str:
+        """Return what separates groups of digits in numbers of a kind of dtype, or an empty text.
+
+        Counts tell groups from none, but beside decimal commas.
+        """
+        is_grouped = kind == "f" if self.has_groups else style.decimal == PLAIN.decimal
+        return (style.thousands or "") if is_grouped else ""
 
 
 def _write_parquet(pieces, path):
