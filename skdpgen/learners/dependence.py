@@ -121,8 +121,7 @@ def estimate_with_empty(tables: Tables, marginal: Marginals, shares: np.ndarray)
     """Return the estimated cells of tables with clearly empty cells, and NaN for other tables.
 
     The ratios of a table have a discrete prior, estimated from its cells. Cells are empty by their
-    local false discovery rates. The others are posterior means, scaled
-    to the marginals.
+    local false discovery rates. The others are posterior means, scaled to the marginals.
 
     Parameters
     ----------
@@ -146,16 +145,20 @@ def estimate_with_empty(tables: Tables, marginal: Marginals, shares: np.ndarray)
             continue
         mean, is_empty = _estimate_cells(table, _expect(marginal, own, other), std)
         if is_empty.any():
-            row, col = (np.maximum(marginal.counts[part], 0.5) for part in (own, other))
-            mean = _fit_to_marginals(mean, *(part / part.sum() for part in (row, col)))
+            mean = _fit_to_marginals(mean, *_find_shares(marginal, own, other))
             found[:] = np.where(is_empty, -CONSTANTS.pull * std, mean * marginal.n_records)
     return estimated
 
 
 def _expect(marginal, own, other):
     """Return the table of independent columns."""
-    row, col = (np.maximum(marginal.counts[part], 0.5) for part in (own, other))
-    return np.outer(row / row.sum(), col / col.sum()) * marginal.n_records
+    return np.outer(*_find_shares(marginal, own, other)) * marginal.n_records
+
+
+def _find_shares(marginal, *columns):
+    """Return the shares of the levels of columns; levels that nobody has keep half a record."""
+    counts = [np.maximum(marginal.counts[levels], 0.5) for levels in columns]
+    return [part / part.sum() for part in counts]
 
 
 def _estimate_cells(table, expected, std):
