@@ -31,7 +31,7 @@ class KeptTypes:
         The types that were found, without bounds and categories.
     styles : dict of str to TextStyle
     looks : dict of str to str
-        What other columns look like.
+        For other columns, the form of numbers or dates that most cells have.
     """
 
     certificate: Certificate

@@ -64,8 +64,8 @@ def find_times(order, units):
     """
     names, is_missing = list_calendars(order), np.isnan(units)
     found = np.empty((*units.shape, len(names)), dtype=np.int64)
+    dates = order.to_dates(np.nan_to_num(units)) if names else None
     for i, name in enumerate(names):
-        dates = order.to_dates(np.nan_to_num(units))
         is_cycle = name in CYCLES
         cells = find_cells(dates, name) if is_cycle else dates.astype("M8[M]").astype(int) % 12
         found[..., i] = np.where(is_missing, CALENDARS[name][0], cells)
@@ -80,7 +80,7 @@ def make_kernels(rows, marginals, format):
     rows : Tables
         Released tables of rows.
     marginals : Marginals
-        Of the levels of persons and of rows.
+        One-way tables of persons and of rows, as estimated.
     format : HistoryFormat
 
     Returns

@@ -49,9 +49,10 @@ class TwoWayTables(Release):
     ``release="sketch"`` resolves to this release.
 
     If the target has levels, the tables are stratified by it. They then determine all three-way
-    tables with the target, at no cost: each record is in one stratum. Of more than three levels,
-    this needs records enough to show above noise how they differ. A numeric target whose knots are
-    inferred has two strata: the records below its middle knot, and the others.
+    tables with the target, at no cost: each record is in one stratum. With more than three levels,
+    tables are stratified only if the records of a level suffice to exceed the noise. A numeric
+    target whose knots are inferred has two strata: the records below its middle knot, and the
+    others.
 
     A share of 0.08 of the budget is for *multi-way tables* of columns whose interactions these
     tables do not explain, such as a ⊕ b = c. One noisy number for each subset of three to five

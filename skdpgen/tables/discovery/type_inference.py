@@ -88,7 +88,7 @@ def find_types(unknown, counts, std, n_rows):
     types : dict of str to ColumnType
     styles : dict of str to TextStyle
     looks : dict of str to str
-        What most cells of columns look like, if that is of no type.
+        For columns of texts, the form of numbers or dates that most cells have, if it is not read.
     """
     if n_rows < FEW * std:
         warn_of_fit(
