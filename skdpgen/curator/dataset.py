@@ -238,9 +238,11 @@ class Dataset:
     def list_text_columns(self, names) -> list[str]:
         """Return those of some columns that hold texts whatever the cells are."""
         found = list_text_columns(self._held[0][0], self.head)
+        if found is None:
+            return list(names)
         if self.label is not None and isinstance(self.label.read_dtype, pd.StringDtype):
-            found = [*(found or ()), *(name for name in names if name not in self.head)]
-        return [name for name in names if found is None or name in found]
+            found = [*found, *(name for name in names if name not in self.head)]
+        return [name for name in names if name in found]
 
     def validate_array(
         self,
