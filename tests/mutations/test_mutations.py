@@ -53,9 +53,8 @@ def _copy_library(target):
     ignore = shutil.ignore_patterns("__pycache__", "mutations")
     shutil.copytree(_PACKAGE, target / "skdpgen", ignore=ignore)
     shutil.copytree(_TESTS, target / "tests", ignore=ignore)
-    settings = _PACKAGE.parent / "pyproject.toml"
-    if settings.exists():
-        shutil.copy(settings, target)
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(_TESTS.parent / name, target)
     return target / "skdpgen"
 
 

@@ -1,4 +1,4 @@
-"""For all tests: what they draw is the same, whatever ran before, and in each run."""
+"""For all tests and examples in docstrings: what they draw is the same in each run."""
 
 import contextlib
 import functools
