@@ -11,8 +11,8 @@ import skdpgen
 def test_constructors_can_be_read_in_the_file_of_their_estimator(name):
     """Common parameters come first, in one order, and defaults are there."""
     cls = getattr(skdpgen, name)
+    assert "__init__" in vars(cls)
     own = list(inspect.signature(cls).parameters)
-    assert {*own} <= {*inspect.get_annotations(cls)}
     kinds = [p.kind for p in inspect.signature(cls).parameters.values()]
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert own[:2] == ["epsilon", "delta"]

@@ -3,7 +3,7 @@
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import signature
 
@@ -170,7 +170,6 @@ def _check_augment(name, value):
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class DPSWDDomainAdapter(
     Certified,
     ClassNamePrefixFeaturesOutMixin,
@@ -311,26 +310,48 @@ class DPSWDDomainAdapter(
         "augment": _check_augment,
     }
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    network: Callable | str = "mlp"
-    n_components: int | None = None
-    n_projections: int = 200
-    align_weight: float = 0.1
-    n_steps: int | None = None
-    batch_size: int = 128
-    learning_rate: float = 0.002
-    sampler: object = None
-    class_align_weight: float = 0.1
-    augment: Callable | str | None = "auto"
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        network: Callable | str = "mlp",
+        n_components: int | None = None,
+        n_projections: int = 200,
+        align_weight: float = 0.1,
+        n_steps: int | None = None,
+        batch_size: int = 128,
+        learning_rate: float = 0.002,
+        sampler: object = None,
+        class_align_weight: float = 0.1,
+        augment: Callable | str | None = "auto",
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.network = network
+        self.n_components = n_components
+        self.n_projections = n_projections
+        self.align_weight = align_weight
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.sampler = sampler
+        self.class_align_weight = class_align_weight
+        self.augment = augment
 
     def _check_params(self):
         super()._check_params()

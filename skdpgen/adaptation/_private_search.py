@@ -3,7 +3,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -57,7 +57,6 @@ def _best_has(name):
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
@@ -158,12 +157,20 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     # With metadata routing on, pipelines hand it on without being asked.
     __metadata_request__fit = {"X_target": True, "sample_domain": UNUSED}
 
-    estimator: object
-    param_distributions: dict | list
-    _: KW_ONLY
-    n_candidates: float = 10
-    shape: float = 1.0
-    scoring: object = None
+    def __init__(
+        self,
+        estimator: object,
+        param_distributions: dict | list,
+        *,
+        n_candidates: float = 10,
+        shape: float = 1.0,
+        scoring: object = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_candidates = n_candidates
+        self.shape = shape
+        self.scoring = scoring
 
     def fit(self, X, y, *, X_target=None, sample_domain=None, persons=None) -> "PrivateSearch":
         """Fit the candidates and keep the best one.

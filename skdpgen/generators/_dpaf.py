@@ -4,7 +4,6 @@
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,6 @@ _LEAST_SIDES = (8, 4)
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class DPAFGenerator(NetworkGenerator):
     """Generator network trained by noisy aggregates of a discriminator's features.
 
@@ -131,28 +129,52 @@ class DPAFGenerator(NetworkGenerator):
 
     _takes_components = False
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    image_shape: Sequence | str | None = "auto"
-    schema: "Schema | str | None" = "auto"
-    encoder: object = "auto"
-    release: ForwardAggregates | str = "aggregates"
-    loss: str = "matching"
-    network: Callable | str | None = None
-    discriminator_layers: Sequence | Callable | None = None
-    latent_dim: int = 16
-    learning_rate: float = 0.001
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: ForwardAggregates | str = "aggregates",
+        loss: str = "matching",
+        network: Callable | str | None = None,
+        discriminator_layers: Sequence | Callable | None = None,
+        latent_dim: int = 16,
+        learning_rate: float = 0.001,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.image_shape = image_shape
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.discriminator_layers = discriminator_layers
+        self.latent_dim = latent_dim
+        self.learning_rate = learning_rate
 
     def _plan(self, terms, format):
         # These raise an error for layers or networks of another size.

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -33,7 +33,6 @@ _FEWEST_STEPS, _MOST_STEPS = 60, 3000
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class LDPEntropicGAN(BaseGenerator):
     """Generator network trained by entropic transport on locally privatised rows.
 
@@ -172,26 +171,48 @@ class LDPEntropicGAN(BaseGenerator):
         "learning_rate": positive(),
     }
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | None = None
-    image_shape: Sequence | str | None = "auto"
-    release: LocalNoise | str = "laplace"
-    loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | Callable | str = "entropic"
-    network: Callable | str = "mlp"
-    latent_dim: int = 20
-    n_steps: int | None = None
-    batch_size: int | None = None
-    learning_rate: float = 0.003
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | None = None,
+        image_shape: Sequence | str | None = "auto",
+        release: LocalNoise | str = "laplace",
+        loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | Callable | str = "entropic",
+        network: Callable | str = "mlp",
+        latent_dim: int = 20,
+        n_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 0.003,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.image_shape = image_shape
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.latent_dim = latent_dim
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
 
     def fit_privatized(self, Y, y=None, *, privatizer: LocalPrivatizer) -> "LDPEntropicGAN":
         """Learn the distribution of locally privatised rows.

@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from ..checks import factory_of, positive
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class DPSinkhornGenerator(NetworkGenerator):
     """Generator network trained by noisy gradients of the Sinkhorn divergence to private rows.
 
@@ -116,28 +114,52 @@ class DPSinkhornGenerator(NetworkGenerator):
         "learning_rate": positive(optional=True),
     }
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    image_shape: Sequence | str | None = "auto"
-    schema: "Schema | str | None" = "auto"
-    encoder: object = "auto"
-    release: SampledGradients | str = "gradients"
-    loss: SemiDebiasedSinkhorn | Callable | str = "semi_debiased"
-    network: Callable | str = "mlp"
-    latent_dim: int = 16
-    optimizer: Callable | str = "adam"
-    learning_rate: float | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: SampledGradients | str = "gradients",
+        loss: SemiDebiasedSinkhorn | Callable | str = "semi_debiased",
+        network: Callable | str = "mlp",
+        latent_dim: int = 16,
+        optimizer: Callable | str = "adam",
+        learning_rate: float | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.image_shape = image_shape
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.loss = loss
+        self.network = network
+        self.latent_dim = latent_dim
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
 
     def _plan(self, terms, format):
         release = self._find_release(format)

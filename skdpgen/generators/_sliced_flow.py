@@ -3,7 +3,6 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +35,6 @@ _ANNEALED = 0.5
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class DPSWFlowSampler(CentralGenerator):
     """Particles moved, by a sliced Wasserstein flow, towards the private distribution.
 
@@ -160,29 +158,54 @@ class DPSWFlowSampler(CentralGenerator):
         "max_rows_per_person": whole(),
     }
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    image_shape: Sequence | str | None = "auto"
-    schema: "Schema | str | None" = "auto"
-    encoder: object = "auto"
-    release: "SliceSketch | SlicedRows | str" = "sketch"
-    n_particles: int | None = None
-    init: object = None
-    diffusion: float = 0.0
-    n_steps: int | None = None
-    learning_rate: float | None = None
-    max_rows_per_person: int = 1
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: "SliceSketch | SlicedRows | str" = "sketch",
+        n_particles: int | None = None,
+        init: object = None,
+        diffusion: float = 0.0,
+        n_steps: int | None = None,
+        learning_rate: float | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.image_shape = image_shape
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.n_particles = n_particles
+        self.init = init
+        self.diffusion = diffusion
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.max_rows_per_person = max_rows_per_person
 
     def _check_params(self):
         super()._check_params()

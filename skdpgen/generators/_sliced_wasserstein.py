@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from .._lazy import late
@@ -29,7 +28,6 @@ _TABLE_BATCH_SIZE = 1000
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class DPSlicedWassersteinGenerator(NetworkGenerator):
     """Generator network trained by the sliced Wasserstein distance to private rows.
 
@@ -148,29 +146,54 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         "max_rows_per_person": whole(),
     }
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    y_bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | str = "auto"
-    image_shape: Sequence | str | None = "auto"
-    schema: "Schema | str | None" = "auto"
-    encoder: object = "auto"
-    release: "SliceSketch | SlicedRows | str" = "sketch"
-    network: Callable | str = "mlp"
-    latent_dim: int = 20
-    n_steps: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    max_rows_per_person: int = 1
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        y_bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
+        schema: "Schema | str | None" = "auto",
+        encoder: object = "auto",
+        release: "SliceSketch | SlicedRows | str" = "sketch",
+        network: Callable | str = "mlp",
+        latent_dim: int = 20,
+        n_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.image_shape = image_shape
+        self.schema = schema
+        self.encoder = encoder
+        self.release = release
+        self.network = network
+        self.latent_dim = latent_dim
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_rows_per_person = max_rows_per_person
 
     def _check_params(self):
         super()._check_params()

@@ -4,7 +4,6 @@
 import math
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -36,7 +35,6 @@ _WARM_UP = 0.1
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class Autoencoder(
     Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
@@ -133,16 +131,28 @@ class Autoencoder(
         "verbose": in_range(),
     }
 
-    n_components: int = 8
-    _: KW_ONLY
-    image_shape: object = "auto"
-    n_epochs: int | None = None
-    batch_size: int = 50
-    learning_rate: float | None = None
-    bounds: Sequence = (0, 1)
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        image_shape: object = "auto",
+        n_epochs: int | None = None,
+        batch_size: int = 50,
+        learning_rate: float | None = None,
+        bounds: Sequence = (0, 1),
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.bounds = bounds
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
 
     def fit(self, X, y=None) -> "Autoencoder":
         """Train the networks to reconstruct **public** rows.

@@ -2,7 +2,7 @@
 """Differentially private principal component analysis."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -63,7 +63,6 @@ class SecondMoments(Release):
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class DPPCA(
     Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
@@ -159,20 +158,36 @@ class DPPCA(
         "max_rows_per_person": whole(),
     }
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    relation: str = "zero_out"
-    accountant: str = "pld"
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
-    bounds: Sequence | None = None
-    clip_norm: float | str = "auto"
-    image_shape: Sequence | str | None = "auto"
-    n_components: int | None = None
-    max_rows_per_person: int = 1
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "zero_out",
+        accountant: str = "pld",
+        random_state: object = None,
+        device: str = "auto",
+        verbose: int = 0,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        clip_norm: float | str = "auto",
+        image_shape: Sequence | str | None = "auto",
+        n_components: int | None = None,
+        max_rows_per_person: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.strict = strict
+        self.bounds = bounds
+        self.clip_norm = clip_norm
+        self.image_shape = image_shape
+        self.n_components = n_components
+        self.max_rows_per_person = max_rows_per_person
 
     def fit(self, X, y=None, *, persons=None) -> "DPPCA":
         """Find the components of private rows.

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from os import PathLike
 
 import numpy as np
@@ -38,7 +38,6 @@ _ASSUMED = (
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class LocalPrivatizer(
     Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
@@ -143,20 +142,36 @@ class LocalPrivatizer(
 
     relation = "replace_one"
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    _: KW_ONLY
-    accountant: str = "pld"
-    random_state: object = None
-    strict: bool = False
-    bounds: Sequence | None = None
-    classes: Sequence | None = None
-    clip_norm: float | None = None
-    mechanism: str = "laplace"
-    basis: str | None = None
-    keep: float | None = None
-    image_shape: Sequence | str | None = "auto"
-    label_share: float = 0.2
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        accountant: str = "pld",
+        random_state: object = None,
+        strict: bool = False,
+        bounds: Sequence | None = None,
+        classes: Sequence | None = None,
+        clip_norm: float | None = None,
+        mechanism: str = "laplace",
+        basis: str | None = None,
+        keep: float | None = None,
+        image_shape: Sequence | str | None = "auto",
+        label_share: float = 0.2,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.strict = strict
+        self.bounds = bounds
+        self.classes = classes
+        self.clip_norm = clip_norm
+        self.mechanism = mechanism
+        self.basis = basis
+        self.keep = keep
+        self.image_shape = image_shape
+        self.label_share = label_share
 
     def set_params(self, **params):
         super().set_params(**params)

@@ -2,7 +2,6 @@
 """Entropic transport losses between samples, and the gradient of the DP-Sinkhorn loss."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -224,7 +223,6 @@ def sinkhorn_divergence(
     return _plain(objective(X, Y, a, b) - selves, as_tensor)
 
 
-@dataclass
 class SinkhornGradient:
     """Gradients of the semi-debiased Sinkhorn loss of labelled rows.
 
@@ -248,11 +246,19 @@ class SinkhornGradient:
        Generative Models with Sinkhorn Divergence", NeurIPS 2021.
     """
 
-    reg: float
-    l1_weight: float
-    label_weight: float
-    scale: float = 1.0
-    balance: bool = True
+    def __init__(
+        self,
+        reg: float,
+        l1_weight: float,
+        label_weight: float,
+        scale: float = 1.0,
+        balance: bool = True,
+    ) -> None:
+        self.reg = reg
+        self.l1_weight = l1_weight
+        self.label_weight = label_weight
+        self.scale = scale
+        self.balance = balance
 
     def cross(self, generated, classes, rows, membership):
         """Return the gradient of 2 Ŵ(generated, rows), and the generated rows that it involves.
