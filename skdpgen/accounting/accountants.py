@@ -406,11 +406,6 @@ def is_covered(events: Iterable[DpEvent], bound: DpEvent, relation: str) -> bool
     return bool(np.all(covered.accountant().rdp() <= covering.accountant().rdp()))
 
 
-def find_rdp(event: DpEvent, relation: str) -> np.ndarray:
-    """Return the Rényi divergence D_α of an event, at each of `ORDERS`."""
-    return _Ledger([event], "rdp", relation).accountant().rdp()
-
-
 def check_relation(relation: str) -> None:
     """Raise ValueError if `relation` is not a neighbouring relation."""
     check_choice("relation", relation, RELATIONS)
