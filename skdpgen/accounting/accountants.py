@@ -10,6 +10,7 @@ that it does not support. An unbounded loss costs ε = ``inf``.
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,11 @@ class AutodpAccountant(RDPAccountant):
     """Accountant by the autodp library, from the Rényi moments of unsampled events."""
 
     supports_selection = False
+
+    def __init__(self, leaves: Leaves, relation: str) -> None:
+        super().__init__(leaves, relation)
+        if find_spec("autodp") is None:
+            raise ImportError("accountant='autodp' needs autodp: pip install 'skdpgen[autodp]'.")
 
     def _mechanism(self) -> Any:
         # Imported here, since it takes a second and is rarely used.
