@@ -10,7 +10,6 @@ that it does not support. An unbounded loss costs ε = ``inf``.
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -151,15 +150,14 @@ class AutodpAccountant(RDPAccountant):
 
     supports_selection = False
 
-    def __init__(self, leaves: Leaves, relation: str) -> None:
-        super().__init__(leaves, relation)
-        if find_spec("autodp") is None:
-            raise ImportError("accountant='autodp' needs autodp: pip install 'skdpgen[autodp]'.")
-
     def _mechanism(self) -> Any:
         # Imported here, since it takes a second and is rarely used.
-        from autodp.mechanism_zoo import ExactGaussianMechanism
-        from autodp.transformer_zoo import Composition
+        try:
+            from autodp.mechanism_zoo import ExactGaussianMechanism
+            from autodp.transformer_zoo import Composition
+        except ImportError:
+            message = "accountant='autodp' needs autodp: pip install 'skdpgen[autodp]'."
+            raise ImportError(message) from None
 
         pooled = total_gaussian_multiplier(self.leaves)
         parts = [(_autodp_mechanism(e, self.relation), n) for e, n in self.leaves.items()]

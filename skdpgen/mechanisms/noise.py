@@ -161,10 +161,7 @@ class NoiseSource:
         return self._draw().bytes(32)
 
     def public_generator(self) -> np.random.Generator:
-        """Return a fast generator, seeded from the stream, for public draws.
-
-        NumPy hashes its seed to 128 bits.
-        """
+        """Return a fast generator, seeded from the stream, for public draws."""
         # Five words of 63 bits fill the 128 bits to which NumPy hashes them.
         return np.random.Generator(np.random.SFC64(self._draw_words(5)))
 

@@ -804,7 +804,7 @@ def test_autodp_agrees(ledger, other):
 
 
 def test_autodp_is_optional(monkeypatch):
-    monkeypatch.setitem(sys.modules, "autodp", None)
+    monkeypatch.setitem(sys.modules, "autodp.mechanism_zoo", None)
     budget = PrivacyBudget(1.0, 1e-5)
     sampler = DPSWFlowSampler(0.5, 1e-6, accountant="autodp", bounds=(0, 1))
     with budget, pytest.raises(ImportError, match=r"pip install 'skdpgen\[autodp\]'"):
