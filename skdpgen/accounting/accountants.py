@@ -54,13 +54,8 @@ Leaves = dict[DpEvent, int]
 class PLDAccountant:
     """Accountant by privacy loss distributions.
 
-    Unsampled Gaussians are pooled into one. A ledger of these alone is priced exactly.
-
-    Parameters
-    ----------
-    leaves : dict of DpEvent to int
-        Events, with multipliers over the sensitivity, and how often each occurs.
-    relation : {"zero_out", "replace_one"}
+    Unsampled Gaussians are pooled into one. A ledger of these alone is priced exactly. Leaves have
+    multipliers over the sensitivity.
 
     Attributes
     ----------

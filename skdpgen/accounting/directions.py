@@ -113,19 +113,6 @@ def split_law(law: SensitivityLaw, noise_multiplier: float, n_values: int = 60) 
       (x² - xr tanh(y) + r² tanh²(y)) / r ≥ 0;
     - for the larger of two dependent H by the union bound, which averages the upper half: the
       least over c of f(c) + 2E max(f(H) - f(c), 0), which does not decrease.
-
-    Parameters
-    ----------
-    law : SensitivityLaw
-        With increasing values.
-    noise_multiplier : float
-        That of the release, s.
-    n_values : int, default=60
-        Approximate size of the support.
-
-    Returns
-    -------
-    SensitivityLaw
     """
     values, weights, infinity = law
     if values.size <= n_values:
@@ -155,19 +142,7 @@ def split_law(law: SensitivityLaw, noise_multiplier: float, n_values: int = 60) 
 def log_mgf(
     t: np.ndarray, n_features: int, n_projections: int, orthogonal: bool = False
 ) -> np.ndarray:
-    """Return log E exp(t H / ‖z‖²), or an upper bound.
-
-    Parameters
-    ----------
-    t : ndarray
-        Arguments, at least 0.
-    n_features, n_projections, orthogonal
-        As in `sensitivity_law`.
-
-    Returns
-    -------
-    ndarray of the shape of `t`
-    """
+    """Return log E exp(t H / ‖z‖²), or an upper bound, at each t ≥ 0; see `sensitivity_law`."""
     d, k = n_features, n_projections
     t = np.asarray(t, dtype=float)
     # H = k, exactly.
@@ -231,12 +206,8 @@ def _beta_sum(d: int, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the distribution of a sum of k iid Beta(1/2, (d-1)/2), each rounded up on a grid.
 
     The Chernoff bound on the tail beyond the grid also covers the wrap-around of the Fourier
-    transform. Mass that the rounding of the transforms may lose is added to the last point.
-
-    Returns
-    -------
-    edges, masses : ndarray of shape (n_points,)
-    tail : float
+    transform. Mass that the rounding of the transforms may lose is added to the last point. Returns
+    edges, their masses, and that of the tail.
     """
     # The grid ends 14 standard deviations above the mean; mass beyond it is bounded, and charged.
     variance = k * 2 * (d - 1) / (d * d * (d + 2))

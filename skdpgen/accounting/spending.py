@@ -114,18 +114,8 @@ def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any
     is charged, and the message is withheld unless it states public facts only. A `PlanError`, which
     follows from the code, stays as it is. Warnings of NumPy, which follow from cells, are muted.
 
-    Parameters
-    ----------
-    read : callable
-    plan : Plan
-        Reserved plan. In a run of a search its price is omitted.
-    kinds : tuple of type
-        Types of errors that keep their type; all others become a `SpentError`.
-
-    Raises
-    ------
-    Exception
-        Without the cause and the context of the original error.
+    The price of the plan is stated, but in a run of a search. Errors keep one of the types `kinds`,
+    or become a `SpentError`, without the cause and the context of the original error.
     """
     try:
         with muted(RuntimeWarning):
