@@ -22,7 +22,8 @@ from ..base import saving_releases
 from ..curator.curator import Curator
 from ..exceptions import EndOfFit, FitQualityWarning, SpentError
 from ..generators import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from ..releases.published import PublishedRelease, from_release
+from ..releases.published import PublishedRelease
+from ..releases.refitting import from_release
 from ..tables.discovery.stages import SchemaInference, reviewing_types
 from ..tables.schema import Schema
 from .exits import BAD_RESULT, StoppedError, describe_error
