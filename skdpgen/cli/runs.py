@@ -221,16 +221,8 @@ class Run:
         """Fit, and write the files of --output; if either fails, say what was spent and is kept.
 
         The release and its certificate are written before anything is learned from them, and all
-        other files together, at the end.
-
-        Returns
-        -------
-        written : object
-            The value of `write`.
-        messages : list of str
-            Warnings, to which `write` may add some.
-        code : int
-            The exit code.
+        other files together, at the end. The results are the value of `write`, warnings, to which
+        it may add some, and the exit code.
         """
         options = self.options
         if options.release is None:
