@@ -16,6 +16,7 @@ from .accounting.certificate import Certificate
 from .accounting.composition import compose
 from .accounting.directions import sensitivity_bound, sensitivity_law
 from .accounting.events import (
+    DegradedGaussianDpEvent,
     DiameterGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
@@ -106,6 +107,7 @@ __all__ = [  # noqa: RUF022
     "sensitivity_law",
     "sliced_gaussian_epsilon",
     # Events.
+    "DegradedGaussianDpEvent",
     "DiameterGaussianDpEvent",
     "SlicedGaussianDpEvent",
     "ThresholdDpEvent",

@@ -117,6 +117,27 @@ class PublishedRelease(Saves):
 
     _check_savable = check
 
+    def degrade(self, epsilon: float) -> "PublishedRelease":
+        """Return the tables with more noise, for readers who are given a smaller ε.
+
+        Both together cost what this release does (:doc:`/theory/degraded`): keep it, and publish
+        the other. Each call draws other noise, so publish one release for each ε.
+
+        Parameters
+        ----------
+        epsilon : float
+            ε of the degraded release alone, at the same δ. An inferred schema keeps its cost, and
+            tables of interactions are left out.
+
+        Raises
+        ------
+        ValueError
+            If this is no release of tables by a single fit that cost more than `epsilon`.
+        """
+        from .degrading import degrade  # of few fits
+
+        return degrade(self, epsilon)
+
 
 class ReplayedCurator:
     """Stands in for the curator of a fit, and hands out its published values in their order.
