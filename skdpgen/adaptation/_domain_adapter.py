@@ -125,18 +125,10 @@ class _Start:
 
 @savable
 class _Input:
-    """Preprocessing of rows of either domain for the network.
+    """Preprocessing of rows of either domain for the network, by those of the source.
 
     Rows are clipped to the bounds and mapped to [0, 1], or standardised by the source; channels of
     images come first.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Source rows.
-    bounds : pair of arrays of shape (n_features,)
-    standardise : bool
-    layout : ImageLayout
     """
 
     def __init__(self, X, bounds, standardise, layout):

@@ -23,7 +23,8 @@ from ..base import saving_releases
 from ..curator.curator import Curator
 from ..exceptions import EndOfFit, FitQualityWarning, SpentError
 from ..generators import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from ..releases.published import PublishedRelease, from_release
+from ..releases.published import PublishedRelease
+from ..releases.refitting import from_release
 from ..tables.discovery.stages import SchemaInference, reviewing_types
 from ..tables.schema import Schema
 from .exits import BAD_RESULT, StoppedError, describe_error
@@ -208,16 +209,8 @@ class Run:
         """Fit, and write the files of --output; if either fails, say what was spent and is kept.
 
         The release and its certificate are written before anything is learned from them, and all
-        other files together, at the end.
-
-        Returns
-        -------
-        written : object
-            The value of `write`.
-        messages : list of str
-            Warnings, to which `write` may add some.
-        code : int
-            The exit code.
+        other files together, at the end. The results are the value of `write`, warnings, to which
+        it may add some, and the exit code.
         """
         options = self.options
         if options.release is None:

@@ -124,15 +124,6 @@ def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -
     """Return from how many rows on `infer_schema` finds more than noise; nothing is spent.
 
     With fewer, the counts of all rows are not clear of the noise on each count.
-
-    Parameters
-    ----------
-    X, target, persons, **params
-        As in `infer_schema`.
-
-    Returns
-    -------
-    int
     """
     _, format, _, plan = _prepare(X, target, persons, params)
     inference = SchemaInference(format.schema)
