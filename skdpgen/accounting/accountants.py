@@ -147,8 +147,12 @@ class AutodpAccountant(RDPAccountant):
 
     def _mechanism(self) -> Any:
         # Imported here, since it takes a second and is rarely used.
-        from autodp.mechanism_zoo import ExactGaussianMechanism
-        from autodp.transformer_zoo import Composition
+        try:
+            from autodp.mechanism_zoo import ExactGaussianMechanism
+            from autodp.transformer_zoo import Composition
+        except ImportError:
+            message = "accountant='autodp' needs autodp: pip install 'skdpgen[autodp]'."
+            raise ImportError(message) from None
 
         pooled = total_gaussian_multiplier(self.leaves)
         parts = [(_autodp_mechanism(e, self.relation), n) for e, n in self.leaves.items()]
