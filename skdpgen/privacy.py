@@ -11,6 +11,7 @@ from .accounting.certificate import Certificate
 from .accounting.composition import compose
 from .accounting.directions import sensitivity_law
 from .accounting.events import (
+    DegradedGaussianDpEvent,
     DiameterGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
@@ -98,6 +99,7 @@ __all__ = [  # noqa: RUF022
     "ledger_epsilon",
     "sensitivity_law",
     # Events.
+    "DegradedGaussianDpEvent",
     "DiameterGaussianDpEvent",
     "SlicedGaussianDpEvent",
     "ThresholdDpEvent",

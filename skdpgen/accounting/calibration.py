@@ -190,3 +190,17 @@ def check_delta(delta: float) -> float:
     if not is_number or not 0 < at_most(delta) < 1:
         raise ValueError(f"delta must be a number in (0, 1); got {delta!r}.")
     return at_most(delta)
+
+
+def find_delta(delta: float | None, n_records: int, most: float = 1e-5) -> float:
+    """Return δ; by default a power of ten, at most `most` and a tenth of 1 over the public n.
+
+    Examples
+    --------
+    >>> find_delta(None, 500), find_delta(None, 60_000), find_delta(0.001, 500)
+    (1e-05, 1e-06, 0.001)
+    """
+    if delta is not None:
+        return check_delta(delta)
+    # "1.6e-06" is between 1e-06 and 1e-05; its exponent is that of the power below.
+    return float(f"1e{int(f'{min(most, 0.1 / n_records):.6e}'.partition('e')[2])}")

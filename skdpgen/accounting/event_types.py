@@ -27,6 +27,7 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from .directions import MAX_SIZE
 from .events import (
     MAX_COUNT,
+    DegradedGaussianDpEvent,
     DiameterGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
@@ -60,6 +61,7 @@ _RANDOMISED = EventType("a randomised record", needs_replace_one=True, local=Tru
 RELEASES = {
     GaussianDpEvent: _SUM,
     NonPrivateDpEvent: _SUM,
+    DegradedGaussianDpEvent: EventType("added noise", for_persons=True, by_engine=True),
     ThresholdDpEvent: EventType("a threshold", for_persons=True, by_engine=True),
     DiameterGaussianDpEvent: _SAMPLE,
     SlicedGaussianDpEvent: _SAMPLE,

@@ -138,6 +138,17 @@ class ThresholdDpEvent(dp_accounting.DpEvent):
     delta: float
 
 
+@attrs.frozen
+class DegradedGaussianDpEvent(GaussianDpEvent):
+    """Gaussian release made of a released one, by independent noise on top; the noise is of both.
+
+    Whoever has the first release, whose digest is the first of its own, learns nothing more: it
+    counts for others only. See `compose`.
+    """
+
+    noise_multiplier: float
+
+
 def gaussian_event(noise_multiplier: float, threshold_delta: float | None = None) -> DpEvent:
     """Return the event of a Gaussian release, plain or by a threshold of some δ'.
 

@@ -23,6 +23,7 @@ from torch import nn
 
 from .._process.isolation import isolated
 from ..accounting.accountants import RELATIONS
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.previews import preview
 from ..accounting.rounding import plain_numbers
@@ -297,7 +298,7 @@ class DPSWDDomainAdapter(
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         relation: str = "zero_out",
         accountant: str = "pld",
@@ -407,7 +408,8 @@ class DPSWDDomainAdapter(
             )
             self.n_target_, self.target_sampler_ = 0, None
             # No release: its ε is 0.
-            empty = Certificate((), (), self.relation, self.accountant, self.delta)
+            delta = find_delta(self.delta, 1)
+            empty = Certificate((), (), self.relation, self.accountant, delta)
             return self._train(start, empty)
         X_target = check_rows(self, X_target, reset=False)
         if len(X_target) < 2:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .._process.isolation import isolated
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, gaussian_plan
 from ..accounting.provenance import Provenance
@@ -140,6 +141,7 @@ def _prepare(X, target, persons, params):
         format, dataset = planner._read(X, None, target, persons)
         if not getattr(format.parameters["schema"], "undeclared", ()):
             raise ValueError("The schema declares all columns: nothing is left to infer.")
+        planner.delta = find_delta(planner.delta, dataset.n_records)
         return planner, format, dataset, _plan(planner, format, dataset.max_rows)
 
 

@@ -67,6 +67,13 @@ class Measurement:
     is_laplace: bool = False
     # Rows of `exact` that are noised at once, since noise takes more memory than rows. None: all.
     block: int | None = None
+    # Binary digits that are dropped from the noisy numbers, from a public count.
+    n_dropped: int = 0
+
+    @property
+    def released_scale(self) -> float:
+        """1 over the step of the grid of released numbers."""
+        return math.ldexp(self.scale, -self.n_dropped)
 
     @property
     def grid_std(self) -> np.ndarray:
@@ -81,7 +88,7 @@ class Measurement:
         parts = [draw(std[start : start + size]) for start in range(0, len(std) or 1, size)]
         noisy = np.concatenate(parts) if len(parts) > 1 else parts[0]
         noisy += self.exact
-        return noisy / self.scale
+        return (noisy >> self.n_dropped) / self.released_scale
 
 
 class Mechanism(ABC):

@@ -78,7 +78,7 @@ def test_a_profile_is_that_of_the_certificate(sampler):
     display = PrivacyProfileDisplay.from_estimator(sampler, epsilon=[1.0, 3.0])
     assert_allclose(display.delta, [sampler.privacy_.delta_at(e) for e in (1.0, 3.0)])
     assert_allclose(display.line_.get_ydata(), display.delta)
-    assert display.stated == (sampler.epsilon_, sampler.delta)
+    assert display.stated == (sampler.epsilon_, sampler.privacy_.delta)
     assert display.ax_.get_yscale() == "log"
     of_certificate = PrivacyProfileDisplay.from_estimator(sampler.privacy_, epsilon=[1.0])
     assert_allclose(of_certificate.delta, display.delta[:1])
