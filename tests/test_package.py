@@ -146,7 +146,7 @@ def _find_imports(name, path, below):
 
 
 LEAVES = ("cli", "auditing", "engines", "evaluation", "testing")
-LEAVES += ("inference", "metadata", "streams")
+LEAVES += ("inference", "integrations", "metadata", "streams")
 LEAVES += ("generators._schema_inference",)
 # Those and the packages of generators that few use.
 ALL_LEAVES = (*LEAVES, "adaptation", "histories")
