@@ -130,7 +130,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         n_samples, max_rows = dataset.n_records, dataset.max_rows
         fit_plan = self._make_plan(n_samples, format, dataset.n_classes, max_rows)
         if not fit_plan.plan.is_pure:
-            warn_of_delta(self.delta, n_samples)
+            warn_of_delta(fit_plan.plan.delta, n_samples)
         few = find_few_rows(self, fit_plan, n_samples, dataset.n_classes, format)
         if few is not None:
             warn_caller(few, FitQualityWarning)
@@ -499,7 +499,7 @@ class CentralGenerator(BaseGenerator):
     """
 
     epsilon: float = 1.0
-    delta: float = 1e-5
+    delta: float | None = None
     _: KW_ONLY
     relation: str = "zero_out"
     accountant: str = "pld"

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
-from .accounting.calibration import check_delta, check_epsilon
+from .accounting.calibration import check_epsilon, find_delta
 from .accounting.rounding import plain, plain_numbers, show
 from .checks import flag, in_range, one_of, radius
 from .data.record_functions import clears_frames
@@ -35,8 +35,9 @@ _TEXTS = {
     "privacy": """\
 epsilon : float, default=1.0
     Privacy budget. ``inf``: no noise, as the certificate states.
-delta : float, default=1e-5
-    Probability scale at which ε may fail; choose it well below 1 / n_samples.
+delta : float, default=None
+    Probability scale at which ε may fail, well below 1 / n_samples. None: the largest power of ten
+    that is at most 1e-5 and 0.1 / n_samples.
 relation : {"zero_out", "replace_one"}, default="zero_out"
     Neighbouring relation: one record is replaced by a null record, which counts as absent, or by
     any other record. The number of records is public.
@@ -402,7 +403,7 @@ def warn_of_delta(delta: float, n_samples: int) -> None:
 # Checks of estimators that spend a budget.
 PRIVACY_CHECKS: dict[str, Callable] = {
     "epsilon": lambda name, value: check_epsilon(value),
-    "delta": lambda name, value: check_delta(value),
+    "delta": lambda name, value: find_delta(value, 1),
     "accountant": one_of(*ACCOUNTANTS),
     "strict": flag,
 }

@@ -86,7 +86,6 @@ def name_what_pages_speak_of(generator):
 # Searches fit many candidates.
 MARKS = {
     "searches": pytest.mark.slow,
-    "first_adaptation": pytest.mark.slow,
     "engines": pytest.mark.engines,
     # .ci/engines installs them in an environment of their own.
     "platforms": pytest.mark.skipif(

@@ -54,13 +54,8 @@ Leaves = dict[DpEvent, int]
 class PLDAccountant:
     """Accountant by privacy loss distributions.
 
-    Unsampled Gaussians are pooled into one. A ledger of these alone is priced exactly.
-
-    Parameters
-    ----------
-    leaves : dict of DpEvent to int
-        Events, with multipliers over the sensitivity, and how often each occurs.
-    relation : {"zero_out", "replace_one"}
+    Unsampled Gaussians are pooled into one. A ledger of these alone is priced exactly. Leaves have
+    multipliers over the sensitivity.
 
     Attributes
     ----------
@@ -407,11 +402,6 @@ def is_covered(events: Iterable[DpEvent], bound: DpEvent, relation: str) -> bool
     if covered.threshold_delta or covered.pure_epsilon or covered.has_no_noise:
         return False
     return bool(np.all(covered.accountant().rdp() <= covering.accountant().rdp()))
-
-
-def find_rdp(event: DpEvent, relation: str) -> np.ndarray:
-    """Return the Rényi divergence D_α of an event, at each of `ORDERS`."""
-    return _Ledger([event], "rdp", relation).accountant().rdp()
 
 
 def check_relation(relation: str) -> None:

@@ -99,17 +99,8 @@ class MemoryStore:
 class FileStore:
     """Charges in a file, shared by all processes that open it.
 
-    Parameters
-    ----------
-    path : str or path
-        File, which is created if it does not exist.
-    terms : dict
-        Parameters of the budget. An existing file must have the same.
-
-    Attributes
-    ----------
-    path : Path
-        Absolute path of the file.
+    The file is created if it does not exist; an existing one must have the same terms, the
+    parameters of the budget. Its `path` is absolute.
     """
 
     def __init__(self, path: str | PathLike, terms: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from torch import nn
 
 from .._process.isolation import isolated
 from ..accounting.accountants import RELATIONS
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.previews import preview
 from ..accounting.rounding import plain_numbers
@@ -125,18 +126,10 @@ class _Start:
 
 @savable
 class _Input:
-    """Preprocessing of rows of either domain for the network.
+    """Preprocessing of rows of either domain for the network, by those of the source.
 
     Rows are clipped to the bounds and mapped to [0, 1], or standardised by the source; channels of
     images come first.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Source rows.
-    bounds : pair of arrays of shape (n_features,)
-    standardise : bool
-    layout : ImageLayout
     """
 
     def __init__(self, X, bounds, standardise, layout):
@@ -313,7 +306,7 @@ class DPSWDDomainAdapter(
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         relation: str = "zero_out",
         accountant: str = "pld",
@@ -423,7 +416,8 @@ class DPSWDDomainAdapter(
             )
             self.n_target_, self.target_sampler_ = 0, None
             # No release: its ε is 0.
-            empty = Certificate((), (), self.relation, self.accountant, self.delta)
+            delta = find_delta(self.delta, 1)
+            empty = Certificate((), (), self.relation, self.accountant, delta)
             return self._train(start, empty)
         X_target = check_rows(self, X_target, reset=False)
         if len(X_target) < 2:

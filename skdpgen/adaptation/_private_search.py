@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from .._process.muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import PublicRun
-from ..accounting.calibration import check_delta
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.selection import select_best, selection_plan
@@ -283,8 +283,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     def _search_releases(self, model, X, y, X_target, noise, names):
         """Return the best of a random number of fits with their own releases."""
         estimator, n_target = find_adapter(model), _num_samples(X_target)
-        warn_of_delta(estimator.delta, n_target)
-        delta = check_delta(estimator.delta)
+        delta = find_delta(estimator.delta, n_target)
+        warn_of_delta(delta, n_target)
         # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
         plan = selection_plan(
             "best of several fits",

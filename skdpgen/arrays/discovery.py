@@ -329,17 +329,8 @@ def make_box(
     """Return the format of arrays for central methods, open where nothing is known.
 
     Bounds are those that are given, else those of the dtype, if it has few values. Undeclared
-    parameters get a share of the budget that follows from public numbers, as does the grid.
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-    multiplier : float
-        The noise multiplier of a Gaussian release that spends all of the budget.
-    relation : str
-    bounds, y_bounds, encoder, components, **public
-        As in `BoxFormat`.
-    clip_norm : float or "auto"
+    parameters get a share of the budget that follows from public numbers, as does the grid. The
+    multiplier is that of a Gaussian release that spends all of the budget.
     """
     layout = public.get("layout")
     if bounds is None and encoder is None and layout is not None:

@@ -150,15 +150,9 @@ def _find_sample_dtype(dtype):
 
 
 def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
-    """Return numbers in a dtype; they are rounded, within their bounds and the dtype's range.
+    """Return numbers in a dtype of NumPy, or a nullable one of pandas.
 
-    Parameters
-    ----------
-    values : ndarray of float
-    dtype : dtype
-        NumPy's, or a nullable one of pandas.
-    lower, upper : float or ndarray, default=-inf, inf
-        Bounds, which broadcast to `values`.
+    They are rounded, within their bounds, which broadcast to them, and the dtype's range.
     """
     numpy_dtype = find_numpy_dtype(dtype)
     if not isinstance(numpy_dtype, np.dtype) or numpy_dtype.kind not in "iufb":

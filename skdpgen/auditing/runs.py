@@ -34,18 +34,11 @@ class Canary:
         rows: np.ndarray | None = None,
         present: Sequence[int] | None = None,
     ):
-        """Return a copy of a record source in which a candidate takes the place of the canary.
+        """Return a copy of a source in memory in which a candidate takes the place of the canary.
 
-        Parameters
-        ----------
-        source : RecordSource
-            Rows in memory.
-        position : int, ndarray of int or None
-            The candidate, or one for each row. None: the canary is absent.
-        rows : ndarray of int, default=None
-            Rows to replace. None: those of the canary.
-        present : sequence of int, default=None
-            Positions of the other records that are present. None: all but the candidates.
+        `position` is that of the candidate, or of one for each row; None: the canary is absent. It
+        takes `rows`, those of the canary by default. `present` are the other records that are
+        present, all but the candidates by default.
         """
         # A shallow copy: arrays are replaced, never written to, since other runs share them.
         filled, rows = copy(source), self.rows if rows is None else rows
@@ -74,17 +67,8 @@ class Canary:
 class Run:
     """One run of a mechanism, with the values that it measures and releases.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    source : RecordSource
-    event : DpEvent
-    relation : str
-    noise : NoiseSource
-    released : list of ndarray, default=None
-        Noisy values on which later measurements depend, in place of those of this run.
-    measured : Measurement, default=None
-        A measurement to release, in place of one of `source`.
+    Later measurements depend on `released`, if given, in place of the noisy values of this run; a
+    measurement that is given takes the place of that of `source`.
 
     Attributes
     ----------

@@ -200,6 +200,9 @@ class RecordSource:
             self._arrays = function(self._arrays[0]), self._arrays[1]
         else:
             self._reader = partial(_read_and_parse, self._reader, function)
+            if self._limit is not None:
+                # Rows are known by a hash of their cells, which are others from here on.
+                self._limit_persons()
 
     def encode_cells_by(self, function: RecordFunction) -> None:
         """Replace records by their codes in the columns of a table.

@@ -75,6 +75,8 @@ class Measurement:
         Whether the noise is Laplace noise rather than Gaussian.
     block : int, default=None
         Rows of `exact` that are noised at once, since noise takes more memory than rows. None: all.
+    n_dropped : int, default=0
+        Binary digits that are dropped from the noisy numbers, from a public count.
     """
 
     exact: np.ndarray
@@ -84,6 +86,12 @@ class Measurement:
     then: Callable | None = None
     is_laplace: bool = False
     block: int | None = None
+    n_dropped: int = 0
+
+    @property
+    def released_scale(self) -> float:
+        """1 over the step of the grid of released numbers."""
+        return math.ldexp(self.scale, -self.n_dropped)
 
     @property
     def grid_std(self) -> np.ndarray:
@@ -98,7 +106,7 @@ class Measurement:
         parts = [draw(std[start : start + size]) for start in range(0, len(std) or 1, size)]
         noisy = np.concatenate(parts) if len(parts) > 1 else parts[0]
         noisy += self.exact
-        return noisy / self.scale
+        return (noisy >> self.n_dropped) / self.released_scale
 
 
 class Mechanism(ABC):

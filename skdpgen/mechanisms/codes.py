@@ -48,10 +48,7 @@ class HatBasis:
     def to_dense(self, convert: Callable | None = None) -> torch.Tensor:
         """Return the weights of all levels, of shape (n, n_levels).
 
-        Parameters
-        ----------
-        convert : callable, default=None
-            A function that is applied to the weights that can be positive.
+        `convert` is applied to the weights that can be positive.
         """
         n, width = len(self.levels), sum(self.sizes)
         rows = torch.zeros(n, width, dtype=self.fraction.dtype, device=self.fraction.device)
@@ -91,11 +88,7 @@ class HatBasis:
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield the weights that can be positive, at most one per column, for `to_dense`.
 
-        Yields
-        ------
-        levels : tensor of int64 of shape (n, n_some_columns)
-            Indices among the levels of all columns.
-        weights : tensor of that shape
+        Their levels, of the same shape, are indices among the levels of all columns.
         """
         starts = torch.as_tensor(np.cumsum([0, *self.sizes[:-1]]), device=self.levels.device)
         convert = convert or (lambda weights: weights)

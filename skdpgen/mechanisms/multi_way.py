@@ -48,10 +48,7 @@ class MultiWayTables:
     def without_impossible(self, impossible: np.ndarray) -> "MultiWayTables":
         """Return the tables with 0 in place of noise in cells that public rules exclude.
 
-        Parameters
-        ----------
-        impossible : ndarray of bool of shape (n_levels, n_levels), symmetric
-            Pairs of levels that no record has, before refinement.
+        The matrix marks pairs of levels that no record has, before refinement.
         """
         slices = [own for own, _ in own_and_later(self.refinement.sizes)]
         coarsen = self.refinement.to_coarse().numpy()
@@ -162,12 +159,8 @@ class MultiWayMechanism(ProductMechanism):
     def _match_parts(self):
         """Return the distinct first parts of the products, each with its last parts.
 
-        Returns
-        -------
-        matched : list of (factors, list of (key, factors, list of int))
-            First parts; for each its last parts, with the positions of their products.
-        width : int
-            Number of columns that all last parts have together, and a first part.
+        Last parts have a key, factors, and the positions of their products. Beside them the number
+        of columns that all last parts have together, and a first part.
         """
         matched: dict = {}
         for i, factors in enumerate(self.products):

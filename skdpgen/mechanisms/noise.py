@@ -201,15 +201,7 @@ class NoiseSource:
 
 
 class PublicSource(NoiseSource):
-    """Source of public draws that repeats those of a fit; later ones are fresh.
-
-    Parameters
-    ----------
-    words : sequence of int
-        The `public_words` of the source of the fit.
-    random_state : None, int or numpy.random.RandomState, default=None
-        Seed of later draws.
-    """
+    """Source of public draws that repeats the `public_words` of a fit; later ones are fresh."""
 
     def __init__(
         self, words: Sequence[int], random_state: int | np.random.RandomState | None = None

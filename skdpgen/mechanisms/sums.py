@@ -100,11 +100,6 @@ class WeightSumMechanism(FixedSensitivity, SumMechanism):
 
     The curator bounds the norms of rows by 1. No product of non-negative rows is negative, so that
     two of them are at most √2 apart.
-
-    Parameters
-    ----------
-    name : str
-        Name of the release.
     """
 
     sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": math.sqrt(2)}

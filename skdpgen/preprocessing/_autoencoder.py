@@ -284,10 +284,7 @@ class Autoencoder(
 def _train(network, read, n_samples, *, n_epochs, batch_size, learning_rate, generator, verbose):
     """Minimise the cross-entropy of reconstruction; return the mean squared error of each epoch.
 
-    Parameters
-    ----------
-    read : callable
-        Maps an array of positions of rows to features in [0, 1], a tensor.
+    `read` maps an array of positions of rows to features in [0, 1], a tensor.
     """
     n_batches = math.ceil(n_samples / batch_size)
     n_steps = n_epochs * n_batches
