@@ -101,24 +101,16 @@ _FEWEST, _MOST = 500, 5000
 
 @dataclass(frozen=True)
 class _Start:
-    """Public starting point of a fit: the source, and untrained networks.
+    """Public starting point of a fit: the source, and untrained networks."""
 
-    Attributes
-    ----------
-    X : array of shape (n_samples, n_features)
-        Source rows.
-    bounds : pair of arrays of shape (n_features,)
-    encoder, head : torch.nn.Module
-        The untrained representation, and an untrained classifier on it.
-    source : tuple of tensors of shape (n_samples, n_inputs) and (n_samples,)
-        Source rows as inputs of the encoder, and their classes.
-    noise : NoiseSource
-    """
-
+    # Shape (n_samples, n_features): source rows.
     X: np.ndarray
+    # Two arrays of shape (n_features,).
     bounds: tuple
+    # The untrained representation, and an untrained classifier on it.
     encoder: nn.Module
     head: nn.Module
+    # Source rows as inputs of the encoder, and their classes.
     source: tuple
     noise: NoiseSource
 
