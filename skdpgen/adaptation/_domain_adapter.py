@@ -10,7 +10,7 @@ from inspect import signature
 import numpy as np
 import torch
 from pandas.api.extensions import ExtensionDtype
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -47,7 +47,6 @@ from ..networks.encoders import ENCODERS, build_encoder
 from ..networks.generators import find_shaped, rehearsing
 from ..params import (
     RUNNING_CHECKS,
-    DocumentedEstimator,
     TakesSpecifications,
     check_finite,
     choose_device,
@@ -160,7 +159,7 @@ class DPSWDDomainAdapter(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     TakesSpecifications,
-    DocumentedEstimator,
+    BaseEstimator,
 ):
     """Unsupervised domain adaptation from a public source to a private target.
 

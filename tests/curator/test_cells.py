@@ -34,6 +34,7 @@ from skdpgen.data.inputs import check_labels
 from skdpgen.data.names import encode_levels, find_ambiguous, name_cell
 from skdpgen.data.texts import MISSING_TEXTS, PLAIN, TextStyle
 from skdpgen.engines.partitioned import PartitionedTable
+from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.layout import TableLayout
 
@@ -620,6 +621,11 @@ def test_dates_are_those_that_python_has(cell, expected):
     assert read_cell(cell, PLAIN) == expected
     assert read_cells(np.array([day, cell, None], dtype=object), PLAIN)[0] == day
     assert read_cell(read_cell(cell, PLAIN), PLAIN) == expected
+
+
+def test_a_date_that_milliseconds_do_not_hold_changes_no_other():
+    dates = pd.Series(np.array(["2020-01-31", "300000000-01-01", "NaT"], dtype="M8[s]"))
+    assert read_dates(dates)[1].tolist() == [datetime.datetime(2020, 1, 31), LAST]
 
 
 @pytest.mark.parametrize("kind", [Date(), Category(), Unknown()], ids=["date", "category", "any"])
