@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._process.isolation import isolate_each, isolated
@@ -30,7 +30,6 @@ from .mechanisms.sums import RowCountMechanism
 from .params import (
     CENTRAL_CHECKS,
     RUNNING_CHECKS,
-    DocumentedEstimator,
     check_finite,
     choose_device,
     fitting,
@@ -70,7 +69,7 @@ def saving_releases(save: Callable[[PublishedRelease], object]) -> Iterator[None
         _save.reset(token)
 
 
-class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta):
+class BaseGenerator(Certified, Planning, BaseEstimator, metaclass=ABCMeta):
     """Base of generators: `fit`, `sample`, `score` and the certificate.
 
     Subclasses implement three steps, none of which reads a private row:

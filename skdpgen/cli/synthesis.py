@@ -157,6 +157,8 @@ class Synthesis(Run):
         """
         results = None
         generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
+        if shows_progress(self.options):
+            print("drawing rows, and writing them and the report", file=sys.stderr)
         self.suggested = suggest_rules(generator)
         # Columns whose types were inferred are written as their texts were.
         form = self.make_form(generator._format.texts).with_units(generator.schema_)
