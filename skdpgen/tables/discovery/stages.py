@@ -598,18 +598,9 @@ def noise_on_counts(plan, release, n_columns):
 
 
 def count_knots(plan, n_columns, n_rows, std, is_stratified):
-    """Return the largest number of inferred knots of a column.
+    """Return the largest number of inferred knots of a column, whose counts have noise `std`.
 
-    Parameters
-    ----------
-    plan : Plan
-    n_columns : int
-        Number of learned columns.
-    n_rows : float
-    std : float
-        Standard deviation of the noise on counts of its values.
-    is_stratified : bool
-        Whether tables are stratified by the target, or its halves.
+    Tables may be stratified by the target, or its halves.
     """
     most, least = N_KNOTS, CONSTANTS.min_knots
     has_tables = TablesMechanism.name in dict(plan.releases)
