@@ -226,7 +226,7 @@ def summarize_fit(
     notes = [use[name] for name in ("use", "avoid", "expect") if name in use]
     low = report["mean_low"][report["mean_low"] >= _LEAST_LOW].nlargest(MAX_NAMES)
     if most := ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items()):
-        notes.append(f"Means and totals may be low, since tails are cut: {most}.")
+        notes.append(f"Means and totals may be low, if tails are cut: {most}.")
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
         f"Read {read}. Spent {tell_cost(certificate, read)}.",
@@ -252,8 +252,8 @@ def summarize_fit(
         )
     if named := [f"{' and '.join(r.names[:2])} ({type(r).__name__})" for r in run.suggested]:
         steps.append(
-            f"{shlex.quote(files['schema'])} suggests rules that nearly all rows obey; add to its "
-            f"rules those that hold: {list_names(named)}."
+            f"{shlex.quote(files['schema'])} suggests rules that released counts agree with; add "
+            f"to its rules those that hold: {list_names(named)}."
         )
     if not read.is_of_persons:
         steps.append(
