@@ -240,12 +240,7 @@ def warn_of_fit(detail: str | Message) -> None:
 def warn_of_columns(code: str, details: dict[str, str] | list[str]) -> None:
     """Warn of columns, at the end of the fit if there is one.
 
-    Parameters
-    ----------
-    code : str
-        One of `CAUSES`.
-    details : dict of str to str, or list of str
-        Names of the columns, and notes beside them.
+    `code` is one of `CAUSES`; `details` are names of the columns, and notes beside them.
     """
     details = details if isinstance(details, dict) else dict.fromkeys(details, "")
     _warn_of(*(Finding(code, name, detail) for name, detail in details.items()))

@@ -201,19 +201,10 @@ def summarize_fit(
     files: dict[str, str],
     together: Certificate | None,
 ) -> Summary:
-    """Return the summary of a synthesis.
+    """Return the summary of a `Synthesis`, of which the generator is fitted.
 
-    Parameters
-    ----------
-    run : Synthesis
-        With a fitted generator.
-    described : dict or None
-        The results of its report, with verdicts on columns and pairs.
-    warnings : list of str
-    files : dict of str to str
-        Paths of what was written.
-    together : Certificate or None
-        Certificate of the fit and of the look that inferred its schema.
+    `described` are the results of its report, `files` the paths of what was written, and `together`
+    is the certificate of the fit and of the look that inferred its schema.
     """
     generator, read = run.generator, run.read
     report, certificate, schema = generator.schema_report_, generator.privacy_, generator.schema_
@@ -279,14 +270,7 @@ def summarize_fit(
 
 
 def summarize_forecast(run: Any, warnings: list[str]) -> Summary:
-    """Return the summary of a preview.
-
-    Parameters
-    ----------
-    run : Synthesis
-    warnings : list of str
-        Reasons to stop, before others.
-    """
+    """Return the summary of a preview of a `Synthesis`; reasons to stop are the first warnings."""
     forecast, schema, read = run.forecast, run.table.schema, run.read
     tables = forecast.tables
     columns = tables[tables.index.get_level_values("other") == ""].droplevel("other")
@@ -368,18 +352,9 @@ def summarize_look(
     files: dict[str, str],
     total: PrivacyBudget | None,
 ) -> Summary:
-    """Return the summary of a look.
+    """Return the summary of a look, of which `columns` are the report on the schema.
 
-    Parameters
-    ----------
-    found : InferredSchema
-    columns : DataFrame
-        From `skdpgen.tables.report.describe`.
-    read : Read
-    warnings, files
-        As in `summarize_fit`.
-    total : PrivacyBudget or None
-        The budget that counts what several commands spend.
+    `total` is the budget that counts what several commands spend.
     """
     shown = pd.DataFrame(
         {

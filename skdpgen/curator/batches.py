@@ -280,7 +280,7 @@ class RecordSource:
         # The number of rows of persons, and so of blocks, is private: then the bar has one step.
         is_public = self.max_rows is None
         total = -(-self._n_rows // size) if is_public else 1
-        with tqdm(desc=name, total=total, disable=not self._verbose) as progress:
+        with tqdm(desc=f"reading rows: {name}", total=total, disable=not self._verbose) as progress:
             read = self._read_records if self._limit is None else self._read_persons
             for block in read(size):
                 yield block

@@ -18,11 +18,6 @@ class Limits:
 
     Values beyond the bounds of a column count as the bound. If a bound was inferred, the noise may
     hide values beyond it, and nothing limits how far they reach.
-
-    Parameters
-    ----------
-    model : Model
-    columns : list of str
     """
 
     def __init__(self, model, columns):
@@ -30,19 +25,9 @@ class Limits:
         self._blocks = [b for b in model.encoder.make_blocks() if b.name in columns]
 
     def find_open(self, statistic, probes):
-        """Return whether values beyond inferred bounds move a statistic down, and up.
+        """Return whether values beyond inferred bounds move a statistic down, up; their columns.
 
-        Parameters
-        ----------
-        statistic : Statistic
-        probes : DataFrame
-            Rows with the other cells beside such a value.
-
-        Returns
-        -------
-        falls, rises : ndarray of bool of shape (n_values,)
-        columns : list of str
-            Those of such values.
+        Probes have the other cells beside such a value.
         """
         moves, columns = np.zeros((2, len(statistic.names)), dtype=bool), []
         for block in self._blocks:

@@ -2,8 +2,10 @@
 """Fit-quality warnings of columns and strata, computed from released tables."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from ..histograms.grids import find_widths
 from ..messages import Message
@@ -27,18 +29,13 @@ MUCH_AT_BOUND, DENSER_THAN_BESIDE = 0.05, 3.0
 RARE = 4.0
 
 
-def warn_of_levels(signals, counts, label, levels, other=None):
+def warn_of_levels(
+    signals: Sequence[float], counts: np.ndarray, label: str, levels: Sequence, other=None
+) -> None:
     """Warn if the tables of some strata of the target are mostly noise.
 
-    Parameters
-    ----------
-    signals, counts : ndarray of shape (n_levels,)
-        Signal-to-noise ratios of their tables, and noisy numbers of their records.
-    label : str
-        The target column.
-    levels : sequence
-    other : optional
-        The level of all rare categories, which may be empty.
+    `signals` are the signal-to-noise ratios of these tables, `counts` the noisy numbers of their
+    records, and `other` is the level of all rare categories, which may be empty.
     """
     weak = [
         f"{level!r} (about {max(count, 0):.0f} records)"
@@ -53,25 +50,21 @@ def warn_of_levels(signals, counts, label, levels, other=None):
         )
 
 
-def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_absent=False):
+def warn_of_table(
+    report: pd.DataFrame,
+    schema,
+    label: str | None,
+    counts: dict[str, np.ndarray],
+    std: dict[str, float],
+    inferred: dict[str, Sequence[str]] | None = None,
+    *,
+    has_absent: bool = False,
+) -> None:
     """Warn of columns that the released counts hardly describe.
 
-    Parameters
-    ----------
-    report : DataFrame
-        As from `tables.report.describe`.
-    schema : Schema
-        The columns.
-    label : str or None
-        The target column.
-    counts : dict of str to ndarray
-        For each column that is encoded, the noisy counts of its levels or near its knots.
-    std : dict of str to float
-        Standard deviations of their noise.
-    inferred : dict of str to tuple of str, default=None
-        The parameters of columns that were inferred rather than declared.
-    has_absent : bool, default=False
-        Whether many records count as absent.
+    `report` is as from `tables.report.describe`. For each column that is encoded, `counts` are the
+    noisy counts of its levels or near its knots, and `std` is the noise; `inferred` are the names
+    of parameters that were not declared.
     """
     inferred = inferred or {}
     found: dict[str, dict[str, str]] = defaultdict(dict)
@@ -105,7 +98,7 @@ def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_abse
                     details[name] = f"{before}{share:.0%} at {row[end]}"
     for cause, details in found.items():
         warn_of_columns(cause, details)
-    levels = getattr(schema.get(label), "levels", ())
+    levels: Sequence = getattr(schema.get(label), "levels", ())
     if len(levels) == 1 and label in inferred:
         warn_of_fit(
             Message(
@@ -148,21 +141,15 @@ def _find_bound(counts, column_type, inferred):
     return None
 
 
-def find_clipped(column_type, end, counts, std, inferred=()):
+def find_clipped(
+    column_type, end: str, counts: np.ndarray, std: np.ndarray, inferred: Sequence[str] = ()
+) -> float:
     """Return the share at a bound if it is far more than the density next to it predicts, else 0.
 
     Not at 0, where many columns end, nor at dates that stand for missing ones; nor at a point mass,
     if the bound was inferred or the point mass declared; nor if each value has a knot: counts show
     the next one. But rare amounts that no range shows are all counted at the inferred second value.
-
-    Parameters
-    ----------
-    column_type : Number or Date
-    end : {"lower", "upper"}
-    counts, std : ndarray of shape (n_levels,)
-        Noisy counts near the knots and of the point masses, and standard deviations of their noise.
-    inferred : tuple of str, default=()
-        The inferred parameters of the column.
+    Counts are those near the knots and of the point masses.
     """
     number = column_type.to_number()
     knots, atoms = number.positions, list(number.atoms or ())
