@@ -119,7 +119,7 @@ class Inferred:
     scale : CodeScale, default=None
         The calibrated scale of a number or date, from `calibrate_marginals`.
     loss : float, default=None
-        The most by which the mean of a number may be low, as a share.
+        As in `ColumnInference`.
     """
 
     parameters: tuple = ()
@@ -487,8 +487,10 @@ class SchemaInference:
         table = self.parse(cells)
         for name in filter(self.lacks_levels, self.categories):
             check_type(name, table[name], self.schema[name].other)
-        if learned := [name for name in self.schema.learned if name not in self.unknown]:
-            self._encoder.encode(table[learned])
+        # Nothing is known of words that are to be found.
+        unread = {*self.unknown, *(n for n in self.categories if not self.lacks_levels(n))}
+        if learned := [name for name in self.schema.learned if name not in unread]:
+            TableEncoder(self._encoder.schema.select(learned)).encode(table[learned])
 
     def parse(self, cells):
         """Return cells in the order of the schema as a table, with differences of columns."""
