@@ -76,18 +76,9 @@ def compose(*certificates: Certificate) -> Certificate:
 def join(certificates: Sequence[Certificate], releases: Sequence, **members: Any) -> Certificate:
     """Return one certificate for several, with all that they assume and the weakest they promise.
 
-    Parameters
-    ----------
-    certificates : list of Certificate
-    releases : list of (name, event, digests)
-        The events that all releases cost together, which depend on who is in which data.
-    **members
-        Members that the certificates do not determine, such as `n_records`.
-
-    Raises
-    ------
-    ValueError
-        If relations, accountants or units differ.
+    `releases` has the (name, event, digests) of what all cost together, which depends on who is in
+    which data; `members` are those that certificates do not determine, such as `n_records`. Raises
+    ValueError if relations, accountants or units differ.
     """
     for name in ("relation", "accountant"):
         values = {getattr(certificate, name) for certificate in certificates}

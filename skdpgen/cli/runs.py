@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..accounting.budget import PrivacyBudget
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
 from ..accounting.rounding import show
@@ -40,9 +41,6 @@ from .tables import Read, TableOptions
 
 _RELEASE = "release.skdpgen"
 _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
-# Without --delta, δ is at most the default of the library, a tenth of 1 / rows, and a tenth of
-# the δ of a budget, so that several fits can infer categories.
-MOST_DELTA, _DELTA_SHARE = 1e-5, 0.1
 
 
 def check_seed(options: Namespace) -> None:
@@ -56,19 +54,9 @@ def open_total(options: Namespace) -> PrivacyBudget | None:
     return None if options.budget is None else PrivacyBudget.from_file(options.budget)
 
 
-def choose_delta(n_units: int, total: PrivacyBudget | None) -> float:
-    """Return δ for a public number of rows or persons: a power of ten, well below 1 / n.
-
-    Examples
-    --------
-    >>> choose_delta(500, None), choose_delta(60_000, None)
-    (1e-05, 1e-06)
-    """
-    most = min(MOST_DELTA, _DELTA_SHARE / n_units)
-    if total is not None:
-        most = min(most, _DELTA_SHARE * total.delta)
-    # "1.6e-06" is between 1e-06 and 1e-05; its exponent is that of the power below.
-    return float(f"1e{int(f'{most:.6e}'.partition('e')[2])}")
+def choose_delta(delta: float | None, n_units: int, total: PrivacyBudget | None) -> float:
+    """Return δ, by default at most a tenth of a budget's: several fits can infer categories."""
+    return find_delta(delta, n_units, 1e-5 if total is None else min(1e-5, 0.1 * total.delta))
 
 
 def make_generator(options: Namespace, schema: Schema, **params):

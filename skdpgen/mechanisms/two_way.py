@@ -48,17 +48,8 @@ def own_and_later(sizes: Sequence[int]) -> list[tuple[slice, slice]]:
 def tables_with_later(cells: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
     """Return, for each column, its tables with all later columns, side by side.
 
-    Parameters
-    ----------
-    cells : ndarray of shape (..., n_cells)
-        The cells of each level's tables with all later columns, level by level.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-
-    Returns
-    -------
-    list of ndarray of shape (..., n_levels of the column, n_levels of all later ones)
-        Views of the cells.
+    They are views of the cells (..., n_cells), which are those of each level's tables with all
+    later columns, level by level.
     """
     later = sum(sizes) - np.cumsum(sizes)
     shapes = list(zip(sizes, later.tolist(), strict=True))
@@ -72,16 +63,7 @@ def tables_with_later(cells: np.ndarray, sizes: Sequence[int]) -> list[np.ndarra
 def select_cells(products: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """Return the cells of all two-way tables, in the order of `tables_with_later`.
 
-    Parameters
-    ----------
-    products : ndarray of shape (..., n_levels, n_levels)
-        An entry for each two levels.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-
-    Returns
-    -------
-    ndarray of shape (..., n_cells)
+    `products` has an entry for each two levels, (..., n_levels, n_levels).
     """
     column = np.repeat(np.arange(len(sizes)), sizes)
     return products[..., column[:, None] < column]
