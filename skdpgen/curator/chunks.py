@@ -40,6 +40,8 @@ class TableInParts(ABC):
         Whether texts were already parsed as the declared types.
     container : Container
         That of the parts that were read.
+    assumptions : tuple of str
+        Assumptions of certificates.
     """
 
     person_column: str | None = None
@@ -51,10 +53,14 @@ class TableInParts(ABC):
     container = PANDAS
 
     head: pd.DataFrame
+    assumptions: tuple[str, ...] = ()
 
     @abstractmethod
     def __call__(self) -> Iterator:
         """Return a fresh iterator over the parts, without identifiers."""
+
+    def check_fit(self, format, estimator) -> None:  # noqa: B027
+        """Refuse a fit that the table cannot be read for; it follows from public facts."""
 
     @abstractmethod
     def by_person(self, column: str) -> "TableInParts":
