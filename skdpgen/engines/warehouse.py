@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables in databases, which add up the released tables themselves: one statement a release."""
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -12,24 +11,24 @@ from ..data.dtypes import read_arrow_table
 from ..exceptions import PublicValueError, TableError
 from ..mechanisms.two_way import TablesMechanism
 from .sql_codes import ColumnCode, write_codes
-from .sql_sums import ProductSums
+from .sql_sums import write_sum
 
 
 def sql(connection, table: str, dialect: str = "duckdb") -> "Warehouse":
     """Return a table of a database, which computes the sums that a fit releases.
 
     Rows stay there. Noise is added in this process, to exact sums: those of the same table in
-    memory, to the bit, where doubles follow IEEE 754. All columns must be declared by a `Schema`.
-    A text is a category as it is written there, up to spaces around it.
+    memory, to the bit, where doubles follow IEEE 754. A `Schema` must declare all columns. Texts
+    are categories as they are written.
 
     Parameters
     ----------
     connection : object
-        A connection of DuckDB; or one of ADBC, of another database.
+        A connection of DuckDB or, of another database, one of ADBC.
     table : str
-        What stands after ``FROM``: the name of a table or view.
+        The name of a table or view, as after ``FROM``.
     dialect : str, default="duckdb"
-        The dialect of the database, as sqlglot names it, which others than DuckDB need.
+        The database as sqlglot names it, which others than DuckDB need.
 
     Examples
     --------
@@ -62,15 +61,16 @@ class Warehouse(TableInParts, Partitions):
     def __init__(self, connection, table: str, dialect: str):
         self.engine, self._connection, self._table = dialect, connection, table
         if dialect != "duckdb":
-            import sqlglot
-
-            self._table = f"({sqlglot.transpile(f'SELECT * FROM {table}', dialect, 'duckdb')[0]})"
+            self._table = f"({_translate(f'SELECT * FROM {table}', dialect, 'duckdb')})"
         self._codes: list[ColumnCode] = []
 
     @cached_property
     def types(self):
-        """The columns' types, a schema of Arrow."""
-        return self._read(f"SELECT * FROM {self._table} AS t LIMIT 0").schema
+        """The types of the columns, a schema of Arrow."""
+        statement = f"SELECT * FROM {self._table} AS t LIMIT 0"
+        if self.engine == "duckdb":
+            return self._connection.sql(statement).to_arrow_table().schema
+        return self._execute(statement).fetch_arrow_table().schema
 
     @cached_property
     def head(self):
@@ -88,28 +88,24 @@ class Warehouse(TableInParts, Partitions):
         )
 
     def check_fit(self, format, estimator):
-        open_names = [n for n, c in format.schema.learned.items() if c.is_open or c.takes_knots]
-        if open_names:
+        is_two_way = estimator._find_release(format).name == TablesMechanism.name
+        if not is_two_way or estimator.strict or format.schema.differences:
             raise ValueError(
-                f"A database adds up declared columns only: declare {open_names}, numbers and "
-                "dates with bounds and n_knots. skdpgen.privacy.infer_schema of a sample finds "
-                "them, at a cost."
+                "A database adds up tables of columns: leave release at 'sketch', strict at False, "
+                "and Ordered rules out, or give a view with the differences as columns."
             )
-        if format.schema.differences:
+        names = [n for n, c in format.schema.learned.items() if c.is_open or c.takes_knots]
+        if names:
             raise ValueError(
-                f"A database does not add up {list(format.schema.differences)}, of Ordered rules: "
-                "leave these out, or give a view with the differences as columns."
-            )
-        if estimator._find_release(format).name != TablesMechanism.name or estimator.strict:
-            raise ValueError(
-                "A database adds up two-way tables: leave release at 'sketch', and strict at False."
+                f"A database adds up declared columns only: declare {names}, numbers and dates "
+                "with bounds and n_knots=16. skdpgen.privacy.infer_schema infers them, at a cost."
             )
         self._codes = write_codes(format, self)
 
     def map_parts(self, read):
         return self, self.n_units, None
 
-    def __call__(self) -> Iterator:
+    def __call__(self):
         raise TableError("The rows of a table of a database stay there.")
 
     def _sum_parts(self, function):
@@ -117,33 +113,30 @@ class Warehouse(TableInParts, Partitions):
 
     def add_products(self, mechanism, half: float) -> np.ndarray:
         """Return the sum of a mechanism over all records; see `ProductMechanism`."""
-        sums = ProductSums.of(mechanism, half, self._codes)
-        statement = sums.write(self._table)
+        statement, read = write_sum(mechanism, half, self._codes, f"{self._table} AS t")
         rows = self.add_up(lambda: self._fetch(statement))
         rows = rows[np.lexsort(rows.T[::-1])]
         # One statement reads one state of the table: its rows are counted beside their sums.
         if rows[0, 1] != self.n_units:
             raise PublicValueError(OTHER_ROWS)
-        return sums.read(rows[1:])
+        return read(rows[1:])
 
-    def translate(self, statement: str) -> str:
-        """Return a statement in the dialect of the database."""
+    def _execute(self, statement):
+        """Return what holds the result of a statement."""
         if self.engine == "duckdb":
-            return statement
-        import sqlglot
-
+            return self._connection.execute(statement)
+        cursor = self._connection.cursor()
         if self.engine != "postgres":
-            statement = statement.replace("AS NOT MATERIALIZED", "AS")
-        return sqlglot.transpile(statement, "duckdb", self.engine)[0]
-
-    def _read(self, statement):
-        """Return the result of a statement, a table of Arrow."""
-        if self.engine == "duckdb":
-            return self._connection.sql(statement).to_arrow_table()
-        with self._connection.cursor() as cursor:
-            cursor.execute(self.translate(statement))
-            return cursor.fetch_arrow_table()
+            statement = statement.replace(" AS NOT MATERIALIZED", " AS")
+        cursor.execute(_translate(statement, "duckdb", self.engine))
+        return cursor
 
     def _fetch(self, statement):
-        """Return whole numbers that a statement selects, of shape (n_rows, n_columns)."""
-        return np.column_stack([c.to_numpy() for c in self._read(statement).columns])
+        """Return the whole numbers that a statement selects, of shape (n_rows, n_columns)."""
+        return np.array(self._execute(statement).fetchall(), dtype=np.int64)
+
+
+def _translate(statement, given, wanted):
+    import sqlglot
+
+    return sqlglot.transpile(statement, given, wanted)[0]
