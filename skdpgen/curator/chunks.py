@@ -9,15 +9,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
-from itertools import chain, filterfalse
+from itertools import accumulate, chain, filterfalse
 
 import pandas as pd
 
-from ..data.containers import PANDAS, adapt, adapt_records, is_image, take_names
-from ..data.record_functions import describe_failure, iter_quietly
+from ..data.containers import (
+    PANDAS,
+    adapt,
+    adapt_records,
+    find_batches,
+    is_image,
+    take_names,
+)
+from ..data.record_functions import call_quietly, describe_failure, iter_quietly
 from ..exceptions import INTERRUPTS, PublicRuntimeError, TableError
 from .persons import Persons
 
+SAME_ROWS = "all readings give the same rows"
+# Rows up to which queries are collected: their chunks are read once for each release.
+MOST_COLLECTED = 1_000_000
 # Engines that were imported, by the top-level package of their tables.
 _engines: dict[str, Callable[[object], "TableInParts"]] = {}
 
@@ -257,6 +267,30 @@ class TableChunks(TableInParts):
         return self.container.library == "records"
 
 
+class _Query:
+    """A function of the chunks of a query, whose dtypes it states."""
+
+    states_dtypes = has_fixed_dtypes = True
+
+    def __init__(self, read: Callable):
+        self.read = read
+
+    def __call__(self):
+        return self.read()
+
+
+def adapt_query(X):
+    """Return a query of many rows as a table in chunks; one of few rows is collected."""
+    read = find_batches(X)
+    if read is None:
+        return X
+    table = TableChunks(_Query(read))
+    table.assumptions = (SAME_ROWS,)
+    counts = accumulate(map(len, table()))
+    # If it fails, it fails again where it is collected.
+    return table if call_quietly(any, (n > MOST_COLLECTED for n in counts)) else X
+
+
 def _is_empty(chunk):
     return isinstance(chunk, pd.DataFrame) and not len(chunk)
 
@@ -306,15 +340,13 @@ def adapt_table(X):
     """
     if isinstance(X, TableInParts):
         return X
-    _refuse_sources(X)
-    if callable(X):
-        return TableChunks(X)
     package = type(X).__module__.partition(".")[0]
     library = import_module(__package__.partition(".")[0])
     if package in library.ENGINES:
         import_module(library.ENGINES[package])
     if package not in _engines:
-        return X
+        _refuse_sources(X)
+        return TableChunks(X) if callable(X) else X
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         raise ValueError(
             f"X is no table of {package} (got {type(X).__name__}), and estimators accept only "

@@ -7,7 +7,7 @@ and samples come back in them. Categories that a dtype lists are not: they may b
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -351,6 +351,8 @@ def _find_table(data):
     table = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(table, nw.LazyFrame):
         table = _collect(table)
+    elif type(data).__module__ == "pyarrow._dataset":
+        table = nw.from_native(data.to_table())
     elif not isinstance(table, nw.DataFrame | nw.Series) and hasattr(data, "__arrow_c_stream__"):
         table = nw.from_arrow(data, backend="pyarrow")
     return table if isinstance(table, nw.DataFrame | nw.Series) else None
@@ -385,6 +387,16 @@ def _adapt_table(table):
         raise TableError("The cells of a column are not of the type that Arrow states.")
     data = frame.iloc[:, 0] if is_column else frame
     return Adapted(data, container, dtypes)
+
+
+def find_batches(data) -> Callable | None:
+    """Return what reads batches of a query of Polars or DuckDB, or of a data set of Arrow."""
+    is_query = isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame)
+    if not is_query and type(data).__module__ != "pyarrow._dataset":
+        return None
+    # DuckDB renamed the second one.
+    names = "collect_batches", "to_arrow_reader", "fetch_record_batch", "to_batches"
+    return next((getattr(data, name) for name in names if hasattr(data, name)), None)
 
 
 def _collect(query):

@@ -107,7 +107,9 @@ class Planning(TakesSpecifications):
     def _read(self, X, y, target, persons) -> tuple[Format, Dataset]:
         """Check what is public of the data; return its format and the private records."""
         max_rows = self._find_max_rows(persons is not None)
-        dataset = Dataset.of(X, y, target=target, persons=persons, max_rows=max_rows)
+        in_parts = self._takes_tables and self._resolve_spec("release").is_sum
+        options = {"max_rows": max_rows, "in_parts": in_parts}
+        dataset = Dataset.of(X, y, target=target, persons=persons, **options)
         schema = self._choose_schema(dataset)
         if dataset.is_in_parts:
             data = "an array" if schema is None else "a table"
@@ -135,8 +137,13 @@ class Planning(TakesSpecifications):
                 return None
             self._refuse_array_params()
             return "private"
-        is_array = self._resolve_spec("release").needs_columns or self._list_array_params()
-        return "private" if _has_names(dataset) and not is_array else None
+        return "private" if _has_names(dataset) and self._takes_tables else None
+
+    @property
+    def _takes_tables(self) -> bool:
+        if not is_one_of(self.schema, ("auto",)):
+            return self.schema is not None
+        return not (self._resolve_spec("release").needs_columns or self._list_array_params())
 
     def _name_array_params(self, error: Exception, dataset: Dataset) -> Exception:
         """Return an error that says which parameters make an array of a table in memory."""
