@@ -65,8 +65,6 @@ class RecordSource:
         Largest possible number of records that are not null, from public numbers.
     n_classes : int
         Number of classes, 1 where there are none.
-    database : Warehouse or None
-        What adds up products of records in the place of this process.
     """
 
     def __init__(
@@ -99,6 +97,7 @@ class RecordSource:
         self._persons, self._key = persons, key
         self._limit: RowLimit | None = None
         self._partitions = X if isinstance(X, Partitions) else None
+        # What adds up products of records in the place of this process.
         self.database = X if hasattr(X, "add_products") and null is None else None
         is_held = not callable(X) and self._partitions is None
         self._arrays = self._check_arrays(X, y) if is_held else None

@@ -7,26 +7,19 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import accumulate, chain, filterfalse
+from typing import Any
 
 import pandas as pd
 
-from ..data.containers import (
-    PANDAS,
-    adapt,
-    adapt_records,
-    find_batches,
-    is_image,
-    take_names,
-)
+from ..data.containers import PANDAS, adapt, adapt_records, find_batches, is_image, take_names
 from ..data.record_functions import call_quietly, describe_failure, iter_quietly
 from ..exceptions import INTERRUPTS, PublicRuntimeError, TableError
 from .persons import Persons
 
-SAME_ROWS = "all readings give the same rows"
-# Rows up to which queries are collected: their chunks are read once for each release.
+# Rows up to which queries are collected, as chunks are read again for each release.
 MOST_COLLECTED = 1_000_000
 # Engines that were imported, by the top-level package of their tables.
 _engines: dict[str, Callable[[object], "TableInParts"]] = {}
@@ -50,8 +43,6 @@ class TableInParts(ABC):
         Whether texts were already parsed as the declared types.
     container : Container
         That of the parts that were read.
-    assumptions : tuple of str
-        Assumptions of certificates.
     """
 
     person_column: str | None = None
@@ -63,6 +54,7 @@ class TableInParts(ABC):
     container = PANDAS
 
     head: pd.DataFrame
+    # Of certificates.
     assumptions: tuple[str, ...] = ()
 
     @abstractmethod
@@ -267,28 +259,17 @@ class TableChunks(TableInParts):
         return self.container.library == "records"
 
 
-class _Query:
-    """A function of the chunks of a query, whose dtypes it states."""
-
-    states_dtypes = has_fixed_dtypes = True
-
-    def __init__(self, read: Callable):
-        self.read = read
-
-    def __call__(self):
-        return self.read()
-
-
 def adapt_query(X):
-    """Return a query of many rows as a table in chunks; one of few rows is collected."""
-    read = find_batches(X)
-    if read is None:
+    """Return a query of many rows as a table in chunks; others are unchanged, and collected."""
+    if (found := find_batches(X)) is None:
         return X
-    table = TableChunks(_Query(read))
-    table.assumptions = (SAME_ROWS,)
-    counts = accumulate(map(len, table()))
-    # If it fails, it fails again where it is collected.
-    return table if call_quietly(any, (n > MOST_COLLECTED for n in counts)) else X
+    read: Any = partial(found)
+    read.states_dtypes = read.has_fixed_dtypes = True
+    table = TableChunks(read)
+    table.assumptions = ("all readings of the query give the same rows",)
+    is_large = (n > MOST_COLLECTED for n in accumulate(map(len, table())))
+    # A query that fails does so again where it is collected, as no data set of Arrow is.
+    return table if hasattr(X, "to_batches") or call_quietly(any, is_large) else X
 
 
 def _is_empty(chunk):

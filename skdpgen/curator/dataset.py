@@ -19,7 +19,7 @@ from ..data.containers import Container, adapt, adapt_column, find_record_shape,
 from ..data.dtypes import list_text_columns, read_frame
 from ..data.labels import Label, check_order, join_label
 from ..exceptions import TableError, warn_of_index
-from .chunks import TableInParts, adapt_query, adapt_table
+from .chunks import TableInParts, adapt_table
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_persons
 
 # Assumption of a certificate where a reader chose the dtypes of chunks. Each cell that
@@ -132,7 +132,6 @@ class Dataset:
         persons=None,
         max_rows: int | None = None,
         may_be_empty: bool = False,
-        in_parts: bool = False,
     ) -> "Dataset":
         """Adapt an array, a DataFrame, a function of chunks, a file, or the table of an engine.
 
@@ -144,8 +143,6 @@ class Dataset:
             Rows of a person that count. None: records are protected, not persons.
         may_be_empty : bool, default=False
             Whether there may be no row of a person, whose number is then private.
-        in_parts : bool, default=False
-            Whether large queries may be read in parts.
 
         Raises
         ------
@@ -153,8 +150,6 @@ class Dataset:
             If the identifiers of persons cannot belong to the rows.
         """
         options = {"target": target, "max_rows": max_rows, "may_be_empty": may_be_empty}
-        is_alone = y is None and (persons is None or isinstance(persons, str))
-        X = adapt_query(X) if in_parts and is_alone else X
         return cls(adapt_table(X), y, persons, **options)
 
     # A pickle or a copy would be a second place with private rows, outside of the curator's

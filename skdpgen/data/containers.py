@@ -351,8 +351,6 @@ def _find_table(data):
     table = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(table, nw.LazyFrame):
         table = _collect(table)
-    elif type(data).__module__ == "pyarrow._dataset":
-        table = nw.from_native(data.to_table())
     elif not isinstance(table, nw.DataFrame | nw.Series) and hasattr(data, "__arrow_c_stream__"):
         table = nw.from_arrow(data, backend="pyarrow")
     return table if isinstance(table, nw.DataFrame | nw.Series) else None
@@ -391,12 +389,11 @@ def _adapt_table(table):
 
 def find_batches(data) -> Callable | None:
     """Return what reads batches of a query of Polars or DuckDB, or of a data set of Arrow."""
-    is_query = isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame)
-    if not is_query and type(data).__module__ != "pyarrow._dataset":
-        return None
+    is_arrow = type(data).__module__ == "pyarrow._dataset"
     # DuckDB renamed the second one.
     names = "collect_batches", "to_arrow_reader", "fetch_record_batch", "to_batches"
-    return next((getattr(data, name) for name in names if hasattr(data, name)), None)
+    is_query = is_arrow or type(data).__name__ in ("LazyFrame", "DuckDBPyRelation")
+    return next((getattr(data, name) for name in names if is_query and hasattr(data, name)), None)
 
 
 def _collect(query):

@@ -10,8 +10,6 @@ from ..curator.chunks import register_engine
 from ..curator.persons import hash_persons
 from .partitioned import PartitionedTable, merge_sums
 
-# Tasks that merge the sums of partitions.
-_FAN_IN = 8
 # Schema of the rows that partitions return: pickled sums.
 _SUMS = "sums binary"
 
@@ -28,12 +26,12 @@ class SparkTable(PartitionedTable):
         return self._frame.limit(0).toPandas()
 
     @property
-    def _n_groups(self):
+    def _n_tasks(self):
         return int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
 
     def _group_by_person(self, name):
         # With a number given, Spark neither splits nor joins partitions later.
-        return self._mark_persons(name).repartition(self._n_groups, name).drop(name)
+        return self._mark_persons(name).repartition(self._n_tasks, name).drop(name)
 
     def _mark_persons(self, name):
         """Return the rows with a valid identifier, with its hash in a new column."""
@@ -56,12 +54,13 @@ class SparkTable(PartitionedTable):
 
     def _add_up(self, function):
         is_whole = self.person_column is not None
-        # One row for each partition, and no accumulators: a task that runs twice counts once.
-        return _collect(self._grouped.mapInPandas(partial(_add_up_chunks, function, is_whole), _SUMS))
+        # One row for each task, and no accumulators: a task that runs twice counts once.
+        parts = self._grouped.coalesce(self._n_tasks)
+        return _collect(parts.mapInPandas(partial(_add_up_chunks, function, is_whole), _SUMS))
 
     def _add_up_pairs(self, other, name, function):
         grouped = [
-            marked.withColumn(name, marked[name] % self._n_groups).groupBy(name)
+            marked.withColumn(name, marked[name] % self._n_tasks).groupBy(name)
             for marked in (table._mark_persons(name) for table in (self, other))
         ]
 
@@ -89,11 +88,5 @@ def _add_up_chunks(function, is_whole, chunks):
 
 
 def _collect(sums):
-    """Return `merge_sums` of rows of pickled sums, which tasks merge before they come here."""
-    merged = sums.repartition(_FAN_IN).mapInPandas(_merge_chunks, _SUMS)
-    return merge_sums(pickle.loads(row.sums) for row in merged.collect())
-
-
-def _merge_chunks(chunks):
-    sums = (pickle.loads(row) for chunk in chunks for row in chunk["sums"])
-    yield pd.DataFrame({"sums": [pickle.dumps(merge_sums(sums))]})
+    """Return `merge_sums` of rows of pickled sums."""
+    return merge_sums(pickle.loads(row.sums) for row in sums.collect())

@@ -6,6 +6,7 @@ operations of `CodeScale` on doubles, in the same order.
 """
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ from ..data.texts import PLAIN
 from ..tables.columns.date import DATE_CODES
 from ..tables.encoder import TableEncoder
 
-# Digits of decimals that doubles hold exactly, so that a cast rounds once.
-_EXACT_DIGITS = 15
+# Types of Arrow that SQL reads as they are read in memory: doubles hold 15 digits exactly.
+_NUMBER = r"u?int\d+|float|double|bool|decimal\d+\((\d|1[0-5]), \d+\)|decimal\d+\(\d+, 0\)"
+_DATE, _TEXT = r"date.*|timestamp\[\w+\]", r"(large_)?string|dictionary<values=string.*"
 # What `str.strip` removes.
 _BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))
 # Numbers up to this are read as 0.
@@ -26,25 +28,15 @@ _SMALL = np.nextafter(np.finfo(np.float64).tiny, 0)
 
 
 class ColumnCode(NamedTuple):
-    """A cell: a text, a boolean or a double; its code by the name of the cell, NULL for none.
-
-    `present` tests whether there is a code; `is_whole` says that codes are levels.
-    """
+    """A cell, a text or a double; its code by the name of the cell; whether there is a code."""
 
     cell: str
     code: str
     present: str = "TRUE"
-    is_whole: bool = True
 
 
 def write_codes(format, table) -> list[ColumnCode]:
-    """Return the codes of the columns of a resolved format; the i-th cell is named ``x{i}``.
-
-    Raises
-    ------
-    ValueError
-        If SQL may read the cells of a type otherwise than they are read in memory.
-    """
+    """Return the codes of the columns of a resolved format; the i-th cell is named ``x{i}``."""
     reader, names = format.make_reader(list_text_columns(table, table.head)), list(format.schema)
     columns: list[ColumnCode] = []
     for block in TableEncoder(format.schema).make_blocks():
@@ -72,21 +64,17 @@ def _write_levels(block, held, x, reader):
     column, cell, write = block.column_type, _quote(block.name, '"'), _quote
     absent = str(block.n_levels) if column.missing else "NULL"
     other = absent if column.other is None else str(column.levels.index(column.other))
-    is_text = held in ("string", "large_string") or held.startswith("dictionary<values=string")
+    is_text = re.fullmatch(_TEXT, held)
     if is_text:
         # Texts that an ENUM has not cannot be compared with it.
         cell, levels = f"CAST({cell} AS VARCHAR)", getattr(column, "words", None) or column.levels
-        keys = pd.Series(
-            [*dict.fromkeys(k for t in map(str, levels) for k in (t, t.strip()))], dtype="str"
-        )
-    elif held == "bool":
-        keys, write = pd.Series([False, True], dtype="boolean"), str
+        texts = dict.fromkeys(text for t in map(str, levels) for text in (t, t.strip()))
+        keys = pd.Series(list(texts), dtype="str")
     else:
-        _check_number(block.name, held)
+        _check(block, held, _NUMBER, "DOUBLE, or DECIMAL of at most 15 digits, or a text")
+        cell = f"CAST({cell} AS INTEGER)" if held == "bool" else cell
         cell, write = f"CAST({cell} AS DOUBLE)", write_double
-        read = (
-            read_cell(level, PLAIN) if isinstance(level, str) else level for level in column.levels
-        )
+        read = (read_cell(v, PLAIN) if isinstance(v, str) else v for v in column.levels)
         keys = pd.Series([float(v) for v in read if isinstance(v, int | float)], dtype="float64")
 
     def match(cell, spelled, other):
@@ -94,63 +82,53 @@ def _write_levels(block, held, x, reader):
         codes = block.encode_cells(cells, strict=False)
         found = {write(k): int(c) for k, c in zip(keys, codes, strict=True) if not np.isnan(c)}
         cases = " ".join(f"WHEN {key} THEN {code}" for key, code in found.items())
-        return f"CASE {cell} {cases} ELSE {other} END" if found else other
+        return f"CASE {cell} {cases} ELSE {other} END" if found else other, found
 
     if is_text:
         # Blanks around are no part of numbers and words, but of other texts.
-        other = match(f"TRIM({x}, {_quote(_BLANKS)})", " " + keys, other)
-    code = f"CASE WHEN {x} IS NULL THEN {absent} ELSE {match(x, keys, other)} END"
+        other, _ = match(f"TRIM({x}, {_quote(_BLANKS)})", " " + keys, other)
+    code, found = match(x, keys, other)
+    code = f"CASE WHEN {x} IS NULL THEN {absent} ELSE {code} END"
     # Nearly all cells are listed: that is found faster.
-    listed = f"({x} IN ({', '.join(map(write, keys))}) OR {code} IS NOT NULL)"
+    listed = f"({x} IN ({', '.join(['NULL', *found])}) OR {code} IS NOT NULL)"
     return ColumnCode(cell, code, "TRUE" if column.missing else listed)
 
 
 def _write_knots(block, held, x, reader):
     cell, column = _quote(block.name, '"'), block.column_type
-    if not column.is_date:
-        _check_number(block.name, held)
-    elif not held.startswith(("date", "timestamp")) or "tz" in held or column.zone:
-        _refuse(block.name, held, "a TIMESTAMP without time zone, and declare no zone")
-    else:
+    if column.is_date:
+        _check(block, held, "" if column.zone else _DATE, "TIMESTAMP without zone, for no zone=")
         cell = _write_units(f"CAST({cell} AS TIMESTAMP)" if "date" in held else cell, block)
+    else:
+        _check(block, held, _NUMBER, "DOUBLE, or DECIMAL of at most 15 digits")
     points, codes = block.scale.numbers, block.scale.codes
-    cases = [*_list_atoms(block, x)]
-    for sign, end in zip("<>", points[[0, -1]], strict=True):
+    cases = list(_list_atoms(block, x))
+    for sign, end in zip(("<", ">="), points[[0, -1]], strict=True):
         cases.append(f"{x} {sign} {write_double(end)} THEN {write_double(block.scale.encode(end))}")
-    for i in range(len(points) - 1):
+    for (lower, upper), ends in zip(pairwise(points), pairwise(codes), strict=True):
         # As `locate_between`, and then the map to codes.
-        lower, width, start, gap = map(
-            write_double, (points[i], points[i + 1] - points[i], codes[i], codes[i + 1] - codes[i])
-        )
-        cases.append(
-            f"{x} {'<=' if i == len(points) - 2 else '<'} {write_double(points[i + 1])} "
-            f"THEN {start} + ({x} - {lower}) / {width} * {gap}"
-        )
+        numbers = lower, upper - lower, ends[0], ends[1] - ends[0], upper
+        lower, width, start, gap, upper = map(write_double, numbers)
+        cases.append(f"{x} < {upper} THEN {start} + ({x} - {lower}) / {width} * {gap}")
     # NaN is missing, and greater than all numbers or not comparable.
-    is_number, absent = (
-        f"{x} <= {write_double(np.inf)}",
-        block.n_levels if column.missing else "NULL",
-    )
-    code = " ".join(f"WHEN {case}" for case in cases)
-    code = f"CASE WHEN {is_number} THEN CASE {code} END ELSE {absent} END"
+    is_number = f"{x} <= {write_double(np.inf)}"
+    code = f"CASE WHEN {is_number} THEN CASE {' '.join(f'WHEN {case}' for case in cases)} END"
+    code += f" ELSE {block.n_levels if column.missing else 'NULL'} END"
     present = "TRUE" if column.missing else is_number
-    return ColumnCode(f"CAST({cell} AS DOUBLE)", code, present, is_whole=False)
+    return ColumnCode(f"CAST({cell} AS DOUBLE)", code, present)
 
 
 def _list_atoms(block, x):
     """Yield the cases of numbers that count as point masses, once rounded and clipped."""
     codes = dict(zip(block.atoms, range(len(block.knots), block.n_levels), strict=True))
     for atom, code in codes.items():
-        unit, edge, sign = 1.0, 0.0 if atom else _SMALL, "="
+        unit, middle, edge, sign = 1.0, atom, 0.0 if atom else _SMALL, "="
         if block.decimals is not None:
-            # Halves are rounded to even numbers.
             unit, edge = block.values.unit, 0.5
-            sign = "" if round(atom * unit) % 2 else "="
-        middle, scaled = (
-            atom * unit if edge != 0.5 else round(atom * unit),
-            f"{x} * {write_double(unit)}",
-        )
-        above, below = write_double(middle - edge), write_double(middle + edge)
+            middle = round(atom * unit)
+            sign = "" if middle % 2 else "="  # halves are rounded to even numbers
+        above, below = map(write_double, (middle - edge, middle + edge))
+        scaled = f"{x} * {write_double(unit)}"
         yield f"{scaled} >{sign} {above} AND {scaled} <{sign} {below} THEN {code}"
     for sign, bound in zip("<>", (block.number.lower, block.number.upper), strict=True):
         if bound in codes:
@@ -172,15 +150,9 @@ def _write_units(cell, block):
     )
 
 
-def _check_number(name, held):
-    decimal = re.fullmatch(r"decimal\d+\((\d+), (\d+)\)", held)
-    is_rough = decimal and int(decimal[1]) > _EXACT_DIGITS and int(decimal[2])
-    if is_rough or not (decimal or re.fullmatch(r"u?int\d+|float|double", held)):
-        _refuse(name, held, f"DOUBLE, or DECIMAL of at most {_EXACT_DIGITS} digits, or a text")
-
-
-def _refuse(name, held, what):
-    raise ValueError(
-        f"Column {name!r} is of type {held}, which SQL may not read as cells in memory are read. "
-        f"Give a view that casts it to {what}."
-    )
+def _check(block, held, types, what):
+    if not re.fullmatch(types, held):
+        raise ValueError(
+            f"Column {block.name!r} is of type {held}, which SQL may not read as it is read in "
+            f"memory: give a view that casts it to {what}."
+        )

@@ -12,6 +12,7 @@ from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
 from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..checks import check_size, is_one_of, list_names
+from ..curator.chunks import adapt_query
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
 from ..encoders import split_encoder
@@ -107,9 +108,10 @@ class Planning(TakesSpecifications):
     def _read(self, X, y, target, persons) -> tuple[Format, Dataset]:
         """Check what is public of the data; return its format and the private records."""
         max_rows = self._find_max_rows(persons is not None)
-        in_parts = self._takes_tables and self._resolve_spec("release").is_sum
-        options = {"max_rows": max_rows, "in_parts": in_parts}
-        dataset = Dataset.of(X, y, target=target, persons=persons, **options)
+        is_alone = y is None and (persons is None or isinstance(persons, str))
+        if is_alone and self._takes_tables and self._resolve_spec("release").is_sum:
+            X = adapt_query(X)
+        dataset = Dataset.of(X, y, target=target, persons=persons, max_rows=max_rows)
         schema = self._choose_schema(dataset)
         if dataset.is_in_parts:
             data = "an array" if schema is None else "a table"
