@@ -4,6 +4,7 @@ import contextlib
 import functools
 import random
 import secrets
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -11,6 +12,9 @@ from hypothesis import settings
 
 from skdpgen.accounting import accountants
 from skdpgen.learners.training import descend_to_noise
+
+# Its module subclasses what smartnoise-synth defines.
+collect_ignore = [] if find_spec("snsynth") else ["skdpgen/integrations/smartnoise.py"]
 
 # The same cases in each run; ``-m slow`` looks for others in tests/fuzz.
 settings.register_profile("fixed", derandomize=True)

@@ -21,22 +21,26 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from side_by_side import compare, run
 
-from skdpgen.privacy import calibrate_sliced_gaussian, sliced_gaussian_epsilon
+from skdpgen.privacy import SlicedGaussianDpEvent, calibrate_noise, ledger_epsilon
 
 TITLE = "accounting of 60,000 steps"
-SHAPE = {"n_features": 784, "n_projections": 1000, "sampling_rate": 1 / 600, "n_steps": 60_000}
 
 
 # Prices are remembered: each run has a little more noise.
 sigmas = (0.65 + 1e-6 * i for i in itertools.count())
 
 
-def price(method):
-    sliced_gaussian_epsilon(next(sigmas), 1e-5, method=method, **SHAPE)
+def take_steps(sigma):
+    step = PoissonSampledDpEvent(1 / 600, SlicedGaussianDpEvent(sigma, 784, 1000))
+    return SelfComposedDpEvent(step, 60_000)
 
 
-def calibrate(method):
-    calibrate_sliced_gaussian(10 + next(sigmas), 1e-5, method=method, **SHAPE)
+def price(accountant):
+    ledger_epsilon([take_steps(next(sigmas))], 1e-5, accountant=accountant)
+
+
+def calibrate(accountant):
+    calibrate_noise(take_steps, 10 + next(sigmas), 1e-5, accountant=accountant)
 
 
 def plain(accountant):

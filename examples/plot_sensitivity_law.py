@@ -10,19 +10,17 @@ law.
 
 # sphinx_gallery_thumbnail_path = '_static/pictures/plot_sensitivity_law.png'
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 from scipy.special import hyp1f1
 
 from skdpgen.privacy import (
+    SlicedGaussianDpEvent,
     calibrate_gaussian,
-    calibrate_sliced_gaussian,
-    sensitivity_bound,
+    calibrate_noise,
+    ledger_epsilon,
     sensitivity_law,
-    sliced_gaussian_epsilon,
 )
 from skdpgen.transport import random_directions
 
@@ -65,11 +63,10 @@ for orthogonal, name in kinds.items():
 # be far from k/d. Its other choice is a quantile of the normal distribution with the same
 # mean and standard deviation. That is no bound: H is skewed to the right.
 
-bernstein = sensitivity_bound(d, k, delta / 2)
-with warnings.catch_warnings():
-    # It warns that it proves nothing, which is what is shown here.
-    warnings.simplefilter("ignore", UserWarning)
-    clt = sensitivity_bound(d, k, delta / 2, kind="clt")
+log = np.log(2 / delta)
+bernstein = k / d + 2 / 3 * log + 2 / d * np.sqrt(k * (d - 1) / (d + 2) * log)
+normal = stats.norm(k / d, np.sqrt(2 * k * (d - 1) / (d + 2)) / d)
+clt = normal.isf(delta / 2)
 print(f"Bernstein bound {bernstein:.3f}, CLT bound {clt:.4f}")
 
 # %%
@@ -99,18 +96,23 @@ print(f"  exact              {by_inversion:.1e}")
 # law, hardly more than the mean of H.
 
 epsilon = 1.0
-options = dict(n_features=d, n_projections=k)
+
+
+def calibrate(orthogonal):
+    return calibrate_noise(lambda s: SlicedGaussianDpEvent(s, d, k, orthogonal), epsilon, delta)
+
+
 sigmas = {
     "Bernstein, independent": np.sqrt(bernstein) * calibrate_gaussian(epsilon, delta / 2),
     "CLT, independent": np.sqrt(clt) * calibrate_gaussian(epsilon, delta / 2),
-    "law, independent": calibrate_sliced_gaussian(epsilon, delta, **options),
-    "law, orthonormal": calibrate_sliced_gaussian(epsilon, delta, orthogonal=True, **options),
+    "law, independent": calibrate(False),
+    "law, orthonormal": calibrate(True),
 }
 multiplier = calibrate_gaussian(epsilon, delta)
 constants = {name: (sigma / multiplier) ** 2 for name, sigma in sigmas.items()}
 print(f"{'':<24} σ / ‖z‖   constant H   ε by the law")
 for name, sigma in sigmas.items():
-    spent = sliced_gaussian_epsilon(sigma, delta, orthogonal="orthonormal" in name, **options)
+    spent = ledger_epsilon([SlicedGaussianDpEvent(sigma, d, k, "orthonormal" in name)], delta)
     print(f"{name:<24} {sigma:<9.3f} {constants[name]:<12.3f} {spent:.3f}")
 
 # %%
@@ -123,7 +125,6 @@ for name, sigma in sigmas.items():
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8))
 colours = {False: "C0", True: "C1"}
 h = np.linspace(0.16, 0.42, 400)
-normal = stats.norm(k / d, np.sqrt(2 * k * (d - 1) / (d + 2)) / d)
 for orthogonal, name in kinds.items():
     law, colour = laws[orthogonal], colours[orthogonal]
     tails = np.maximum(1 - np.cumsum(law.weights), 0) + law.infinity

@@ -5,7 +5,6 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from textwrap import indent
 from typing import Any, ClassVar, TypeVar
 
@@ -14,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ._process.isolation import isolated
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
-from .accounting.calibration import check_delta, check_epsilon
+from .accounting.calibration import check_epsilon, find_delta
 from .accounting.rounding import plain, plain_numbers, show
 from .checks import flag, in_range, one_of, radius
 from .data.record_functions import clears_frames
@@ -26,17 +25,14 @@ __all__ = ["parameters"]
 
 Class = TypeVar("Class")
 
-# Address of the published pages, such as "https://example.org/skdpgen"; without it no estimator
-# links to its page.
-SITE = ""
-
 # Descriptions of parameters and attributes that several estimators share.
 _TEXTS = {
     "privacy": """\
 epsilon : float, default=1.0
     Privacy budget. ``inf``: no noise, as the certificate states.
-delta : float, default=1e-5
-    Probability scale at which ε may fail; choose it well below 1 / n_samples.
+delta : float, default=None
+    Probability scale at which ε may fail, well below 1 / n_samples. None: the largest power of ten
+    that is at most 1e-5 and 0.1 / n_samples.
 relation : {"zero_out", "replace_one"}, default="zero_out"
     Neighbouring relation: one record is replaced by a null record, which counts as absent, or by
     any other record. The number of records is public.
@@ -188,22 +184,6 @@ def documented(cls: type[Class]) -> type[Class]:
     return cls
 
 
-class DocumentedEstimator(BaseEstimator):
-    """Base of estimators that link to their page from scikit-learn's diagrams in notebooks."""
-
-    _doc_link_module = "skdpgen"
-
-    @property
-    def _doc_link_template(self) -> str:
-        return f"{SITE}/api/{{page}}.html" if SITE else ""
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        name, package = type(self).__name__, ".".join(type(self).__module__.split(".")[:2])
-        root = self._doc_link_module
-        shown = import_module(root).__all__
-        return {"page": f"{root if name in shown else package}.{name}"}
-
-
 class Checked:
     """Base of classes that declare checks of their parameters."""
 
@@ -220,7 +200,7 @@ class Checked:
             check(name, getattr(self, name))
 
 
-class Specification(Savable, Checked, DocumentedEstimator):
+class Specification(Savable, Checked, BaseEstimator):
     """Base of specifications: parameters that belong together, without `fit` or state.
 
     The `fit` of the estimator that takes a specification checks its parameters.
@@ -402,7 +382,7 @@ def warn_of_delta(delta: float, n_samples: int) -> None:
 # Checks of estimators that spend a budget.
 PRIVACY_CHECKS: dict[str, Callable] = {
     "epsilon": lambda name, value: check_epsilon(value),
-    "delta": lambda name, value: check_delta(value),
+    "delta": lambda name, value: find_delta(value, 1),
     "accountant": one_of(*ACCOUNTANTS),
     "strict": flag,
 }

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING
 from ._lazy import import_late
 from .accounting.accountants import ledger_delta, ledger_epsilon
 from .accounting.budget import PrivacyBudget
-from .accounting.calibration import (
-    calibrate_gaussian,
-    calibrate_noise,
-    calibrate_sliced_gaussian,
-    sliced_gaussian_epsilon,
-)
+from .accounting.calibration import calibrate_gaussian, calibrate_noise
 from .accounting.certificate import Certificate
 from .accounting.composition import compose
-from .accounting.directions import sensitivity_bound, sensitivity_law
+from .accounting.directions import sensitivity_law
 from .accounting.events import (
+    DegradedGaussianDpEvent,
     DiameterGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
@@ -99,13 +95,11 @@ __all__ = [  # noqa: RUF022
     # Calibration and composition.
     "calibrate_gaussian",
     "calibrate_noise",
-    "calibrate_sliced_gaussian",
     "ledger_delta",
     "ledger_epsilon",
-    "sensitivity_bound",
     "sensitivity_law",
-    "sliced_gaussian_epsilon",
     # Events.
+    "DegradedGaussianDpEvent",
     "DiameterGaussianDpEvent",
     "SlicedGaussianDpEvent",
     "ThresholdDpEvent",

@@ -5,6 +5,7 @@ import re
 import shlex
 import textwrap
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -85,8 +86,11 @@ def name_what_pages_speak_of(generator):
 # Searches fit many candidates.
 MARKS = {
     "searches": pytest.mark.slow,
-    "first_adaptation": pytest.mark.slow,
     "engines": pytest.mark.engines,
+    # .ci/engines installs them in an environment of their own.
+    "platforms": pytest.mark.skipif(
+        not all(map(find_spec, ("datasets", "mlflow", "snsynth"))), reason="needs the platforms"
+    ),
 }
 
 

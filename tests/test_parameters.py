@@ -14,27 +14,14 @@ from skdpgen.preprocessing import Autoencoder, LocalPrivatizer, LowFrequencies
 from skdpgen.privacy import (
     calibrate_gaussian,
     calibrate_noise,
-    calibrate_sliced_gaussian,
     ledger_delta,
     ledger_epsilon,
-    sensitivity_bound,
     sensitivity_law,
-    sliced_gaussian_epsilon,
 )
 
 BAD = [None, "nonsense", math.nan, -1, [1], {}, b"x"]
 EVENTS = [GaussianDpEvent(4.0)]
 TERMS = {"accountant": "rdp", "relation": "zero_out"}
-SLICED = {
-    "n_features": 4,
-    "n_projections": 3,
-    "sampling_rate": 0.5,
-    "n_steps": 2,
-    "method": "rdp",
-    "orthogonal": False,
-    "relation": "zero_out",
-    "sampling": "poisson",
-}
 FUNCTIONS = [
     (ledger_epsilon, {"events": EVENTS, "delta": 1e-5, **TERMS}),
     (ledger_delta, {"events": EVENTS, "epsilon": 1.0, **TERMS}),
@@ -43,9 +30,6 @@ FUNCTIONS = [
         calibrate_noise,
         {"make_event": GaussianDpEvent, "epsilon": 1.0, "delta": 1e-5, "guess": 2.0, **TERMS},
     ),
-    (calibrate_sliced_gaussian, {"epsilon": 1.0, "delta": 1e-5, **SLICED}),
-    (sliced_gaussian_epsilon, {"sigma": 1.0, "delta": 1e-5, **SLICED}),
-    (sensitivity_bound, {"n_features": 4, "n_projections": 3, "delta": 1e-5, "kind": "bernstein"}),
     (
         sensitivity_law,
         {"n_features": 4, "n_projections": 3, "orthogonal": False, "n_values": 60},

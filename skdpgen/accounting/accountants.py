@@ -54,13 +54,8 @@ Leaves = dict[DpEvent, int]
 class PLDAccountant:
     """Accountant by privacy loss distributions.
 
-    Unsampled Gaussians are pooled into one. A ledger of these alone is priced exactly.
-
-    Parameters
-    ----------
-    leaves : dict of DpEvent to int
-        Events, with multipliers over the sensitivity, and how often each occurs.
-    relation : {"zero_out", "replace_one"}
+    Unsampled Gaussians are pooled into one. A ledger of these alone is priced exactly. Leaves have
+    multipliers over the sensitivity.
 
     Attributes
     ----------
@@ -152,8 +147,11 @@ class AutodpAccountant(RDPAccountant):
 
     def _mechanism(self) -> Any:
         # Imported here, since it takes a second and is rarely used.
-        from autodp.mechanism_zoo import ExactGaussianMechanism
-        from autodp.transformer_zoo import Composition
+        try:
+            from autodp.mechanism_zoo import ExactGaussianMechanism
+            from autodp.transformer_zoo import Composition
+        except ImportError:
+            raise ImportError("accountant='autodp' needs pip install 'skdpgen[autodp]'.") from None
 
         pooled = total_gaussian_multiplier(self.leaves)
         parts = [(_autodp_mechanism(e, self.relation), n) for e, n in self.leaves.items()]
@@ -404,11 +402,6 @@ def is_covered(events: Iterable[DpEvent], bound: DpEvent, relation: str) -> bool
     if covered.threshold_delta or covered.pure_epsilon or covered.has_no_noise:
         return False
     return bool(np.all(covered.accountant().rdp() <= covering.accountant().rdp()))
-
-
-def find_rdp(event: DpEvent, relation: str) -> np.ndarray:
-    """Return the Rényi divergence D_α of an event, at each of `ORDERS`."""
-    return _Ledger([event], "rdp", relation).accountant().rdp()
 
 
 def check_relation(relation: str) -> None:

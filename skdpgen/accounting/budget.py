@@ -286,11 +286,7 @@ class PrivacyBudget:
     def _reserve(self, plan: Plan, reproducible: bool) -> tuple[int, Charge]:
         """Charge a whole plan, or claim the charge of the update that it follows; or raise.
 
-        Returns
-        -------
-        ticket : int
-        left : Charge
-            The charge that stays if nothing is released.
+        Returns a ticket, and the charge that stays if nothing is released.
         """
         if reproducible:
             raise BudgetExceededError(
@@ -428,18 +424,8 @@ class PaidRun:
 
     The search has paid for all its runs, at the price of one event for each. Runs may differ, but
     none may plan more than this event: the price of a search follows from the Rényi moments of a
-    run, and those of the event bound them at all orders.
-
-    Parameters
-    ----------
-    event : dp_accounting.DpEvent
-        Event that the search has paid for.
-    relation : {"zero_out", "replace_one"}
-
-    Attributes
-    ----------
-    released : tuple of dp_accounting.DpEvent
-        Released events; all planned ones until the run is settled.
+    run, and those of the event bound them at all orders. Events that were `released` are all
+    planned ones until the run is settled.
     """
 
     def __init__(self, event: DpEvent, relation: str) -> None:
@@ -534,12 +520,7 @@ class Reservation:
     def settle(self, events: Iterable[DpEvent], digest: str | None = None) -> None:
         """Reduce the charge to that for `events`, once, if the budget gives the rest back.
 
-        Parameters
-        ----------
-        events : iterable of dp_accounting.DpEvent
-            Released events.
-        digest : str, default=None
-            Digest of what was released. None: no update can follow it.
+        Without a digest of what was released no update can follow it.
         """
         events = tuple(events)
         with _lock, _uninterrupted():

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .certificate import Certificate
-from .events import gaussian_mu
+from .events import DegradedGaussianDpEvent, gaussian_mu
 from .provenance import Provenance
 
 _SEEDS = "the seeds of the fits are different: fits that share a seed share noise"
@@ -56,18 +56,16 @@ def compose(*certificates: Certificate) -> Certificate:
     if not all(isinstance(certificate, Certificate) for certificate in certificates):
         raise TypeError("compose takes certificates one by one: compose(a.privacy_, b.privacy_).")
     groups: list[tuple[tuple, list]] = []
-    for digests, releases in (group for c in certificates for group in _list_groups(c)):
-        alike = [group for group in groups if not set(digests).isdisjoint(group[0])]
-        if any(group[1] != releases for group in alike):
-            raise ValueError(
-                "Two certificates state different events for the release with the digest "
-                f"{next(d for d in digests for group in alike if d in group[0])}: one was changed."
-            )
+    for group in (group for c in certificates for group in _list_groups(c)):
+        for other in groups:
+            if (shared := _share(group, other)) and group[1] != other[1]:
+                raise ValueError(
+                    "Two certificates state different events for the release with the digest "
+                    f"{shared[0]}: one was changed."
+                )
         # A release that another event covers costs nothing more. Other overlapping sums all count.
-        if any(set(digests) <= set(group[0]) for group in alike):
-            continue
-        groups = [g for g in groups if not (g in alike and set(g[0]) <= set(digests))]
-        groups.append((digests, releases))
+        if not any(_covers(other, group) for other in groups):
+            groups = [other for other in groups if not _covers(group, other)] + [group]
     releases = [(*one, digests) for digests, many in groups for one in many]
     joined = join(certificates, releases)
     if len(groups) < 2 or gaussian_mu(joined.events) is not None:
@@ -78,18 +76,9 @@ def compose(*certificates: Certificate) -> Certificate:
 def join(certificates: Sequence[Certificate], releases: Sequence, **members: Any) -> Certificate:
     """Return one certificate for several, with all that they assume and the weakest they promise.
 
-    Parameters
-    ----------
-    certificates : list of Certificate
-    releases : list of (name, event, digests)
-        The events that all releases cost together, which depend on who is in which data.
-    **members
-        Members that the certificates do not determine, such as `n_records`.
-
-    Raises
-    ------
-    ValueError
-        If relations, accountants or units differ.
+    `releases` has the (name, event, digests) of what all cost together, which depends on who is in
+    which data; `members` are those that certificates do not determine, such as `n_records`. Raises
+    ValueError if relations, accountants or units differ.
     """
     for name in ("relation", "accountant"):
         values = {getattr(certificate, name) for certificate in certificates}
@@ -120,6 +109,26 @@ def join(certificates: Sequence[Certificate], releases: Sequence, **members: Any
     }
     names, events, digests = zip(*releases, strict=True) if releases else ((), (), ())
     return Certificate(events, names, digests=digests, **(joined | members))
+
+
+def _share(group: tuple, other: tuple) -> list:
+    """Return the digests of releases in both groups, which must have the same events."""
+    # Releases with other noise, made of one, share its digest.
+    if (_is_degraded(group) or _is_degraded(other)) and group[0] != other[0]:
+        return []
+    return [digest for digest in group[0] if digest in other[0]]
+
+
+def _covers(group: tuple, other: tuple) -> bool:
+    """Return whether a group holds all releases of another, or those of which they were made."""
+    if _is_degraded(group) and not _is_degraded(other):
+        return False
+    needed = other[0] if _is_degraded(group) == _is_degraded(other) else other[0][:-1]
+    return 0 < len(needed) and set(needed) <= set(group[0])
+
+
+def _is_degraded(group: tuple) -> bool:
+    return any(isinstance(event, DegradedGaussianDpEvent) for _, event in group[1])
 
 
 def _list_groups(certificate: Certificate) -> list[tuple[tuple, list]]:

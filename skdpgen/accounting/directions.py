@@ -11,8 +11,6 @@ drawn after z, freshly and independently. For unit z, the distribution of H is
 """
 
 import math
-import numbers
-import warnings
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import log_ndtr, logsumexp
 
-from ..checks import budget_share, check_number, flag
+from ..checks import check_number, flag
 
 # Largest number of rows and of columns of U.
 MAX_SIZE = 10**7
@@ -29,18 +27,12 @@ _RARE = 1e-17
 
 
 class SensitivityLaw(NamedTuple):
-    """Discrete distribution that stochastically dominates H / ‖z‖².
+    """Discrete distribution that stochastically dominates H / ‖z‖²."""
 
-    Attributes
-    ----------
-    values, weights : ndarray of shape (n_values,)
-        Support and probabilities.
-    infinity : float
-        Remaining probability, which counts as an infinite sensitivity.
-    """
-
+    # Shape (n_values,): support and probabilities.
     values: np.ndarray
     weights: np.ndarray
+    # Remaining probability, which counts as an infinite sensitivity.
     infinity: float
 
 
@@ -72,10 +64,11 @@ def sensitivity_law(
     >>> bool(200 / 784 < mean < 1.01 * 200 / 784)
     True
     """
-    d, k = check_shape(n_features, n_projections)
+    check_number("n_features", n_features, whole=True, most=MAX_SIZE)
+    check_number("n_projections", n_projections, whole=True, most=MAX_SIZE)
     flag("orthogonal", orthogonal)
     check_number("n_values", n_values, whole=True, most=10**6)
-    return _sensitivity_law(d, k, bool(orthogonal), int(n_values))
+    return _sensitivity_law(int(n_features), int(n_projections), bool(orthogonal), int(n_values))
 
 
 @lru_cache(maxsize=64)
@@ -114,19 +107,6 @@ def split_law(law: SensitivityLaw, noise_multiplier: float, n_values: int = 60) 
       (x² - xr tanh(y) + r² tanh²(y)) / r ≥ 0;
     - for the larger of two dependent H by the union bound, which averages the upper half: the
       least over c of f(c) + 2E max(f(H) - f(c), 0), which does not decrease.
-
-    Parameters
-    ----------
-    law : SensitivityLaw
-        With increasing values.
-    noise_multiplier : float
-        That of the release, s.
-    n_values : int, default=60
-        Approximate size of the support.
-
-    Returns
-    -------
-    SensitivityLaw
     """
     values, weights, infinity = law
     if values.size <= n_values:
@@ -156,19 +136,7 @@ def split_law(law: SensitivityLaw, noise_multiplier: float, n_values: int = 60) 
 def log_mgf(
     t: np.ndarray, n_features: int, n_projections: int, orthogonal: bool = False
 ) -> np.ndarray:
-    """Return log E exp(t H / ‖z‖²), or an upper bound.
-
-    Parameters
-    ----------
-    t : ndarray
-        Arguments, at least 0.
-    n_features, n_projections, orthogonal
-        As in `sensitivity_law`.
-
-    Returns
-    -------
-    ndarray of the shape of `t`
-    """
+    """Return log E exp(t H / ‖z‖²), or an upper bound, at each t ≥ 0; see `sensitivity_law`."""
     d, k = n_features, n_projections
     t = np.asarray(t, dtype=float)
     # H = k, exactly.
@@ -179,74 +147,6 @@ def log_mgf(
     blocks, rest = divmod(k, d)
     partial = _log_hyp1f1(rest / 2, d / 2, t) if rest else 0.0
     return blocks * t + partial
-
-
-def sensitivity_bound(
-    n_features: int, n_projections: int, delta: float, kind: str = "bernstein"
-) -> float:
-    """Return a bound on H / ‖z‖² that holds with probability 1 - `delta`, as in the DP-SWD paper.
-
-    It is for comparison only: `calibrate_sliced_gaussian` uses the exact distribution.
-
-    Parameters
-    ----------
-    n_features, n_projections : int
-        U is n_features × n_projections, with iid uniform unit columns.
-    delta : float
-        Probability with which the bound may fail.
-    kind : {"bernstein", "clt"}, default="bernstein"
-        Lemma 2 of [1]_, or the approximation by the central limit theorem, which is no bound and
-        warns.
-
-    Returns
-    -------
-    float
-        w(k, δ), equation 6 of [1]_.
-
-    References
-    ----------
-    .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance",
-       ICML 2021.
-
-    Examples
-    --------
-    >>> round(sensitivity_bound(784, 200, 5e-6), 3)
-    8.518
-    """
-    d, k = check_shape(n_features, n_projections)
-    budget_share("delta", delta)
-    if kind == "bernstein":
-        log = math.log(1 / delta)
-        return k / d + 2 / 3 * log + 2 / d * math.sqrt(k * (d - 1) / (d + 2) * log)
-    if kind == "clt":
-        warnings.warn(
-            "kind='clt' approximates H by a Gaussian, which proves nothing: true tails are "
-            "heavier. Use kind='bernstein' for a bound.",
-            UserWarning,
-            stacklevel=2,
-        )
-        return k / d + stats.norm.isf(delta) / d * math.sqrt(2 * k * (d - 1) / (d + 2))
-    raise ValueError(f"kind must be 'bernstein' or 'clt'; got {kind!r}.")
-
-
-def table4_bound(n_features: int, n_projections: int, delta: float) -> float:
-    """Return the Bernstein bound by which Table 4 of the paper was computed.
-
-    Its variance term counts the k directions twice, 2k/d·√(...) where Lemma 2 has 2/d·√(k...). So
-    it exceeds that of Lemma 2, and is still a bound.
-    """
-    d, k = n_features, n_projections
-    log = math.log(1 / delta)
-    return k / d + 2 / 3 * log + 2 * k / d * math.sqrt((d - 1) / (d + 2) * log)
-
-
-def check_shape(n_features: int, n_projections: int) -> tuple[int, int]:
-    """Return the shape of U as ints; raise ValueError if it is invalid."""
-    for name, value in (("n_features", n_features), ("n_projections", n_projections)):
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not is_number or not 1 <= value <= MAX_SIZE or int(value) != value:
-            raise ValueError(f"{name} must be a whole number from 1 to {MAX_SIZE:,}; got {value}.")
-    return int(n_features), int(n_projections)
 
 
 def _log_hyp1f1(a: float, b: float, t: np.ndarray) -> np.ndarray:
@@ -300,12 +200,8 @@ def _beta_sum(d: int, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the distribution of a sum of k iid Beta(1/2, (d-1)/2), each rounded up on a grid.
 
     The Chernoff bound on the tail beyond the grid also covers the wrap-around of the Fourier
-    transform. Mass that the rounding of the transforms may lose is added to the last point.
-
-    Returns
-    -------
-    edges, masses : ndarray of shape (n_points,)
-    tail : float
+    transform. Mass that the rounding of the transforms may lose is added to the last point. Returns
+    edges, their masses, and that of the tail.
     """
     # The grid ends 14 standard deviations above the mean; mass beyond it is bounded, and charged.
     variance = k * 2 * (d - 1) / (d * d * (d + 2))

@@ -27,6 +27,7 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from .directions import MAX_SIZE
 from .events import (
     MAX_COUNT,
+    DegradedGaussianDpEvent,
     DiameterGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
@@ -39,27 +40,18 @@ from .strict_json import ANY, FLAG, Member, number, whole
 
 @dataclass(frozen=True)
 class EventType:
-    """Terms under which releases of one type of event can be made.
+    """Terms under which releases of one type of event can be made."""
 
-    Attributes
-    ----------
-    what : str
-        The release, in a message.
-    needs_replace_one : bool
-        Whether ``relation="zero_out"`` is excluded.
-    for_persons : bool
-        Whether the unit can be a person with up to M rows. They change a sum by at most M times as
-        much as one row does, but are also sampled, or selected, more often than one row.
-    by_engine : bool
-        Whether an engine's workers can compute it, where the rows are stored.
-    local : bool
-        Whether it can be local: each record is noised on its own.
-    """
-
+    # The release, in a message.
     what: str
+    # Whether relation="zero_out" is excluded.
     needs_replace_one: bool = False
+    # Whether the unit can be a person with up to M rows. They change a sum by at most M times as
+    # much as one row does, but are also sampled, or selected, more often than one row.
     for_persons: bool = False
+    # Whether an engine's workers can compute it, where the rows are stored.
     by_engine: bool = False
+    # Whether it can be local: each record is noised on its own.
     local: bool = False
 
 
@@ -69,6 +61,7 @@ _RANDOMISED = EventType("a randomised record", needs_replace_one=True, local=Tru
 RELEASES = {
     GaussianDpEvent: _SUM,
     NonPrivateDpEvent: _SUM,
+    DegradedGaussianDpEvent: EventType("added noise", for_persons=True, by_engine=True),
     ThresholdDpEvent: EventType("a threshold", for_persons=True, by_engine=True),
     DiameterGaussianDpEvent: _SAMPLE,
     SlicedGaussianDpEvent: _SAMPLE,
@@ -122,20 +115,7 @@ def list_parameters(cls: type[DpEvent]) -> list[str]:
 
 
 def find_unsupported(leaf: DpEvent, relation: str, supports_selection: bool) -> str | None:
-    """Return why a leaf event has no price, or None if it has one.
-
-    Parameters
-    ----------
-    leaf : dp_accounting.DpEvent
-        Event from `flatten`.
-    relation : {"zero_out", "replace_one"}
-    supports_selection : bool
-        Whether the accountant supports private selection.
-
-    Returns
-    -------
-    str or None
-    """
+    """Return why a leaf event, from `flatten`, has no price, or None if it has one."""
     cls = type(leaf)
     inner = getattr(leaf, "event", None)
     is_sample = isinstance(leaf, PoissonSampledDpEvent | SampledWithoutReplacementDpEvent)
@@ -181,20 +161,8 @@ def find_conflict(
 ) -> str | None:
     """Return why no fit, or composition of fits, makes these releases, or None if one can.
 
-    Parameters
-    ----------
-    events : iterable of DpEvent
-    relation : {"zero_out", "replace_one"}
-    local : bool
-        Whether each record was noised on its own.
-    max_rows : int or None
-        Largest number of rows of a person. None: the unit is a record.
-    engine : str or None
-        Engine that summed the rows of one of the fits.
-
-    Returns
-    -------
-    str or None
+    `local`: each record was noised on its own. `max_rows`: those of a person, or None for records.
+    `engine` summed the rows of one of the fits.
     """
     # Accountants refuse other types of events.
     releases = [RELEASES[type(leaf)] for leaf in flatten(events) if type(leaf) in RELEASES]

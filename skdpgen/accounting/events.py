@@ -138,19 +138,21 @@ class ThresholdDpEvent(dp_accounting.DpEvent):
     delta: float
 
 
+@attrs.frozen
+class DegradedGaussianDpEvent(GaussianDpEvent):
+    """Gaussian release made of a released one, by independent noise on top; the noise is of both.
+
+    Whoever has the first release, whose digest is the first of its own, learns nothing more: it
+    counts for others only. See `compose`.
+    """
+
+    noise_multiplier: float
+
+
 def gaussian_event(noise_multiplier: float, threshold_delta: float | None = None) -> DpEvent:
-    """Return the event of a Gaussian release, plain or by a threshold.
+    """Return the event of a Gaussian release, plain or by a threshold of some δ'.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        0 for a release without noise, which has no privacy.
-    threshold_delta : float, default=None
-        δ' of a `ThresholdDpEvent`. None: no threshold.
-
-    Returns
-    -------
-    DpEvent
+    A multiplier of 0 is a release without noise, which has no privacy.
     """
     # Negated so that NaN is no noise, which costs ε = inf.
     if not noise_multiplier > 0:
@@ -201,19 +203,9 @@ def plain_multiplier(event: DpEvent) -> float:
 
 
 def step_std(event: DpEvent, sensitivity: float, relation: str) -> float:
-    """Return the scale of the noise of one step of a release; 0 for no noise.
+    """Return the scale of the Gaussian or Laplace noise of one step of a release; 0 for no noise.
 
-    Parameters
-    ----------
-    event : DpEvent
-        With Gaussian or Laplace noise.
-    sensitivity : float
-        That of the step under the relation and the privacy unit.
-    relation : {"zero_out", "replace_one"}
-
-    Returns
-    -------
-    float
+    The sensitivity is that of the step under the relation and the privacy unit.
     """
     base = split_sampling(split_repetition(over_sensitivity(event, relation))[0])[0]
     return sensitivity * getattr(base, "noise_multiplier", 0.0)
@@ -268,14 +260,6 @@ def check_events(events: Any) -> list[DpEvent]:
 def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
     """Undo compositions: return the number of occurrences of each leaf event.
 
-    Parameters
-    ----------
-    events : iterable of DpEvent
-
-    Returns
-    -------
-    dict of DpEvent to int
-
     Examples
     --------
     >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
@@ -324,14 +308,7 @@ def split_repetition(event: DpEvent) -> tuple[DpEvent, int]:
 
 
 def split_sampling(event: DpEvent) -> tuple[DpEvent, float, str]:
-    """Split a leaf event into its base event, sampling rate and sampling scheme.
-
-    Returns
-    -------
-    base : DpEvent
-    rate : float
-    sampling : {"poisson", "fixed", "none"}
-    """
+    """Split a leaf event into its base event, sampling rate and sampling scheme, or ``"none"``."""
     if isinstance(event, PoissonSampledDpEvent):
         base, rate, sampling = event.event, event.sampling_probability, "poisson"
     elif isinstance(event, SampledWithoutReplacementDpEvent):

@@ -240,19 +240,7 @@ def pld_of(
 ) -> PrivacyLossDistribution:
     """Return the privacy loss distribution of a leaf event, on a grid of `step`.
 
-    Parameters
-    ----------
-    event : DpEvent
-        Leaf event.
-    relation : {"zero_out", "replace_one"}
-    step : float
-        Step of the grid.
-    chance : float, default=NEGLIGIBLE
-        Approximate probability of the largest losses, which count as infinite.
-
-    Returns
-    -------
-    PrivacyLossDistribution
+    The largest losses, of a probability of about `chance`, count as infinite.
     """
     high = largest_loss(event, chance)
     if pure_epsilon(event) is not None:

@@ -211,20 +211,9 @@ def _integrated_log_moment(base: DpEvent, rate: float, relation: str) -> np.ndar
 
 
 def rdp_of(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:
-    """Return the Rényi divergence D_α of one leaf event.
+    """Return the Rényi divergence D_α of one leaf event, at increasing orders α > 1.
 
-    Parameters
-    ----------
-    event : DpEvent
-        Leaf event.
-    relation : {"zero_out", "replace_one"}
-    orders : ndarray of shape (n_orders,)
-        Increasing orders α > 1.
-
-    Returns
-    -------
-    ndarray of shape (n_orders,)
-        D_α; inf where no bound is computed.
+    It is inf where no bound is computed.
     """
     if isinstance(event, RepeatAndSelectDpEvent):
         return _selected(event, relation, orders)
@@ -256,17 +245,6 @@ def run_halting_probability(mean: float, shape: float) -> float:
     Steinke (ICLR 2022, Definition 1), with shape η ≥ 0: geometric for η = 1, logarithmic for η = 0.
     Its mean is η (1 - γ) / (γ (1 - γ^η)), and its probabilities p_k ∝ (1 - γ)^k Γ(k + η) / k! have
     p_1 = η (1 - γ) / (γ^-η - 1).
-
-    Parameters
-    ----------
-    mean : float
-        Mean number of runs, at least 1.
-    shape : float
-        η.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -41,11 +41,6 @@ def plain_numbers(estimator: BaseEstimator) -> Iterator[None]:
 
     Noise and other results are then computed in doubles for any type of the parameters, and can be
     serialised.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its parameters are replaced temporarily.
     """
     given = estimator.get_params(deep=False)
     for name, value in given.items():

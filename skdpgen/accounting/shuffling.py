@@ -39,21 +39,8 @@ def shuffled_epsilon(local_epsilon: float, n_records: int, delta: float) -> floa
 
     *All rounding is upwards.* A release with more clones is a post-processing of one with fewer, as
     c is visible and clones can be added: so e^-ε₀ is rounded down, a group of neighbouring c counts
-    as the smallest of them, and the probability of omitted c is added to δ.
-
-    Parameters
-    ----------
-    local_epsilon : float
-        ε₀ of all releases of a record.
-    n_records : int
-        Number of records that are shuffled together.
-    delta : float
-        Target δ.
-
-    Returns
-    -------
-    float
-        At most ε₀.
+    as the smallest of them, and the probability of omitted c is added to δ. The result is at most
+    ε₀.
 
     References
     ----------

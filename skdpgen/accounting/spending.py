@@ -2,7 +2,7 @@
 """Errors during a fit that state its privacy cost, once."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._process.muting import muted
@@ -114,18 +114,8 @@ def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any
     is charged, and the message is withheld unless it states public facts only. A `PlanError`, which
     follows from the code, stays as it is. Warnings of NumPy, which follow from cells, are muted.
 
-    Parameters
-    ----------
-    read : callable
-    plan : Plan
-        Reserved plan. In a run of a search its price is omitted.
-    kinds : tuple of type
-        Types of errors that keep their type; all others become a `SpentError`.
-
-    Raises
-    ------
-    Exception
-        Without the cause and the context of the original error.
+    The price of the plan is stated, but in a run of a search. Errors keep one of the types `kinds`,
+    or become a `SpentError`, without the cause and the context of the original error.
     """
     try:
         with muted(RuntimeWarning):
@@ -142,38 +132,6 @@ def read_at_full_price(read: Callable, plan: Plan, kinds: tuple = _KINDS) -> Any
         restated = restate_with_price(error, reason, plan, kinds)
     # Raised outside of except, and in no context manager, whose __exit__ would add the context.
     raise restated
-
-
-@contextlib.contextmanager
-def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterator[None]:
-    """Add to an error of one of several fits the total cost of the finished ones.
-
-    An error that is no `Exception`, such as a `KeyboardInterrupt`, gets a note.
-
-    Parameters
-    ----------
-    certificates : list of Certificate
-        Certificates of the finished fits.
-    """
-    try:
-        yield
-    except BaseException as error:
-        if not certificates:
-            raise
-        from .composition import compose
-
-        spent = compose(*certificates)
-        price = (
-            f"The {len(certificates)} fits that have finished spent ε = {show(spent.epsilon)} at "
-            f"δ = {show(spent.delta)} together, in addition."
-        )
-        if not isinstance(error, Exception):
-            add_note(error, price)
-            raise
-        restated = restate(error, f"{error} {price}")
-        # The release of the last one stays within reach.
-        vars(restated).update(vars(error))
-        raise restated from error
 
 
 def restate_with_price(

@@ -20,19 +20,7 @@ def parse_json(text: Any, what: str, **options: Any) -> Any:
     """Return the value of a JSON text; raise ValueError if an object repeats a name.
 
     A reader that takes the first of two members would see another value than one that takes the
-    last.
-
-    Parameters
-    ----------
-    text : str
-    what : str
-        Name of the text, for errors.
-    **options
-        Passed to `json.loads`.
-
-    Returns
-    -------
-    object
+    last. `what` names the text in errors; options are those of `json.loads`.
     """
     try:
         return json.loads(text, object_pairs_hook=_dict_of_distinct, **options)
@@ -60,17 +48,11 @@ def _dict_of_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Member:
-    """Allowed values of a member of a JSON object.
+    """Allowed values of a member of a JSON object."""
 
-    Attributes
-    ----------
-    what : str
-        Description of the allowed values, for errors.
-    allows : callable
-        Returns whether a value is allowed.
-    """
-
+    # Description of the allowed values, for errors.
     what: str
+    # Returns whether a value is allowed.
     allows: Callable
 
 
@@ -79,14 +61,7 @@ def check_members(
 ) -> None:
     """Raise ValueError if members of an object are missing, unknown or out of their range.
 
-    Parameters
-    ----------
-    data : object
-        Parsed value.
-    where : str
-        Name of the value, for errors.
-    required, optional : dict of str to Member
-        Allowed values of each member.
+    `where` names the object in errors.
     """
     known = required | (optional or {})
     if not isinstance(data, dict):

@@ -27,18 +27,9 @@ def unit_sensitivity(
     the change of one record. If they are replaced by those of another person, who may have more or
     fewer rows, each row is replaced by another one, or by none, or is added.
 
-    Parameters
-    ----------
-    sensitivity : callable
-        Change of the sum as a function of the relation, if one record is left out
-        (``"zero_out"``), or replaced by another (``"replace_one"``).
-    relation : {"zero_out", "replace_one"}
-    max_rows : int, default=None
-        M. None: the unit is a record.
-
-    Returns
-    -------
-    float
+    `sensitivity` is the change of the sum as a function of the relation, if one record is left out
+    (``"zero_out"``), or replaced by another (``"replace_one"``); `max_rows` is M, or None for
+    records.
 
     Examples
     --------

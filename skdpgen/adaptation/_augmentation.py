@@ -10,18 +10,7 @@ _STRENGTH = 0.25
 
 
 def affine(rows: torch.Tensor, generator: torch.Generator, shape: tuple) -> torch.Tensor:
-    """Rotate, scale, shear and shift each image slightly at random.
-
-    Parameters
-    ----------
-    rows : tensor of shape (n, n_pixels)
-    generator : torch.Generator
-    shape : tuple of (channels, height, width)
-
-    Returns
-    -------
-    tensor of shape (n, n_pixels)
-    """
+    """Rotate, scale, shear and shift each image of a shape (channels, height, width) at random."""
     n = len(rows)
     draws = _STRENGTH * (2 * torch.rand(n, 6, generator=generator) - 1).to(rows)
     turn, shear, width, height, across, down = draws.T

@@ -10,7 +10,7 @@ from inspect import signature
 import numpy as np
 import torch
 from pandas.api.extensions import ExtensionDtype
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -23,6 +23,7 @@ from torch import nn
 
 from .._process.isolation import isolated
 from ..accounting.accountants import RELATIONS
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.previews import preview
 from ..accounting.rounding import plain_numbers
@@ -46,7 +47,6 @@ from ..networks.encoders import ENCODERS, build_encoder
 from ..networks.generators import find_shaped, rehearsing
 from ..params import (
     RUNNING_CHECKS,
-    DocumentedEstimator,
     TakesSpecifications,
     check_finite,
     choose_device,
@@ -101,42 +101,26 @@ _FEWEST, _MOST = 500, 5000
 
 @dataclass(frozen=True)
 class _Start:
-    """Public starting point of a fit: the source, and untrained networks.
+    """Public starting point of a fit: the source, and untrained networks."""
 
-    Attributes
-    ----------
-    X : array of shape (n_samples, n_features)
-        Source rows.
-    bounds : pair of arrays of shape (n_features,)
-    encoder, head : torch.nn.Module
-        The untrained representation, and an untrained classifier on it.
-    source : tuple of tensors of shape (n_samples, n_inputs) and (n_samples,)
-        Source rows as inputs of the encoder, and their classes.
-    noise : NoiseSource
-    """
-
+    # Shape (n_samples, n_features): source rows.
     X: np.ndarray
+    # Two arrays of shape (n_features,).
     bounds: tuple
+    # The untrained representation, and an untrained classifier on it.
     encoder: nn.Module
     head: nn.Module
+    # Source rows as inputs of the encoder, and their classes.
     source: tuple
     noise: NoiseSource
 
 
 @savable
 class _Input:
-    """Preprocessing of rows of either domain for the network.
+    """Preprocessing of rows of either domain for the network, by those of the source.
 
     Rows are clipped to the bounds and mapped to [0, 1], or standardised by the source; channels of
     images come first.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Source rows.
-    bounds : pair of arrays of shape (n_features,)
-    standardise : bool
-    layout : ImageLayout
     """
 
     def __init__(self, X, bounds, standardise, layout):
@@ -175,7 +159,7 @@ class DPSWDDomainAdapter(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     TakesSpecifications,
-    DocumentedEstimator,
+    BaseEstimator,
 ):
     """Unsupervised domain adaptation from a public source to a private target.
 
@@ -313,7 +297,7 @@ class DPSWDDomainAdapter(
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         relation: str = "zero_out",
         accountant: str = "pld",
@@ -423,7 +407,8 @@ class DPSWDDomainAdapter(
             )
             self.n_target_, self.target_sampler_ = 0, None
             # No release: its ε is 0.
-            empty = Certificate((), (), self.relation, self.accountant, self.delta)
+            delta = find_delta(self.delta, 1)
+            empty = Certificate((), (), self.relation, self.accountant, delta)
             return self._train(start, empty)
         X_target = check_rows(self, X_target, reset=False)
         if len(X_target) < 2:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 from scipy.special import xlogy
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from .._process.muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import PublicRun
-from ..accounting.calibration import check_delta
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.selection import select_best, selection_plan
@@ -30,7 +30,7 @@ from ..arrays.numbers import match_names
 from ..checks import check_choice, check_number, tried
 from ..learners.training import shortens_loops
 from ..mechanisms.noise import NoiseSource
-from ..params import DocumentedEstimator, documented, fitting, warn_of_delta
+from ..params import documented, fitting, warn_of_delta
 from ..saving.serialization import Certified
 from ._domain_adapter import SHARED_PARAMETERS, refuse_persons
 from ._domains import split_domains
@@ -57,7 +57,7 @@ def _best_has(name):
 
 
 @documented
-class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
+class PrivateSearch(Certified, MetaEstimatorMixin, BaseEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
     The adapter's `epsilon` and `delta` are those of the whole search. It may be a step of a
@@ -283,8 +283,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     def _search_releases(self, model, X, y, X_target, noise, names):
         """Return the best of a random number of fits with their own releases."""
         estimator, n_target = find_adapter(model), _num_samples(X_target)
-        warn_of_delta(estimator.delta, n_target)
-        delta = check_delta(estimator.delta)
+        delta = find_delta(estimator.delta, n_target)
+        warn_of_delta(delta, n_target)
         # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
         plan = selection_plan(
             "best of several fits",

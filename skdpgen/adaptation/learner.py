@@ -49,7 +49,7 @@ def fit_adaptation(
     generator: torch.Generator,
     verbose: int = 0,
 ) -> list[float]:
-    """Train an encoder and a head on labelled source rows, and align them with the target.
+    """Train an encoder and a head, in place, on source rows, and align them with the target.
 
     The loss is the head's cross-entropy on source rows, plus `align_weight` times the squared
     sliced Wasserstein distance between encoded batches of both domains (equation 7 of [1]_, in
@@ -60,31 +60,9 @@ def fit_adaptation(
     Rows that represent the target may lack some features. Then the source rows in `masked` lack
     them, too: domains are compared by these, and the head learns from both.
 
-    Parameters
-    ----------
-    encoder, head : torch.nn.Module
-        Trained in place.
-    source : tuple of tensors of shape (n, n_inputs) and (n,)
-        Rows and their classes.
-    target : tensor of shape (m, n_inputs), default=None
-        Public rows that represent the target. None: no alignment.
-    masked : tensor of shape (n, n_inputs), default=None
-        The source rows without the features that `target` lacks; None: it lacks none.
-    align_weight, class_align_weight : float, default=0.0
-    n_projections : int, default=200
-        Directions drawn at each step.
-    n_steps, batch_size : int
-        Steps; rows of each domain in a step.
-    learning_rate : float
-        For Adam; it falls linearly to 0 over the second half.
-    augment : callable, default=None
-        ``augment(rows, generator)`` changes the rows of a batch at random.
-    generator, verbose
-        As in `SketchLearner.fit`.
-
-    Returns
-    -------
-    losses : list of float
+    Source rows come with their classes. Without a target, of public rows that represent it, nothing
+    is aligned. Each step takes `batch_size` rows of each domain, which ``augment(rows, generator)``
+    changes at random. Adam's rate falls linearly to 0 over the second half. Returns the losses.
 
     References
     ----------

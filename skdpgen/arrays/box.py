@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Format of bounded arrays, encoded as rows of the unit ball."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,21 +25,13 @@ class BoxFormat(ArrayFormat):
     With bounds, features are clipped to them, mapped to [0, 1] and divided by √(number of
     columns), so that rows lie in the unit ball. With an encoder, features are clipped to the
     bounds, if any, and encoded. Otherwise they are used as they are.
-
-    Parameters
-    ----------
-    n_features, bounds, has_number, y_bounds, classes, layout, image_shape
-        As in `ArrayFormat`.
-    encoder : object, default=None
-        With `transform` and `inverse_transform`, fitted on public data.
-    components : PrivatePCA, default=None
-        Principal components of the rows: they are released first, and then encode the rows.
-    clip_norm : float, default=1.0
-        Radius to which rows are scaled down. Decoding starts from rows of the unit ball.
     """
 
+    # With `transform` and `inverse_transform`, fitted on public data.
     encoder: object = None
+    # Principal components of the rows: they are released first, and then encode the rows.
     components: Any = None
+    # Radius to which rows are scaled down. Decoding starts from rows of the unit ball.
     clip_norm: float = 1.0
 
     @property
@@ -104,21 +97,11 @@ class BoxFormat(ArrayFormat):
             return self.images.image_shape or (1, 1, self.n_features)
         return find_shape(self.n_columns, (1, 3))
 
-    def draw_windows(self, n_windows, generator):
-        """Draw small windows of images, as public directions of rows.
+    def draw_windows(self, n_windows: int, generator: torch.Generator) -> Iterator[torch.Tensor]:
+        """Draw small windows of images, as public directions of rows, in blocks of tensors.
 
-        Images are rows of pixels or of their `LowFrequencies`.
-
-        Parameters
-        ----------
-        n_windows : int
-        generator : torch.Generator
-            On the CPU, where directions are made, so that every device gets the same.
-
-        Yields
-        ------
-        tensor of shape (n, n_columns)
-            Together `n_windows`, in blocks; none if rows are not known to be images.
+        Images are rows of pixels or of their `LowFrequencies`; there are none if rows are not known
+        to be images. Windows are drawn on the CPU, so that every device gets the same.
         """
         shape, maps_windows = self.images.image_shape, getattr(self.encoder, "maps_windows", None)
         is_linear = self.encoder is None if maps_windows is None else maps_windows(shape)

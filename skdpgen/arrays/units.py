@@ -2,6 +2,7 @@
 """Warnings of array columns at their bounds, by released values: their units may be wrong."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -23,28 +24,18 @@ _N_STEPS = 10
 def are_near(distances, std):
     """Return which mean distances from a bound are negligible, or zero up to noise.
 
-    The probability that any distance of more than a twentieth passes is at most 1e-4 (Bonferroni).
-
-    Parameters
-    ----------
-    distances : float or ndarray
-        Noisy distances, as shares of the range.
-    std : float or ndarray
-        Standard deviations of their noise.
+    Distances and their noise are shares of the range. The probability that any distance of more
+    than a twentieth passes is at most 1e-4 (Bonferroni).
     """
     sizes, quantile = np.abs(distances), stats.norm.isf(_FALSE_RATE / np.size(distances))
     is_negligible = sizes <= np.maximum(WITHIN_NOISE * std, _NEGLIGIBLE)
     return is_negligible & (sizes + quantile * std <= _NEAR)
 
 
-def warn_of_bounds(format, near):
-    """Warn of columns whose values are at a bound.
+def warn_of_bounds(format, near: Sequence[np.ndarray]):
+    """Warn of columns whose values are at their lower, or upper, bounds, as two masks say.
 
-    Parameters
-    ----------
-    format : ArrayFormat
-    near : pair of ndarray of bool of shape (n_columns,)
-        Which columns are at their lower, and at their upper, bounds; or which of the last columns.
+    The masks may be of the last columns alone.
     """
     n_columns = len(near[0])
     rows = zip(format.column_names, *format.column_bounds, strict=True)
@@ -57,19 +48,16 @@ def warn_of_bounds(format, near):
     warn_of_columns("units", found)
 
 
-def warn_of_means(format, means, covariance, corners=(None, None)):
+def warn_of_means(
+    format, means: np.ndarray, covariance: np.ndarray, corners: Sequence = (None, None)
+):
     """Warn of columns whose released means are at a bound.
 
     Sparse columns are mostly 0: at lower bounds of 0 only all columns together give a warning.
 
-    Parameters
-    ----------
-    format : ArrayFormat
-    means, covariance : ndarray of shape (n_columns,) and (n_columns, n_columns)
-        Noisy means of rows that were scaled down to the radius, as shares of the ranges, and the
-        covariance of their noise; or of the last columns alone.
-    corners : pair of (float, ndarray of shape (n_columns,) or None), default=(None, None)
-        Means if all columns are at their lower, or upper, bounds; None: not considered.
+    Means are of rows that were scaled down to the radius, as shares of the ranges, with the
+    covariance of their noise; they may be of the last columns alone. `corners` are the means, and
+    norms, if all columns are at their lower, or upper, bounds; None: not considered.
     """
     std, is_elsewhere = np.sqrt(covariance.diagonal()), format.column_bounds[0][-len(means) :] != 0
     # Rows within bounds have a norm of at most 1, so none is scaled by less than the radius.
@@ -82,17 +70,11 @@ def warn_of_means(format, means, covariance, corners=(None, None)):
     warn_of_bounds(format, near)
 
 
-def warn_of_moments(format, moments, n_records):
+def warn_of_moments(format, moments, n_records: int):
     """Warn of columns that are at a bound by the second moments of rows in the unit ball.
 
     Let x be a column, as shares of its range in [0, 1]. Then E[x²] ≤ E[x], so E[x²] near 1 shows
     the upper bound; and E[x] ≤ √E[x²] (Jensen), so a small E[x²] shows the lower one.
-
-    Parameters
-    ----------
-    format : Format
-    moments : NoisySum
-    n_records : int
     """
     if _has_plain_columns(format):
         unit = n_records * (format.unit / format.clip_norm) ** 2
@@ -122,20 +104,12 @@ def warn_of_norms(format, counts, std, n_records):
         _warn_of_rows(format, ends)
 
 
-def warn_of_sketch_units(format, components, basis, sketch, n_records):
+def warn_of_sketch_units(format, components, basis, sketch, n_records: int):
     """Warn of columns that are at a bound by a slice sketch.
 
     The phase of the first harmonic on a slice is about the mean projection, so least squares give
-    the means of columns. Rows are all at one point if their sums are those of its harmonics.
-
-    Parameters
-    ----------
-    format : Format
-    components : PrincipalComponents or None
-        With fewer of them than columns, the sketch does not show columns.
-    basis : skdpgen.transport.SliceBasis
-    sketch : skdpgen.mechanisms.sums.Sketch
-    n_records : int
+    the means of columns. Rows are all at one point if their sums are those of its harmonics. With
+    fewer components than columns, the sketch does not show columns.
     """
     is_noise = find_signal(sketch.sums, sketch.sums_std) < LEAST_SIGNAL
     if is_noise or not isinstance(format, BoxFormat) or format.bounds is None:
@@ -168,16 +142,8 @@ def warn_of_sketch_units(format, components, basis, sketch, n_records):
     warn_of_means(format, means, covariance, corners)
 
 
-def warn_of_noised_rows(format, rows, std):
-    """Warn of columns that are at a bound by rows with local noise.
-
-    Parameters
-    ----------
-    format : BallFormat
-    rows : ndarray of shape (n_samples, n_columns), in units of the ball's radius
-    std : float
-        Standard deviation of the noise on each number.
-    """
+def warn_of_noised_rows(format, rows: np.ndarray, std: float):
+    """Warn of columns that are at a bound by rows with local noise, in units of the radius."""
     if format.bounds is not None:
         X, y = format.invert(rows.mean(axis=0)[None] * format.radius)
         lower, upper = format.column_bounds
@@ -191,15 +157,8 @@ def warn_of_noised_rows(format, rows, std):
 class SlicedMeans:
     """Least-squares means of columns over releases of sliced rows, all with the same noise.
 
-    Parameters
-    ----------
-    format : Format
-    mechanism : SlicedRowsMechanism
-    components : PrincipalComponents or None
-        Columns of components have no bounds.
-    batch_size : int
-        Expected records of a release.
-    n_records : int
+    Columns of components have no bounds. `batch_size` is the expected number of records of a
+    release.
     """
 
     def __init__(self, format, mechanism, components, batch_size, n_records):

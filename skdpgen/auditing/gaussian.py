@@ -256,16 +256,9 @@ class _Neighbours:
 
 
 class _Noise:
-    """Statistics of the noise of many runs, in its stated standard deviations.
+    """Statistics of the noise of many runs of n numbers, in its stated standard deviations.
 
-    Parameters
-    ----------
-    n : int
-        Numbers of a run.
-    alpha : float
-        Probability that a bound errs.
-    n_kept : int
-        Pilot runs that are compared for shared noise.
+    A bound errs with probability `alpha`; `n_kept` pilot runs are compared for shared noise.
     """
 
     def __init__(self, n: int, alpha: float, n_kept: int) -> None:

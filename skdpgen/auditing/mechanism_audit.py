@@ -95,19 +95,8 @@ class ReleaseAudit:
 class MechanismAudit(ABC):
     """White-box audit of a mechanism, by runs on public records.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    source : RecordSource
-    event : DpEvent
-        The planned event; for a repeated release, that of one step.
-    relation : {"zero_out", "replace_one"}
-    canary : Canary
-    n_runs : int
-    alpha : float
-        Probability that a bound or a test errs.
-    rng : numpy.random.Generator
-        Draws the seeds of the noise.
+    The event is the planned one; for a repeated release, that of one step. A bound or a test errs
+    with probability `alpha`. `rng` draws the seeds of the noise.
     """
 
     def __init__(

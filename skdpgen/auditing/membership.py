@@ -22,14 +22,9 @@ class AllReleased(EndOfFit):
 class ReleaseScorer:
     """Log-likelihood ratios that a canary is included rather than not, over all releases.
 
-    Other canaries are approximated as Gaussian, and all other records are absent. The score of a
-    lone canary is the exact ratio, which is the most powerful test.
-
-    Parameters
-    ----------
-    n_canaries : int
-        Canaries are the first records.
-    rng : numpy.random.Generator
+    Canaries are the first records. Other canaries are approximated as Gaussian, and all other
+    records are absent. The score of a lone canary is the exact ratio, which is the most powerful
+    test.
     """
 
     def __init__(self, n_canaries: int, rng: np.random.Generator) -> None:
@@ -109,16 +104,9 @@ def _log_ratios(products: np.ndarray, agreement: np.ndarray, mean: float) -> np.
     """Return the log-likelihood ratio of 1 to 0 for each of some binary variables.
 
     The vectors of all variables that are 1 are added up, with noise of standard deviation 1. All
-    variables but the one in question are approximated as Gaussian.
-
-    Parameters
-    ----------
-    products : ndarray of shape (n, n)
-        Inner products of the vectors.
-    agreement : ndarray of shape (n,)
-        Inner products of the vectors with the noisy sum.
-    mean : float
-        Prior probability that a variable is 1.
+    variables but the one in question are approximated as Gaussian, with the prior probability
+    `mean` to be 1. `products` are the inner products of the vectors, and `agreement` those with the
+    noisy sum.
     """
     variance = mean * (1 - mean)
     # A Gaussian in place of each binary variable: exact sums over 2^n canaries would take too long.

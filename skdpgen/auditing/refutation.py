@@ -55,15 +55,8 @@ class TradeOff:
 
     A test with a false positive rate x has a power of at most F(x), the minimum of e^ε·x + δ(ε) and
     1 - e^-ε·(1 - δ(ε) - x) over all ε; 1 - F is the trade-off function of Dong et al. Profiles of
-    accountants are upper bounds, and so is F, for any set of ε over which the minimum is taken.
-
-    Parameters
-    ----------
-    events : sequence of DpEvent
-        Releases of the ledger.
-    relation : {"zero_out", "replace_one"}
-    scale : float, default=1.0
-        Factor by which all noise exceeds that of the events.
+    accountants are upper bounds, and so is F, for any set of ε over which the minimum is taken. All
+    noise exceeds that of the events by the factor `scale`.
 
     References
     ----------
@@ -122,19 +115,10 @@ def refute_by_guesses(
 
 
 def find_bound(certificate: Certificate, refute: Callable[[TradeOff], bool]) -> float:
-    """Return a lower bound on ε: that of the least noise that is refuted.
+    """Return a lower bound on ε: that of the least noise of which ``refute(curve)`` is true.
 
-    Parameters
-    ----------
-    certificate : Certificate
-    refute : callable
-        ``refute(curve)`` returns whether a `TradeOff` is refuted.
-
-    Returns
-    -------
-    float
-        At the certificate's δ, to within 0.1 % of the noise; 0 if 128 times the noise of the
-        certificate is not refuted, or if its ε is infinite.
+    It is at the certificate's δ, to within 0.1 % of the noise; 0 if 128 times the noise of the
+    certificate is not refuted, or if its ε is infinite.
     """
 
     def scaled(factor: float) -> TradeOff:

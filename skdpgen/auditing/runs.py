@@ -11,19 +11,12 @@ import torch
 
 @dataclass(frozen=True)
 class Canary:
-    """Record in which neighbouring data sets differ, and records that can take its place.
+    """Record in which neighbouring data sets differ, and records that can take its place."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Positions of its rows; a person has several.
-    candidates : ndarray of int
-        Positions of rows, each of which can take the place of all rows of the canary. At their
-        own positions they count as absent in the whole fit, so that inferred bounds do not cover
-        them.
-    """
-
+    # Positions of its rows; a person has several.
     rows: np.ndarray
+    # Positions of rows, each of which can take the place of all rows of the canary. At their own
+    # positions they count as absent in the whole fit, so that inferred bounds do not cover them.
     candidates: np.ndarray
 
     def insert(
@@ -34,18 +27,11 @@ class Canary:
         rows: np.ndarray | None = None,
         present: Sequence[int] | None = None,
     ):
-        """Return a copy of a record source in which a candidate takes the place of the canary.
+        """Return a copy of a source in memory in which a candidate takes the place of the canary.
 
-        Parameters
-        ----------
-        source : RecordSource
-            Rows in memory.
-        position : int, ndarray of int or None
-            The candidate, or one for each row. None: the canary is absent.
-        rows : ndarray of int, default=None
-            Rows to replace. None: those of the canary.
-        present : sequence of int, default=None
-            Positions of the other records that are present. None: all but the candidates.
+        `position` is that of the candidate, or of one for each row; None: the canary is absent. It
+        takes `rows`, those of the canary by default. `present` are the other records that are
+        present, all but the candidates by default.
         """
         # A shallow copy: arrays are replaced, never written to, since other runs share them.
         filled, rows = copy(source), self.rows if rows is None else rows
@@ -74,17 +60,8 @@ class Canary:
 class Run:
     """One run of a mechanism, with the values that it measures and releases.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    source : RecordSource
-    event : DpEvent
-    relation : str
-    noise : NoiseSource
-    released : list of ndarray, default=None
-        Noisy values on which later measurements depend, in place of those of this run.
-    measured : Measurement, default=None
-        A measurement to release, in place of one of `source`.
+    Later measurements depend on `released`, if given, in place of the noisy values of this run; a
+    measurement that is given takes the place of that of `source`.
 
     Attributes
     ----------

@@ -64,14 +64,9 @@ def normality_p_value(*samples: np.ndarray) -> float:
 def equal_scale_p_value(sums: Sequence[np.ndarray] | np.ndarray, degrees: Sequence[int]) -> float:
     """Return a p-value of the hypothesis that independent numbers have equal scales in two groups.
 
-    F-tests compare them one by one, and Fisher's combination of these all together.
-
-    Parameters
-    ----------
-    sums : pair of ndarray of shape (n,)
-        For each number and group, a χ² variable times the scale, such as a sum of squares.
-    degrees : pair of int
-        Degrees of freedom of each group.
+    F-tests compare them one by one, and Fisher's combination of these all together. For each number
+    and group, there is a χ² variable times the scale, such as a sum of squares, with degrees of
+    freedom.
     """
     is_random = (sums[0] > 0) | (sums[1] > 0)
     one, other = (total[is_random] / n for total, n in zip(sums, degrees, strict=True))
@@ -91,15 +86,10 @@ def standardize(*groups: np.ndarray) -> np.ndarray:
 
 
 class Autocorrelation:
-    """Autocorrelation of the numbers of a row, over many independent rows.
+    """Autocorrelation of the n numbers of a row, over many independent rows.
 
     Numbers that share their noise with those of another class, block or run are correlated at
     the lag between these.
-
-    Parameters
-    ----------
-    n : int
-        Numbers in a row.
     """
 
     def __init__(self, n: int) -> None:
@@ -125,18 +115,9 @@ class Autocorrelation:
 
 
 def find_equal_columns(rows: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return pairs of columns that are equal, up to a sign, in all rows.
+    """Return pairs (n_pairs, 2) of columns that are equal, up to a sign, in all rows.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        Numbers with a standard deviation of 1.
-    tolerance : float
-        Largest difference of equal numbers.
-
-    Returns
-    -------
-    ndarray of int of shape (n_pairs, 2)
+    Numbers have a standard deviation of 1.
     """
     sizes = np.abs(rows)
     # Equal columns are adjacent when sorted by size.

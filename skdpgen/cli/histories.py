@@ -13,7 +13,7 @@ from ..histories.sampler import DPHistorySampler
 from ..metadata.frictionless import write_package
 from .exits import STOPPED
 from .outputs import check_folder, collected_warnings, print_message
-from .runs import MOST_DELTA, Run, choose_delta, end, list_doubts, shows_progress
+from .runs import Run, choose_delta, end, list_doubts, shows_progress
 from .summaries import Summary, describe_cost, show_columns, tell_cost, to_records
 from .tables import (
     Read,
@@ -46,7 +46,7 @@ class Histories(Run):
         }
         self.generator = DPHistorySampler(
             options.epsilon,
-            MOST_DELTA if options.delta is None else options.delta,
+            options.delta,
             relation=options.relation,
             schemas=columns,
             rules=read_rules(options),
@@ -61,8 +61,8 @@ class Histories(Run):
         self._needed = fit_plan.min_samples
         n_columns = sum(len(table.names) for table in self.tables.values())
         self.read = Read(", ".join(options.table), self.planned.n_records or 0, True, n_columns)
-        if options.delta is None:
-            self.generator.set_params(delta=choose_delta(self.read.n_units, self.total))
+        delta = choose_delta(options.delta, self.read.n_units, self.total)
+        self.generator.set_params(delta=delta)
         self._n_made = self.read.n_units if options.n_persons is None else options.n_persons
         for name, schema in columns.items():
             self.tables[name].make_form({}).check(schema, self._n_made)

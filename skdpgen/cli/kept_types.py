@@ -23,15 +23,8 @@ from .outputs import replaced
 class KeptTypes:
     """Released column types of one table, in a file beside the budget or the output.
 
-    Attributes
-    ----------
-    certificate : Certificate
-        Certificate of the release, which all that follows from it adds to its own.
-    types : Schema
-        The types that were found, without bounds and categories.
-    styles : dict of str to TextStyle
-    looks : dict of str to str
-        For other columns, the form of numbers or dates that most cells have.
+    All that follows from them adds `certificate` to its own. `types` have no bounds or categories,
+    and `looks` are the forms of numbers or dates that most cells of other columns have.
     """
 
     certificate: Certificate

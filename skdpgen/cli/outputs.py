@@ -28,10 +28,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
     """Raise ValueError for outputs that cannot be written, or equal an input or each other.
 
-    Parameters
-    ----------
-    outputs, inputs : dict of str to str or None
-        Paths by the names of their options.
+    Both are paths by the names of their options.
     """
     given = {option: path for option, path in outputs.items() if path is not None}
     read = {option: path for option, path in inputs.items() if path is not None}
@@ -169,15 +166,7 @@ def check_folder(option: str, path: str) -> None:
 
 
 def check_space(path: str, n_cells: int) -> None:
-    """Raise ValueError if a disk has no room for cells, of at least two bytes each.
-
-    Parameters
-    ----------
-    path : str
-        File or folder to be written.
-    n_cells : int
-        Public number of cells of a file of texts.
-    """
+    """Raise ValueError if a disk has no room for cells of texts, of at least two bytes each."""
     needed, free = 2 * n_cells, shutil.disk_usage(os.path.dirname(os.path.realpath(path))).free
     if needed > free:
         raise ValueError(
@@ -190,14 +179,8 @@ def check_space(path: str, n_cells: int) -> None:
 def filled_folder(path: str, commit: Callable[[], None] = lambda: None) -> Iterator[Path]:
     """Yield a temporary folder, whose files are moved to `path` if no error is raised.
 
-    Each file is there in full or not at all, even if the process is killed.
-
-    Parameters
-    ----------
-    path : str
-        As `check_folder` takes it; it may hold files by now.
-    commit : callable
-        Called before the first file is in place.
+    Each file is there in full or not at all, even if the process is killed. `commit` is called
+    before the first is in place.
     """
     target = os.path.realpath(path)
     # Beside the target, since a rename is atomic within one file system only.
@@ -222,12 +205,7 @@ def replaced(
     """Yield temporary files beside `paths`, which replace them, in order, if no error is raised.
 
     Links are followed. Existing files keep their modes, and new ones have those of the umask.
-
-    Parameters
-    ----------
-    paths : iterable of str
-    commit : callable
-        Called before the first of them is replaced.
+    `commit` is called before the first of them is replaced.
     """
     targets = [os.path.realpath(path) for path in paths]
     temporary: list[str] = []
@@ -267,14 +245,7 @@ def _flush(name: str) -> None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by a signal that ends the process.
-
-    Parameters
-    ----------
-    number : int
-        Number of the signal.
-    message : str
-    """
+    """Raised by a signal, of this number, that ends the process."""
 
     def __init__(self, number: int, message: str = "interrupted.") -> None:
         super().__init__(message)
@@ -285,12 +256,8 @@ class Interrupted(KeyboardInterrupt):
 def interruptible() -> Iterator[Callable[[], None]]:
     """Raise `Interrupted` on a signal that ends the process, unless the signal is ignored.
 
-    Later signals are ignored, so that none interrupts the clean-up.
-
-    Yields
-    ------
-    callable
-        Ignores all signals until the end of the context. To be called before what must complete.
+    Later signals are ignored, so that none interrupts the clean-up. Call the function that is
+    yielded before what must complete: it ignores all signals until the end of the context.
     """
     # Python allows signal handlers in the main thread only.
     if threading.current_thread() is not threading.main_thread():

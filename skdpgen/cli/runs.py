@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..accounting.budget import PrivacyBudget
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
 from ..accounting.rounding import show
@@ -22,7 +23,8 @@ from ..base import saving_releases
 from ..curator.curator import Curator
 from ..exceptions import EndOfFit, FitQualityWarning, SpentError
 from ..generators import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from ..releases.published import PublishedRelease, from_release
+from ..releases.published import PublishedRelease
+from ..releases.refitting import from_release
 from ..tables.discovery.stages import SchemaInference, reviewing_types
 from ..tables.schema import Schema
 from .exits import BAD_RESULT, StoppedError, describe_error
@@ -39,9 +41,6 @@ from .tables import Read, TableOptions
 
 _RELEASE = "release.skdpgen"
 _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
-# Without --delta, δ is at most the default of the library, a tenth of 1 / rows, and a tenth of
-# the δ of a budget, so that several fits can infer categories.
-MOST_DELTA, _DELTA_SHARE = 1e-5, 0.1
 
 
 def check_seed(options: Namespace) -> None:
@@ -55,19 +54,9 @@ def open_total(options: Namespace) -> PrivacyBudget | None:
     return None if options.budget is None else PrivacyBudget.from_file(options.budget)
 
 
-def choose_delta(n_units: int, total: PrivacyBudget | None) -> float:
-    """Return δ for a public number of rows or persons: a power of ten, well below 1 / n.
-
-    Examples
-    --------
-    >>> choose_delta(500, None), choose_delta(60_000, None)
-    (1e-05, 1e-06)
-    """
-    most = min(MOST_DELTA, _DELTA_SHARE / n_units)
-    if total is not None:
-        most = min(most, _DELTA_SHARE * total.delta)
-    # "1.6e-06" is between 1e-06 and 1e-05; its exponent is that of the power below.
-    return float(f"1e{int(f'{most:.6e}'.partition('e')[2])}")
+def choose_delta(delta: float | None, n_units: int, total: PrivacyBudget | None) -> float:
+    """Return δ, by default at most a tenth of a budget's: several fits can infer categories."""
+    return find_delta(delta, n_units, 1e-5 if total is None else min(1e-5, 0.1 * total.delta))
 
 
 def make_generator(options: Namespace, schema: Schema, **params):
@@ -220,16 +209,8 @@ class Run:
         """Fit, and write the files of --output; if either fails, say what was spent and is kept.
 
         The release and its certificate are written before anything is learned from them, and all
-        other files together, at the end.
-
-        Returns
-        -------
-        written : object
-            The value of `write`.
-        messages : list of str
-            Warnings, to which `write` may add some.
-        code : int
-            The exit code.
+        other files together, at the end. The results are the value of `write`, warnings, to which
+        it may add some, and the exit code.
         """
         options = self.options
         if options.release is None:

@@ -45,7 +45,6 @@ from .outputs import (
     replaced,
 )
 from .runs import (
-    MOST_DELTA,
     Run,
     TypesUnreadError,
     check_seed,
@@ -90,7 +89,7 @@ class Synthesis(Run):
         self.generator = make_generator(
             options,
             table.schema,
-            delta=MOST_DELTA if options.delta is None else options.delta,
+            delta=options.delta,
             verbose=int(shows_progress(options)),
             strict=options.strict,
             random_state=options.seed,
@@ -98,8 +97,8 @@ class Synthesis(Run):
         )
         # Errors that follow from public parameters are raised here, before a row is read.
         preview_fit(self.generator, 1, len(table.schema), persons=has_persons)
-        if options.delta is None:
-            self.generator.set_params(delta=choose_delta(table.count(), self.total))
+        delta = choose_delta(options.delta, table.count(), self.total)
+        self.generator.set_params(delta=delta)
         if table.kept is not None:
             self.generator.set_params(epsilon=self._find_rest(table.kept.certificate))
         self.fit_arguments = {"X": table.rows, "target": options.target, "persons": table.persons}
@@ -158,6 +157,8 @@ class Synthesis(Run):
         """
         results = None
         generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
+        if shows_progress(self.options):
+            print("drawing rows, and writing them and the report", file=sys.stderr)
         self.suggested = suggest_rules(generator)
         # Columns whose types were inferred are written as their texts were.
         form = self.make_form(generator._format.texts).with_units(generator.schema_)
@@ -234,7 +235,7 @@ def look(options: Namespace) -> int:
         )
     table, total = TableOptions(options), open_total(options)
     read = table.describe(table.count())
-    delta = choose_delta(read.n_units, total) if options.delta is None else options.delta
+    delta = choose_delta(options.delta, read.n_units, total)
     asked: dict[str, Any] = {
         "target": options.target,
         "persons": table.persons,

@@ -439,18 +439,9 @@ def read_rules(options: Namespace) -> tuple:
 
 
 def read_types(given: Iterable[str], style: TextStyle | None) -> dict:
-    """Return the columns that --types declares.
+    """Return the columns, or their dicts, that texts ``name=type`` or JSON files of these declare.
 
-    Parameters
-    ----------
-    given : list of str
-        ``name=type``, or names of JSON files of a dict of types.
-    style : TextStyle or None
-        How texts are written; noisy counts then check the types. None: the file states types.
-
-    Returns
-    -------
-    dict of str to column, or its dict
+    Noisy counts check types of texts of a style. None: the file states types.
     """
     types: dict = {}
     for text in given:

@@ -202,6 +202,9 @@ class RecordSource:
             self._arrays = function(self._arrays[0]), self._arrays[1]
         else:
             self._reader = partial(_read_and_parse, self._reader, function)
+            if self._limit is not None:
+                # Rows are known by a hash of their cells, which are others from here on.
+                self._limit_persons()
 
     def encode_cells_by(self, function: RecordFunction) -> None:
         """Replace records by their codes in the columns of a table.
@@ -279,7 +282,7 @@ class RecordSource:
         # The number of rows of persons, and so of blocks, is private: then the bar has one step.
         is_public = self.max_rows is None
         total = -(-self._n_rows // size) if is_public else 1
-        with tqdm(desc=name, total=total, disable=not self._verbose) as progress:
+        with tqdm(desc=f"reading rows: {name}", total=total, disable=not self._verbose) as progress:
             read = self._read_records if self._limit is None else self._read_persons
             for block in read(size):
                 yield block

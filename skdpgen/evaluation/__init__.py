@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Utility of synthetic data: scores, a report, displays."""
 
-from ._curves import PrivacyProfileDisplay, UtilityCurveDisplay
-from ._displays import SyntheticSamplesDisplay
+from ._displays import PrivacyProfileDisplay, SyntheticSamplesDisplay
 from ._distances import wasserstein_distance
 from ._histories import join_histories
 from ._report import Report, report
@@ -12,7 +11,6 @@ __all__ = [
     "PrivacyProfileDisplay",
     "Report",
     "SyntheticSamplesDisplay",
-    "UtilityCurveDisplay",
     "frechet_distance",
     "join_histories",
     "report",

@@ -142,11 +142,8 @@ def score_classifiers(
 ) -> dict:
     """Return scores on half of the reference, after training on synthetic rows or the other half.
 
-    Returns
-    -------
-    dict
-        ``scores``: one dict for each classifier and metric, which are accuracy and, with two
-        classes, the ROC AUC. ``most_frequent``: the accuracy of a constant prediction.
+    ``scores``: one dict for each classifier and metric, which are accuracy and, with two classes,
+    the ROC AUC. ``most_frequent``: the accuracy of a constant prediction.
     """
     synthetic, reference = (
         # Shuffled, since files are often sorted by their target.
@@ -185,12 +182,9 @@ def score_propensity(
 ) -> dict[str, float]:
     """Return how well a classifier distinguishes synthetic from reference rows.
 
-    Returns
-    -------
-    dict
-        ``roc_auc``: 0.5 for a random guess, 1 if always right. ``pmse``: the mean square of the
-        predicted probabilities less 0.5, as a share of its maximum. ``n_rows_each``: the rows of
-        each table.
+    ``roc_auc``: 0.5 for a random guess, 1 if always right. ``pmse``: the mean square of the
+    predicted probabilities less 0.5, as a share of its maximum. ``n_rows_each``: the rows of each
+    table.
     """
     n = min(len(synthetic), len(reference), _MOST_ROWS)
     tables = (table.sample(n, random_state=random_state) for table in (synthetic, reference))

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Displays of synthetic rows, in the style of scikit-learn."""
+"""Displays of certificates and of synthetic rows, in the style of scikit-learn."""
 
 import math
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..accounting.certificate import Certificate
+from ..accounting.rounding import show
 from ..arrays.image_layout import flatten
 from ._columns import as_numbers, as_table
 
@@ -55,15 +58,6 @@ class Display:
         self.ax_ = ax
         self.figure_ = np.ravel(ax)[0].figure
         return ax if shape is None else np.ravel(ax)
-
-    def _draw_line(self, ax, x, y, kwargs: dict[str, Any], **labels):
-        """Draw a line with a legend, if it has a label; set `line_` and return the axes."""
-        ax = self._take_axes(ax)
-        (self.line_,) = ax.plot(x, y, **kwargs)
-        ax.set(**labels)
-        if "label" in kwargs:
-            ax.legend()
-        return ax
 
 
 def _import_pyplot():
@@ -180,3 +174,91 @@ class SyntheticSamplesDisplay(Display):
         ax.set(xlabel=x_name, ylabel=y_name)
         if self.y is not None:
             ax.legend()
+
+
+@dataclass(eq=False, repr=False)
+class PrivacyProfileDisplay(Display):
+    """Privacy profile: the δ that a certificate proves at each ε.
+
+    Parameters
+    ----------
+    epsilon : ndarray of shape (n_points,)
+    delta : ndarray of shape (n_points,)
+        The proven δ at each ε.
+    stated : (float, float), default=None
+        ε and δ of the certificate, to be marked.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+    line_ : matplotlib.lines.Line2D
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from sklearn.datasets import load_iris
+    >>> from skdpgen.preprocessing import DPPCA
+    >>> from skdpgen.evaluation import PrivacyProfileDisplay
+    >>> pca = DPPCA(epsilon=2.0, bounds=(0, 8)).fit(load_iris().data)
+    >>> display = PrivacyProfileDisplay.from_estimator(pca)
+    >>> bool((display.delta[1:] <= display.delta[:-1]).all())
+    True
+    >>> plt.close()
+    """
+
+    epsilon: np.ndarray
+    delta: np.ndarray
+    stated: tuple[float, float] | None = None
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, *, epsilon=None, name: str | None = None, ax=None, **kwargs
+    ) -> "PrivacyProfileDisplay":
+        """Plot the profile of a fitted estimator's certificate.
+
+        Parameters
+        ----------
+        estimator : estimator or Certificate
+            A fitted estimator, or a certificate.
+        epsilon : array-like, default=None
+            Values of ε. None: 25 values up to twice the certificate's.
+        name : str, default=None
+            The label in the legend. None: the class of the estimator.
+        ax, **kwargs
+            As in `plot`.
+        """
+        certificate = getattr(estimator, "privacy_", estimator)
+        if not isinstance(certificate, Certificate):
+            raise TypeError(
+                f"{type(estimator).__name__} has no certificate privacy_: fit it first."
+            )
+        stated = certificate.epsilon
+        if not np.isfinite(stated):
+            raise ValueError("The certificate has no privacy profile, since its ε is infinite.")
+        if epsilon is None:
+            # Up to twice the stated ε, and never an empty range.
+            epsilon = np.linspace(0, 2 * stated or 1.0, 25)
+        epsilon = np.asarray(epsilon, dtype=float)
+        delta = np.array([certificate.delta_at(value) for value in epsilon])
+        kwargs = {"label": name or type(estimator).__name__, **kwargs}
+        return cls(epsilon, delta, (stated, certificate.delta)).plot(ax=ax, **kwargs)
+
+    def _plot(self, ax, kwargs):
+        """Plot δ, on a logarithmic scale, over ε."""
+        # A logarithmic scale has no 0.
+        drawn = np.where(np.asarray(self.delta) > 0, self.delta, np.nan)
+        ax = self._take_axes(ax)
+        (self.line_,) = ax.plot(self.epsilon, drawn, **kwargs)
+        ax.set(xlabel="ε", ylabel="δ", yscale="log")
+        if "label" in kwargs:
+            ax.legend()
+        if self.stated is not None:
+            epsilon, delta = self.stated
+            ax.plot(epsilon, delta, "o", color=self.line_.get_color())
+            ax.annotate(
+                f"ε = {show(epsilon)}, δ = {show(delta)}",
+                self.stated,
+                xytext=(6, 6),
+                textcoords="offset points",
+            )

@@ -22,21 +22,13 @@ _MOST_ROWS = 20_000
 
 
 def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
-    """Compare released counts with those of synthetic rows; both are shares.
+    """Compare released counts with those of synthetic rows; both are shares. None for arrays.
 
-    Parameters
-    ----------
-    release : PublishedRelease, Release, str or path
-    synthetic : DataFrame
-
-    Returns
-    -------
-    dict or None
-        ``columns``: for each, its ``levels``, or the ``values`` of knots and point masses, of which
-        ``n_knots`` come first; the shares ``released`` and ``synthetic``; ``margin``, which the
-        noise on a share exceeds with a probability of 5 %; and, for numbers, ``mean`` and
-        ``total`` with their margins. ``pairs``, the worst first: both tables, and ``beyond_noise``,
-        by how much more they differ than noise explains. None for releases of arrays.
+    ``columns``: for each, its ``levels``, or the ``values`` of knots and point masses, of which
+    ``n_knots`` come first; the shares ``released`` and ``synthetic``; ``margin``, which the noise
+    on a share exceeds with a probability of 5 %; and, for numbers, ``mean`` and ``total`` with
+    their margins. ``pairs``, the worst first: both tables, and ``beyond_noise``, by how much more
+    they differ than noise explains.
     """
     published = open_release(release)
     format, tables = published.format, published.main

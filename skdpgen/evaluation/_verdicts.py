@@ -55,14 +55,11 @@ LOWERED = (
 def judge_protection(certificate: Certificate) -> dict:
     """Return how strong the protection is.
 
-    Returns
-    -------
-    dict
-        ``verdict``: ``"strong"`` up to ε = 1, ``"reasonable"`` up to ε = 10, else ``"weak"``, or
-        ``"none"`` if there is no noise, or its seed is known. ``best_attack``: the largest
-        probability of a right guess whether a record, or person, was included, at even odds, by
-        somebody who knows all others. ``best_inference``: the same of which of two values, equally
-        likely before, a record has.
+    ``verdict``: ``"strong"`` up to ε = 1, ``"reasonable"`` up to ε = 10, else ``"weak"``, or
+    ``"none"`` if there is no noise, or its seed is known. ``best_attack``: the largest probability
+    of a right guess whether a record, or person, was included, at even odds, by somebody who knows
+    all others. ``best_inference``: the same of which of two values, equally likely before, a record
+    has.
     """
     epsilon = certificate.epsilon
     if math.isinf(epsilon) or certificate.reproducible:
@@ -93,21 +90,10 @@ def judge_counts(
 ) -> dict | None:
     """Return the expected errors of the counts of columns and of pairs, and verdicts on them.
 
-    They follow from released numbers, so they cost nothing. Errors of training are not among them.
-
-    Parameters
-    ----------
-    report : DataFrame
-        ``schema_report_`` of a generator.
-    n_records : int
-        Public number of records, or of persons, of whom each has at least one record.
-    rarest : dict of str to (str, float), default=None
-        The rarest level of columns with levels, and its share of the synthetic rows.
-
-    Returns
-    -------
-    dict or None
-        ``columns`` and ``pairs``, lists of `_describe_table`. None if the releases are no counts.
+    They follow from a ``schema_report_``, so they cost nothing. Errors of training are not among
+    them. `rarest` has the rarest level of columns with levels, and its share of the synthetic rows.
+    Returns ``columns`` and ``pairs``, lists of `_describe_table`; None if the releases are no
+    counts.
     """
     counted = report[report["n_levels"].notna() & report["noise"].notna()]
     if counted.empty:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .._process.isolation import isolated
+from ..accounting.calibration import find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, gaussian_plan
 from ..accounting.provenance import Provenance
@@ -123,15 +124,6 @@ def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -
     """Return from how many rows on `infer_schema` finds more than noise; nothing is spent.
 
     With fewer, the counts of all rows are not clear of the noise on each count.
-
-    Parameters
-    ----------
-    X, target, persons, **params
-        As in `infer_schema`.
-
-    Returns
-    -------
-    int
     """
     _, format, _, plan = _prepare(X, target, persons, params)
     inference = SchemaInference(format.schema)
@@ -149,6 +141,7 @@ def _prepare(X, target, persons, params):
         format, dataset = planner._read(X, None, target, persons)
         if not getattr(format.parameters["schema"], "undeclared", ()):
             raise ValueError("The schema declares all columns: nothing is left to infer.")
+        planner.delta = find_delta(planner.delta, dataset.n_records)
         return planner, format, dataset, _plan(planner, format, dataset.max_rows)
 
 

@@ -117,7 +117,7 @@ class DPSinkhornGenerator(NetworkGenerator):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         relation: str = "zero_out",
         accountant: str = "pld",

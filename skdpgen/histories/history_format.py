@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ..data.texts import PLAIN, TextStyle
 from ..format import Format, check_count
 from ..registry import savable
 from ..tables.encoder import TableEncoder
@@ -96,7 +97,10 @@ class HistoryFormat(Format):
             for what in ("dtypes", "listed")
         )
         own, events = persons.dataset, rows.dataset
-        reader = HistoryReader(own.reader, events.reader, order is not None, max_rows)
+        declared = rows.schema.get(order, PLAIN)
+        style = declared if isinstance(declared, TextStyle) else events.reader.styles[0] or PLAIN
+        style = None if order is None else style
+        reader = HistoryReader(own.reader, events.reader, style, max_rows)
         format = cls(
             TableFormat(schema, TableLayout(schema.names, dtypes, listed=listed)),
             (persons.name, rows.name),
@@ -110,7 +114,7 @@ class HistoryFormat(Format):
         )
         assumption = (
             f"a person has one row of {persons.name!r}, and rows of {rows.name!r}, of which the "
-            f"first {max_rows} in the order of {repr(order) if reader.has_order else 'the table'} "
+            f"first {max_rows} in the order of {'the table' if order is None else repr(order)} "
             f"are used; {key!r} identifies them in both"
         )
         return format, HistoryDataset(own, events, reader, assumption)

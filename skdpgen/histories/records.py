@@ -21,7 +21,7 @@ from ..curator.dataset import Dataset
 from ..curator.persons import Persons, hash_name, hash_rows
 from ..data.cells import CellReader, FrameCells, as_frame, read_column
 from ..data.names import map_cells
-from ..data.texts import PLAIN
+from ..data.texts import TextStyle
 from ..quality import warn_of_other_persons
 from ..registry import savable
 
@@ -41,22 +41,23 @@ class HistoryReader:
     ----------
     persons, rows : CellReader
         Read the cells of both tables. The column that orders rows, if there is one, comes first.
-    has_order : bool
-        Whether a column orders rows; else they are ordered as in the table.
+    order : TextStyle or None
+        How the texts of the column that orders rows are written. None: they are ordered as in the
+        table.
     max_rows : int
         M.
     """
 
     persons: CellReader
     rows: CellReader
-    has_order: bool
+    order: TextStyle | None
     max_rows: int
 
     @property
     def rows_with_gaps(self) -> CellReader:
         """The reader of rows which, if there is an order, have the gap since the row before."""
-        styles, levels = (None,) * self.has_order, ((),) * self.has_order
-        return CellReader(self.rows.styles + styles, self.rows.levels + levels)
+        n = int(self.order is not None)
+        return CellReader(self.rows.styles + (None,) * n, self.rows.levels + ((),) * n)
 
     @property
     def one_row(self) -> CellReader:
@@ -73,9 +74,9 @@ class HistoryReader:
 
         The latter is NaN for none. Each cell is read on its own.
         """
-        if not self.has_order:
+        if self.order is None:
             return np.zeros(len(events)), np.zeros(len(events))
-        cells = read_column(as_frame(events).iloc[:, 0], self.rows.styles[0] or PLAIN)
+        cells = read_column(as_frame(events).iloc[:, 0], self.order)
         orders = np.array(map_cells(_read_order, cells).tolist()).reshape(-1, 2)
         return orders[:, 0].astype(np.int64), orders[:, 1]
 
@@ -128,7 +129,7 @@ class HistoryCells(FrameCells):
         sizes = np.bincount(person, minlength=len(self))
         hashes = np.array(list(map(hash_name, self._owners.names)), dtype=np.uint64)
         used = np.clip(sizes, 1, self._reader.max_rows).astype(np.uint64)
-        gaps = _find_gaps(form, value, rank) if self._reader.has_order else None
+        gaps = _find_gaps(form, value, rank) if self._reader.order else None
         return persons[first], events[rows], gaps, sizes, (hashes % used).astype(np.int64)
 
     def __len__(self) -> int:

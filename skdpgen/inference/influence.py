@@ -51,20 +51,9 @@ class Statistic:
     def find_columns(
         self, learned, random_state: np.random.Generator, list_moved: Callable = lambda name: ()
     ) -> list:
-        """Return the columns on which the values depend.
+        """Return the columns on which the values depend; raise ValueError unless they were learned.
 
-        Parameters
-        ----------
-        learned : collection of str
-            Columns that may be among them.
-        random_state : numpy.random.Generator
-        list_moved : callable, optional
-            Returns, for a column, lists of tables in which it differs further.
-
-        Raises
-        ------
-        ValueError
-            If there are none, or others.
+        `list_moved` returns, for a column, lists of tables in which it differs further.
         """
         found = [
             name
@@ -114,18 +103,9 @@ class Statistic:
         return self._add(probes.iloc[firsts], 1)[group]
 
     def find_moves(self, at: pd.DataFrame, beyond: Sequence, columns) -> tuple:
-        """Return whether values fall, and rise, if cells move from a bound to beyond it.
+        """Return whether values fall, and rise, if cells move as by `Model.move`, beyond a bound.
 
-        Parameters
-        ----------
-        at, beyond
-            From `Model.move`.
-        columns : list
-
-        Returns
-        -------
-        falls, rises : ndarray of bool of shape (n_values,)
-            Both, if a value is undefined, or the function fails.
+        Both, if a value is undefined, or the function fails.
         """
         try:
             influence = self.find_influence(at, columns)
@@ -138,16 +118,8 @@ class Statistic:
         return ~(moves >= -rounding).all(axis=0), ~(moves <= rounding).all(axis=0)
 
     def measure_interactions(self, corners: pd.DataFrame, n_triples: int, columns) -> np.ndarray:
-        """Return bounds on the means of interactions of three columns, of shape (n_values,).
+        """Return bounds on the means of interactions of three columns, by `Model.draw_corners`.
 
-        Parameters
-        ----------
-        corners, n_triples
-            From `Model.draw_corners`.
-        columns : list
-
-        Notes
-        -----
         The mean of an alternating sum over the other row is the interaction of the three columns at
         the row, if cells are independent. So the mean absolute sum is at least that of it.
         """
@@ -158,16 +130,9 @@ class Statistic:
         return n_triples * np.abs(np.einsum("c,ncv->nv", signs, influence)).mean(0)
 
     def check_repeated(self, influence: np.ndarray) -> None:
-        """Refuse values that change if each row is repeated, such as sums and counts.
+        """Raise ValueError for values that change if each row is repeated, such as sums and counts.
 
-        Parameters
-        ----------
-        influence : ndarray of shape (n_probes, n_values)
-            It tells rounding errors of values near 0 from changes.
-
-        Raises
-        ------
-        ValueError
+        The influence (n_probes, n_values) tells rounding errors of values near 0 from changes.
         """
         twice = self._compute(pd.concat([self._rows, self._rows], ignore_index=True))
         with np.errstate(invalid="ignore"):
@@ -184,17 +149,10 @@ class Statistic:
             )
 
     def is_smooth(self, probes: pd.DataFrame, influence: np.ndarray) -> np.ndarray:
-        """Return whether the influences are the same for larger steps, of shape (n_values,).
+        """Return whether the influences of probes are the same for larger steps, (n_values,).
 
         Those of quantiles follow from single values, and those of few rows change at once. Without
         any influence of one row, that of many is not known.
-
-        Parameters
-        ----------
-        probes : DataFrame
-            Rows of the model.
-        influence : ndarray of shape (n_probes, n_values)
-            Their influences.
         """
         few = np.arange(len(probes))[: CONSTANTS.n_smooth]
         # Quantiles of values that many rows share change by a few rows only.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Inferred bounds, merged categories and clipped cells: the limits of estimates."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..checks import list_names
@@ -21,11 +23,6 @@ class Limits:
 
     Values beyond the bounds of a column count as the bound. If a bound was inferred, the noise may
     hide values beyond it, and nothing limits how far they reach.
-
-    Parameters
-    ----------
-    model : Model
-    columns : list of str
     """
 
     def __init__(self, model, columns):
@@ -33,19 +30,9 @@ class Limits:
         self._blocks = [b for b in model.encoder.make_blocks() if b.name in columns]
 
     def find_open(self, statistic, probes):
-        """Return whether values beyond inferred bounds move a statistic down, and up.
+        """Return whether values beyond inferred bounds move a statistic down, up; their columns.
 
-        Parameters
-        ----------
-        statistic : Statistic
-        probes : DataFrame
-            Rows with the other cells beside such a value.
-
-        Returns
-        -------
-        falls, rises : ndarray of bool of shape (n_values,)
-        columns : list of str
-            Those of such values.
+        Probes have the other cells beside such a value.
         """
         moves, columns = np.zeros((2, len(statistic.names)), dtype=bool), []
         for block in self._blocks:
@@ -105,19 +92,13 @@ class Limits:
         return {b.name: found[b.name] for b in self._blocks if isinstance(found.get(b.name), str)}
 
 
-def is_clipped(column_type, end, counts, std, inferred=()):
-    """Return whether a declared bound has far more values than the density next to it predicts.
+def is_clipped(
+    column_type, end: str, counts: np.ndarray, std: np.ndarray, inferred: Sequence[str] = ()
+) -> bool:
+    """Return whether a declared end has far more values than the density next to it predicts.
 
-    As for inferred bounds, not at 0, at a declared point mass, or if each value has a knot.
-
-    Parameters
-    ----------
-    column_type : Number or Date
-    end : {"lower", "upper"}
-    counts, std : ndarray of shape (n_levels,)
-        Noisy counts near the knots and of the point masses, and standard deviations of their noise.
-    inferred : tuple of str, default=()
-        The inferred parameters of the column.
+    As for inferred bounds, not at 0, at a declared point mass, or if each value has a knot. Counts
+    are those near the knots and of the point masses.
     """
     number = column_type.to_number()
     knots, atoms = number.positions, list(number.atoms or ())

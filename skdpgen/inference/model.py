@@ -172,17 +172,11 @@ class Model:
         return drawn.where(pd.Series(part == 2), rows)
 
     def draw_corners(self, columns):
-        """Return rows whose influences show interactions of three columns.
+        """Return rows whose influences show interactions of triples of columns, and their number.
 
         They come in eights: a row, with cells of another one in each subset of three columns. A
         function without interactions of the three has alternating sums of 0. The target, if
         records are stratified by it, is the same in all.
-
-        Returns
-        -------
-        rows : DataFrame
-        n_triples : int
-            Number of all triples of columns; 0 if there are fewer than three.
         """
         label = None if self.tables.by is None else self.format.layout.label
         triples = list(itertools.combinations([n for n in columns if n != label], 3))

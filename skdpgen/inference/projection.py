@@ -106,14 +106,8 @@ def _select_histograms(format, columns):
 def _count_alone(tables, c, used):
     """Return counts of a column's levels without its tables with other columns in use.
 
-    They are precise beyond the row sums of those tables, with independent noise; see
-    `Tables.count_levels`.
-
-    Returns
-    -------
-    counts : ndarray of shape (..., n_levels)
-    precision : float
-        Relative to the one-way table.
+    They are precise beyond the row sums of those tables, with independent noise, by a precision
+    relative to the one-way table; see `Tables.count_levels`.
     """
     ends = np.cumsum([0, *tables.sizes])
     total = tables.weight * tables.columns[..., ends[c] : ends[c + 1]]
@@ -132,17 +126,7 @@ def _multiply(first, second):
 
 
 class Projection:
-    """Projects influences on released features, and corrects estimates by their sums.
-
-    Parameters
-    ----------
-    model : Model
-    features : Features
-    probes : DataFrame
-        From `Model.draw_probes`.
-    influence : ndarray of shape (n_probes, n_values)
-    misfit : float
-    """
+    """Projects influences of probes on released features, and corrects estimates by their sums."""
 
     def __init__(self, model, features, probes, influence, misfit) -> None:
         self._model, self._features, self._misfit = model, features, misfit
@@ -158,16 +142,9 @@ class Projection:
         self._shares = np.where(self._part < 2, 1.0, CONSTANTS.schema_weight) * ~is_left_out
 
     def estimate(self, value, interactions, level, names):
-        """Return the table of estimates.
+        """Return the table of estimates, given the values on synthetic rows.
 
-        Parameters
-        ----------
-        value : ndarray of shape (n_values,)
-            On synthetic rows.
-        interactions : ndarray of shape (n_values,)
-            Bounds on biases by interactions that were not released.
-        level : float
-        names : list
+        `interactions` bounds the biases by interactions that were not released.
         """
         model, features = self._model, self._features
         n, weights = model.n_records, self._solve(self._shares)[1]

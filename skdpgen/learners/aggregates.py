@@ -41,14 +41,9 @@ CONSTANTS = AggregateConstants()
 class RecordFeatures:
     """Features of rows, and vector-Jacobian products of each row on its own.
 
-    Products are of each row by itself; features are, since layers do not mix rows, or see one.
-
-    Parameters
-    ----------
-    network : Discriminator
-        Products are in the weights of its trained layers.
-    keep : float, default=1.0
-        Share of the entries of a product, the largest ones, that are kept; others become 0.
+    Products are of each row by itself, in the weights of the network's trained layers; features
+    are, since layers do not mix rows, or see one. The share `keep` of a product's entries, the
+    largest ones, is kept; others become 0.
     """
 
     def __init__(self, network: Discriminator, keep: float = 1.0) -> None:
@@ -100,14 +95,8 @@ def try_discriminator(factory, n_columns, n_classes, image_shape) -> None:
 class ClassMeans:
     """Shares of the classes, and mean features of each, from noisy sums.
 
-    Parameters
-    ----------
-    n_classes, n_features : int
-    batch_size : float
-        Expected records of a release; sums are divided by it, and not by the private number.
-    memory : float
-        Factor of the weights of older releases at each new one; 1: all have the same weight.
-    device : torch.device
+    Sums are divided by `batch_size`, the expected records of a release, and not by the private
+    number. At each new release the weights of older ones are multiplied by `memory`.
     """
 
     def __init__(
@@ -174,16 +163,9 @@ class ClassMeans:
 
 
 class SlowLayers:
-    """Descent of the layers before the aggregate, once for several releases.
+    """Descent of the layers before the aggregate, once for `every` releases of a noisy sum each.
 
-    Parameters
-    ----------
-    network : Discriminator
-    learning_rate : float
-    batch_size : float
-        Expected records of a release.
-    every : int
-        Releases, of one noisy sum of products each, for one update.
+    `batch_size` is the expected number of records of a release.
     """
 
     def __init__(
@@ -224,22 +206,8 @@ def fit_classifier(
     This is the first phase of the DPAF paper, whose first layers are used later. There a batch is
     such a mixture. Here mixtures are made of the noisy sums of a batch, which is post-processing.
 
-    Parameters
-    ----------
-    network : Discriminator
-        With an output for each class; trained in place.
-    release : callable
-        Returns the `NoisyAggregate` of a mechanism.
-    mechanism : callable
-        Makes the mechanism, from the keyword ``cotangent``, a function that returns cotangents.
-    n_steps : int
-        Number of releases.
-    batch_size : float
-        Expected records of a release.
-    learning_rate : float
-        For Adam, after a warm-up; it decays linearly to 0.
-    generator, verbose
-        As in `SketchLearner.fit`.
+    The network has an output for each class, and is trained in place. Other parameters are those of
+    `fit_to_aggregates`.
     """
     n_classes, device = network.labels.in_features, network.labels.weight.device
     known = ClassMeans(n_classes, network.n_features, batch_size, 0.0, device)
@@ -285,21 +253,17 @@ def fit_to_aggregates(
 ) -> Sampler:
     """Train a generator and a discriminator on noisy aggregates of the discriminator's features.
 
+    Both are trained in place; the discriminator of `features_of` has one output. Losses are, at
+    each update of the generator, the estimated squared distance between mean features of generated
+    rows and released ones.
+
     Parameters
     ----------
-    rows : RowNetwork
-        The generator; trained in place, on its device.
-    features_of : RecordFeatures
-        The features of a discriminator with one output; trained in place.
-    release : callable
-        Returns the `NoisyAggregate` of a mechanism.
-    mechanism : callable
-        Makes the mechanism, from the keyword ``cotangent``, a function that returns cotangents, or
-        None.
-    n_steps : int
-        Number of releases.
-    batch_size : float
-        Expected records of a release.
+    release, mechanism : callable
+        `release` returns the `NoisyAggregate` of a mechanism, which `mechanism` makes from the
+        keyword ``cotangent``: a function that returns cotangents, or None.
+    n_steps, batch_size
+        Number of releases, and expected records of each.
     grad_clip : float
         Radius of each record's products.
     n_generated : int
@@ -313,14 +277,6 @@ def fit_to_aggregates(
         discriminator's verdict on single rows.
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
-    generator, verbose
-        As in `SketchLearner.fit`.
-
-    Returns
-    -------
-    Sampler
-        Losses are, at each update of the generator, the estimated squared distance between mean
-        features of generated rows and released ones.
     """
     network, n_classes, device = features_of.network, rows.n_classes, rows.scale.device
     is_trained, slow = asymmetry is not None, None

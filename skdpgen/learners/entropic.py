@@ -23,16 +23,9 @@ _ENTROPIC, _EXACT = EntropicWasserstein(), Wasserstein()
 
 @savable
 class LocalRowNetwork(RowNetwork):
-    """A generator network of rows in a ball, in units of its radius.
+    """A generator network of rows in a ball, in units of its radius; see `RowNetwork`.
 
-    Parameters
-    ----------
-    network, n_classes, latent_dim
-        As in `RowNetwork`.
-    format : BallFormat
-        The format of the rows.
-    unit_output : bool, default=False
-        Whether the network makes features in [0, 1].
+    With `unit_output` the network makes features in [0, 1].
     """
 
     def __init__(self, network, n_classes, latent_dim, format, unit_output=False):
@@ -61,21 +54,10 @@ class LocalRowNetwork(RowNetwork):
 
 
 def clean_shares(codes: np.ndarray, n_classes: int, probability: float) -> np.ndarray:
-    """Estimate the shares of classes from labels after randomised response.
+    """Estimate the shares of classes from the codes of labels after randomised response.
 
-    The unbiased estimates are projected on the simplex.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_records,)
-        Noised labels.
-    n_classes : int
-    probability : float
-        The probability with which a label was replaced by one drawn uniformly.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
+    A label was replaced, with this probability, by one drawn uniformly. The unbiased estimates are
+    projected on the simplex.
     """
     noised = np.bincount(codes, minlength=n_classes) / len(codes)
     if probability >= 1:
@@ -113,7 +95,7 @@ def fit_to_noised_rows(
     generator: torch.Generator,
     verbose: int = 0,
 ) -> Sampler:
-    """Train a network by optimal transport from its rows to noised rows.
+    """Train a network in place by optimal transport from its rows to noised rows.
 
     This is Algorithm 1 of [1]_. With labels, noised rows are grouped by their noised label. A
     group holds rows of all classes, in proportions that follow from the randomised response;
@@ -122,30 +104,16 @@ def fit_to_noised_rows(
 
     Parameters
     ----------
-    rows : LocalRowNetwork
-        Trained in place, on its device.
     noised : ndarray of shape (n_records, n_columns)
         Noised rows, in units of the ball's radius.
-    codes : ndarray of int of shape (n_records,), default=None
-        Noised labels.
-    probability : float, default=0.0
-        The probability of the randomised response; see `clean_shares`.
-    distance : callable
-        The method `distance` of a loss.
-    p : {1, 2}
-        The cost is ‖·‖_p^p.
-    reg : float
-        λ; 0 is no regularisation.
+    codes, probability
+        Noised labels, and the probability of the randomised response; see `clean_shares`.
+    distance, p, reg
+        The method `distance` of a loss; the cost is ‖·‖_p^p, and λ = 0 is no regularisation.
     n_steps, batch_size : int
         Steps; rows of each noised label, and as many generated ones, in a step.
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
-    generator, verbose
-        As in `SketchLearner.fit`.
-
-    Returns
-    -------
-    Sampler
 
     References
     ----------

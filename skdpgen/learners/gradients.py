@@ -23,17 +23,9 @@ from .training import Training, list_trained, run_steps
 class CrossGradient:
     """The gradient of the loss in the first n generated rows, as a function of a real batch.
 
-    Parameters
-    ----------
-    loss : SinkhornGradient or OwnLoss
-    generated : tensor of shape (n, n_columns)
-        Generated rows, which are constants here.
-    classes : tensor of shape (n,)
-        Their classes.
-    debiasing : tensor of shape (n, n_columns)
-        The gradient of the debiasing term, which depends on no private row.
-    encode : callable
-        Encodes real rows as generated rows are.
+    Generated rows (n, n_columns), with their classes, are constants here. The gradient of the
+    debiasing term, of the same shape, depends on no private row. `encode` maps real rows as
+    generated ones are.
     """
 
     def __init__(self, loss, generated, classes, debiasing, encode):
@@ -51,16 +43,9 @@ class CrossGradient:
 class WeightGradient:
     """The gradient in the weights of a network, as a function of a real batch.
 
-    Parameters
-    ----------
-    function : CrossGradient
-        The gradient in the first n rows that the network generates.
-    debiasing : tensor of shape (n', n_columns)
-        The gradient in the other rows.
-    network : torch.nn.Module
-        Its current weights and statistics are copied.
-    latent : tensor
-        The codes of the rows.
+    `function` is the gradient in the first n rows that the network generates from its codes
+    `latent`, and `debiasing` that in the other rows. Weights and statistics of the network are
+    copied.
     """
 
     def __init__(self, function, debiasing, network, latent):
@@ -100,17 +85,16 @@ def fit_to_gradients(
     generator: torch.Generator,
     verbose: int = 0,
 ) -> Sampler:
-    """Train a network by noisy gradients: Algorithm 1 of the DP-Sinkhorn paper.
+    """Train a network in place by noisy gradients: Algorithm 1 of the DP-Sinkhorn paper.
+
+    Losses are, at each step, the squared norm of the released gradient, less the energy of its
+    noise, over Δ²: an unbiased estimate of a number of at most 1.
 
     Parameters
     ----------
-    rows : RowNetwork
-        Trained in place, on its device.
     loss : SinkhornGradient or OwnLoss
     release : callable
-        Returns the `NoisySum` of a `ClippedGradientMechanism`.
-    n_steps : int
-        Number of releases.
+        Returns the `NoisySum` of a `ClippedGradientMechanism`; called `n_steps` times.
     n_generated, n_debias : int
         Sizes n and n' of the generated batch, which do not depend on the size of the real batch.
     grad_clip : float
@@ -119,17 +103,8 @@ def fit_to_gradients(
         Shares of the classes among generated rows.
     perturb : {"images", "parameters"}
         Whether the gradient in the generated rows is released, or that in the weights.
-    optimizer : {"adam", "sgd"} or callable
-    learning_rate : float
-        For the optimizer, after a warm-up; it decays linearly to 0.
-    generator, verbose
-        As in `SketchLearner.fit`.
-
-    Returns
-    -------
-    Sampler
-        Losses are, at each step, the squared norm of the released gradient, less the energy of its
-        noise, over Δ²: an unbiased estimate of a number of at most 1.
+    optimizer, learning_rate
+        As in `Training`; the rate decays linearly to 0.
 
     References
     ----------

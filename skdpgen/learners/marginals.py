@@ -22,27 +22,19 @@ _HAS_SHARE = 0.75
 
 @dataclass(frozen=True)
 class Marginals:
-    """The number of records with each level of each column, estimated from released tables.
+    """The number of records with each level of each column, estimated from released tables."""
 
-    Attributes
-    ----------
-    counts, std : ndarray of shape (n_levels,)
-        Noisy counts, and standard deviations of their noise.
-    n_records : float
-        Number of the counted records.
-    is_empty : ndarray of bool of shape (n_levels,)
-        Spare levels whose counts are within noise of 0, which are taken to have no record.
-    is_knot : ndarray of bool of shape (n_levels,) or bool, default=False
-        Knots but those far out, which are taken to have some records.
-    is_far : ndarray of bool of shape (n_levels,) or bool, default=False
-        Numbers far out, whose noise would outweigh all others.
-    """
-
+    # Shape (n_levels,): noisy counts, and standard deviations of their noise.
     counts: np.ndarray
     std: np.ndarray
+    # Number of the counted records.
     n_records: float
+    # Shape (n_levels,): spare levels whose counts are within noise of 0, which are taken to have no
+    # record.
     is_empty: np.ndarray
+    # Shape (n_levels,): knots but those far out, which are taken to have some records.
     is_knot: Any = False
+    # Shape (n_levels,): numbers far out, whose noise would outweigh all others.
     is_far: Any = False
 
     def __post_init__(self):
@@ -61,15 +53,8 @@ class Marginals:
     ) -> "Marginals":
         """Estimate the marginals of all records; strata of the target are added up.
 
-        Parameters
-        ----------
-        tables : skdpgen.mechanisms.two_way.Tables
-        n_records : float
-        is_optional : ndarray of bool of shape (n_levels,)
-            Levels that may have no record, such as that of missing values. The most frequent level
-            of a column is never taken to be empty.
-        is_knot, is_far : ndarray of bool of shape (n_levels,), default=False
-            As in the attributes.
+        Levels in `is_optional` may have no record, such as that of missing values. The most
+        frequent level of a column is never taken to be empty.
         """
         counts, std = tables.count_levels()
         sizes = tables.sizes
@@ -89,20 +74,12 @@ class Marginals:
         return cls(counts, std, n_records, is_empty, is_knot, is_far)
 
     def of_stratum(self, tables: Tables, by: slice | None, n_records: float) -> "Marginals":
-        """Estimate the marginals of a stratum of the records.
+        """Estimate the marginals of a stratum, whose tables lack the levels `by` of the strata.
 
         Empty levels are those of all records, whose counts have the best signal-to-noise ratio.
         Noise on numbers far out would outweigh all others, and they are often in one stratum alone:
         where the count is within noise, it is the posterior mean if the stratum has its share of
         the level, or else none of it.
-
-        Parameters
-        ----------
-        tables : skdpgen.mechanisms.two_way.Tables
-            The tables of the stratum.
-        by : slice or None
-            Levels of the column of the strata, which the tables lack.
-        n_records : float
         """
         kept = np.ones(len(self.counts), dtype=bool)
         kept[by or slice(0)] = False
@@ -129,10 +106,7 @@ class Marginals:
     def refined(self, coarsen: np.ndarray) -> "Marginals":
         """Return the marginals of finer levels, between which breakpoints share evenly.
 
-        Parameters
-        ----------
-        coarsen : ndarray of shape (n_fine_levels, n_levels)
-            From `Refinement.to_coarse`.
+        `coarsen`, of shape (n_fine_levels, n_levels), is that of `Refinement.to_coarse`.
         """
         spread = coarsen / coarsen.sum(0)
         is_empty = (coarsen[:, ~self.is_empty] == 0).all(1)
@@ -144,21 +118,7 @@ class Marginals:
 
 
 def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.DataFrame]:
-    """Estimate the marginals, describe the columns, and warn of poor fit quality.
-
-    Parameters
-    ----------
-    tables : skdpgen.mechanisms.two_way.Tables
-    format : TableFormat
-        A resolved format.
-    n_records : int
-
-    Returns
-    -------
-    marginals : Marginals
-    report : DataFrame
-        From `describe`.
-    """
+    """Estimate the marginals, `describe` the columns of a resolved format, and warn of poor fit."""
     advise_on_columns(format.schema.list_advice())
     present, std = tables.count_records()
     # The variances of strata add up.

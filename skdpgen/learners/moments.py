@@ -24,24 +24,10 @@ def find_clear_moments(
 
     The noise of all cells together hides a correlation, which is a sum over the cells of a table
     and has far less noise. Significant moments are found by the procedure of Benjamini and
-    Hochberg [1]_.
+    Hochberg [1]_, of which noise alone is expected to be a share `rate`.
 
-    Parameters
-    ----------
-    cells : ndarray of shape (n_strata, n_cells)
-        Released minus generated records, as in `skdpgen.mechanisms.two_way.Tables`.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-    is_knot : ndarray of bool of shape (n_levels,)
-        Levels whose order is that of numbers.
-    std : float
-        Standard deviation of the Gaussian noise on each cell.
-    rate : float
-        Expected share of noise alone among the significant moments.
-
-    Returns
-    -------
-    ndarray of shape (n_strata, n_cells)
+    Cells are released minus generated records, of shape (n_strata, n_cells), as is the result;
+    `std` is that of the noise on each. `is_knot` marks the levels whose order is that of numbers.
 
     References
     ----------
@@ -71,15 +57,8 @@ def find_clear_moments(
 def make_polynomials(is_knot: np.ndarray) -> np.ndarray:
     """Return orthonormal polynomials of the positions of knots, without the constant.
 
-    Parameters
-    ----------
-    is_knot : ndarray of bool of shape (n_levels,)
-
-    Returns
-    -------
-    ndarray of shape (n_levels, n_polynomials)
-        Their degrees are 1 to `_DEGREE`, or to one less than the number of knots; 0 at other
-        levels.
+    Their degrees are 1 to `_DEGREE`, or to one less than the number of knots; each is a column of
+    the matrix (n_levels, n_polynomials), 0 at other levels.
     """
     n_knots = int(is_knot.sum())
     powers = np.linspace(-1, 1, n_knots)[:, None] ** np.arange(min(_DEGREE + 1, n_knots))

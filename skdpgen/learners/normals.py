@@ -42,20 +42,8 @@ def fit_normals_to_sketch(
     """Fit a normal distribution N(μ, FFᵀ) to the sketch of each class, up to the sketch's noise.
 
     It has few parameters relative to the numbers of a sketch, so that the noise hardly moves it.
-
-    Parameters
-    ----------
-    basis, sketch, std, generator, verbose
-        As in `fit_particles_to_sketch`.
-    n_steps : int
-        The largest number of steps.
-    learning_rate : float
-        For Adam, in units of the mean standard deviation.
-
-    Returns
-    -------
-    normals : list of (tensor of shape (n_encoded,), tensor of shape (n_encoded, n_factors))
-        μ and F of each class.
+    Returns μ (n_encoded,) and F (n_encoded, n_factors) of each class; parameters are those of
+    `fit_particles_to_sketch`.
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
     d, n_classes = len(std), len(means)
@@ -96,12 +84,7 @@ def draw_normals(
     std: torch.Tensor,
     generator: torch.Generator,
 ) -> torch.Tensor:
-    """Draw rows from the distributions of `fit_normals_to_sketch`, slightly widened.
-
-    Returns
-    -------
-    tensor of shape (n_classes, n_particles, n_encoded)
-    """
+    """Draw rows (n_classes, n_particles, n_encoded) of fitted normals, slightly widened."""
     drawn = []
     for mean, factor in normals:
         within, isotropic = (

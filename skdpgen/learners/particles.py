@@ -121,21 +121,10 @@ def draw_starts(
     rows: torch.Tensor | None,
     generator: torch.Generator,
 ) -> torch.Tensor:
-    """Draw the starts of the particles of each class: Gaussian noise, or public rows with jitter.
+    """Draw the starts (n_classes, n_particles, n_encoded) of the particles of each class.
 
-    Parameters
-    ----------
-    n_classes, n_particles : int
-        Number of classes, and of particles of each class.
-    std : tensor of shape (n_encoded,)
-        Standard deviations of the noise.
-    rows : tensor of shape (n_rows, n_encoded) or None
-        Public rows, drawn in random order, repeatedly.
-    generator : torch.Generator
-
-    Returns
-    -------
-    tensor of shape (n_classes, n_particles, n_encoded)
+    They are Gaussian noise of standard deviations `std`, or public rows with jitter, in random
+    order, repeatedly.
     """
     normals = torch.randn(n_classes, n_particles, len(std), generator=generator).to(std)
     if rows is None:
@@ -161,10 +150,11 @@ def fit_particles_to_sketch(
 ) -> tuple[torch.Tensor, list[float]]:
     """Move particles until they have the sketch, up to the noise of the sketch.
 
+    Returns the particles, and the distance to the noisy sketch at each step, of the class with the
+    most steps.
+
     Parameters
     ----------
-    basis : SliceBasis
-    sketch : skdpgen.mechanisms.sums.Sketch
     starts : tensor of shape (n_classes, m, n_encoded)
     std : tensor of shape (n_encoded,)
         Approximate standard deviations of encoded rows.
@@ -175,14 +165,6 @@ def fit_particles_to_sketch(
         The largest number of steps for each class.
     learning_rate : float
         For Adam, in units of the mean standard deviation.
-    generator, verbose, n_expected
-        As in `SketchLearner.fit` and `run_steps`.
-
-    Returns
-    -------
-    particles : tensor of shape (n_classes, m, n_encoded)
-    losses : list of float
-        The distance to the noisy sketch at each step, of the class with the most steps.
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
     noise_energy = noise_energy / weights.cpu().numpy()
@@ -222,33 +204,20 @@ def flow_along_slices(
     """Move particles by the flow of the smoothed sliced distance to released rows.
 
     One step of Euler and Maruyama is x ← x + h·v(x) + √(2λh)·z: equation 18 of [1]_. The
-    particles' projections are padded and noised as those of records are.
+    particles' projections are padded and noised as those of records are. Returns the particles, the
+    estimated shares of the classes, and the mean square of the drift at each step.
 
     Parameters
     ----------
     starts : tensor of shape (n_classes, m, n_encoded)
-    mechanism : SlicedRowsMechanism
-        The mechanism of the releases.
     releases : iterator of ProjectedRows
         One for each step; the same object again where rows were released once.
-    step_sizes : sequence of float
-        h of each step.
-    diffusion : float
-        λ.
+    step_sizes, diffusion
+        h of each step, and λ.
     batch_size : int
         Expected records of a release.
     n_directions : int, default=None
         Number of released directions in a step, drawn anew for each step. None: all.
-    generator, verbose
-        As in `SketchLearner.fit`.
-
-    Returns
-    -------
-    particles : tensor of shape (n_classes, m, n_encoded)
-    shares : ndarray of shape (n_classes,)
-        Estimated shares of the classes.
-    losses : list of float
-        At each step, the mean square of the drift.
 
     References
     ----------

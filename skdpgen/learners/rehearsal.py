@@ -82,19 +82,8 @@ def rehearse(
 ) -> None:
     """Train a copy of a network for one step, as a fit does, and use it in evaluation mode.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        It stays as it is.
-    inputs : tensor of shape (n, n_inputs)
-        A batch of training, on the device of the fit.
-    n_outputs : int
-    optimizer : str or callable, default="adam"
-
-    Raises
-    ------
-    ValueError or TypeError
-        If one of them fails; the message shows its own error.
+    Inputs are a batch of training, on the device of the fit. Raises a ValueError or TypeError,
+    which shows the network's own error.
     """
     network = copy.deepcopy(network).to(inputs.device)
     with tried("optimizer", _OPTIMIZER):

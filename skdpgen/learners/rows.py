@@ -101,17 +101,8 @@ def make_rows(
 ) -> RowNetwork:
     """Make the generator network of a format's rows.
 
-    Parameters
-    ----------
-    network : str or callable
-        Name of the network, or a factory.
-    format : Format
-    latent_dim, n_classes : int
-        Widths of the Gaussian code and of the one-hot class.
-    seed : int
-        Seed of the initial weights.
-    n_encoded : int, default=None
-        Number of the components that will be set. None: rows are not encoded.
+    `network` is a name or a factory, and `n_encoded` the number of the components that will be set;
+    None: rows are not encoded.
     """
     unit, n_outputs = find_outputs(network, format, n_encoded or format.n_columns)
     scale = even_scale(format.n_columns)

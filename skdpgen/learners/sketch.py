@@ -21,18 +21,8 @@ _SLICES = 2000
 class SketchLearner(Learner):
     """Trains a network until its rows have the sketch, up to the noise of the sketch.
 
-    Losses are estimated distances to the noisy sketch.
-
-    Parameters
-    ----------
-    rows : RowNetwork
-        Trained in place, on the device of the basis.
-    n_steps, rows_per_class : int
-        Largest number of steps; generated rows of each class in a step.
-    learning_rate : float
-        For Adam, after a warm-up and before a linear decay.
-    verbose : int, default=0
-        1 shows a progress bar.
+    A step generates `rows_per_class` rows of each class. Adam's rate follows a warm-up and a linear
+    decay. Losses are estimated distances to the noisy sketch.
     """
 
     rows: RowNetwork
@@ -63,15 +53,7 @@ class SketchLearner(Learner):
 class SliceCycle:
     """The slices of a sketch in random order, of which each step takes the next ones.
 
-    Parameters
-    ----------
-    basis : SliceBasis
-    means : tensor of shape (..., k)
-        Noisy mean values of the basis.
-    n_slices : int
-        Largest number of slices of a step.
-    generator : torch.Generator
-        Generator of the order.
+    Noisy means are of shape (..., k).
     """
 
     def __init__(

@@ -34,15 +34,7 @@ class RowsLearner(Learner):
     loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of
     [1]_. The noise hides the variance of projections far more than their mean. Where principal
     components were released, the second moments of the rows are known, and are matched as well.
-
-    Parameters
-    ----------
-    rows : RowNetwork
-        Trained in place, on its device.
-    learning_rate : float
-        For Adam, after a warm-up; it decays linearly to 0.
-    verbose : int, default=0
-        1 shows a progress bar.
+    Adam's rate follows a warm-up and a linear decay to 0.
 
     References
     ----------
@@ -101,11 +93,7 @@ def moments_gap(rows: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:
 class SlicedClassShares(ClassShares):
     """Shares of the classes among records, estimated from releases of sliced rows.
 
-    Parameters
-    ----------
-    mechanism : SlicedRowsMechanism
-    batch_size : int
-        Expected records of a release.
+    `batch_size` is the expected number of records of a release.
     """
 
     def __init__(self, mechanism: SlicedRowsMechanism, batch_size: int) -> None:

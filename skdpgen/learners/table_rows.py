@@ -32,14 +32,8 @@ class TableRows(nn.Module):
 
     Given a code, columns are independent: the mean product of two blocks of probabilities is the
     joint distribution of two columns. Rows may belong to several strata, of records with different
-    levels of another column; the code holds the stratum.
-
-    Parameters
-    ----------
-    sizes : list of int
-        Number of levels of each column.
-    marginals : tensor of shape (n_strata, n_levels)
-        Initial probabilities.
+    levels of another column; the code holds the stratum. Marginals, of shape (n_strata, n_levels),
+    are the initial probabilities.
     """
 
     offset: torch.Tensor
@@ -109,16 +103,7 @@ class TableNetwork(TableRows):
     """A network from Gaussian codes to probabilities of levels, shared by all strata.
 
     The network learns from all strata: where noise hides how they differ, only their marginals do.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        Maps codes of shape (n, latent_dim) or, if there are several strata,
-        (n, latent_dim + n_strata) to (n, n_levels).
-    latent_dim : int
-        Width of the Gaussian code, which is joined with the one-hot stratum.
-    sizes, marginals
-        As in `TableRows`.
+    If there are several, the one-hot stratum is joined with the code, of width `latent_dim`.
     """
 
     def __init__(self, network, latent_dim, sizes, marginals):
@@ -157,17 +142,7 @@ class TableNetwork(TableRows):
 
 @savable
 class TableParticles(TableRows):
-    """Particles, each with its own probabilities of levels. A code is the index of a particle.
-
-    Parameters
-    ----------
-    n_particles : list of int
-        Number of particles of each stratum.
-    generator : torch.Generator
-        Generator of the initial logits.
-    sizes, marginals
-        As in `TableRows`.
-    """
+    """Particles of each stratum, with probabilities of levels of their own. A code is an index."""
 
     def __init__(self, n_particles, generator, sizes, marginals):
         super().__init__(sizes, marginals)
@@ -207,15 +182,8 @@ class TableParticles(TableRows):
 class StratifiedRows(nn.Module):
     """Rows of strata of records, in proportion to their estimated counts.
 
-    Parameters
-    ----------
-    rows : TableRows
-        Generator of the columns in the tables, for each stratum.
-    shares : ndarray of shape (n_strata,)
-        Shares of the strata, with sum 1.
-    start : int or None
-        If strata are the levels of another column, the position of the first of these among the
-        levels of all columns.
+    If strata are the levels of another column, `start` is the position of the first of these among
+    the levels of all columns. Shares sum to 1.
     """
 
     shares: torch.Tensor

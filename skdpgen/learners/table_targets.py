@@ -16,26 +16,18 @@ _N_JOINED = 64
 
 @dataclass(frozen=True)
 class TablesTarget:
-    """The tables of a stratum, as shares of its records: targets of the training.
+    """The tables of a stratum, as shares of its records: targets of the training."""
 
-    Attributes
-    ----------
-    pairs : list of tuple
-        From `join_narrow_tables`, as tensors.
-    columns : tensor of shape (n_levels,)
-    weight : float
-        Weight of one-way tables.
-    share : float
-        Share of the stratum among all records, by which gaps are weighted, since the counts of all
-        strata have the same noise.
-    noise_energy : float
-        Expected contribution of the noise to the gap.
-    """
-
+    # From `join_narrow_tables`, as tensors.
     pairs: list
+    # Shape (n_levels,).
     columns: torch.Tensor
+    # Weight of one-way tables.
     weight: float
+    # Share of the stratum among all records, by which gaps are weighted, since the counts of all
+    # strata have the same noise.
     share: float
+    # Expected contribution of the noise to the gap.
     noise_energy: float
 
     @classmethod
@@ -69,23 +61,15 @@ class TablesTarget:
 
 @dataclass(frozen=True)
 class SubsetsTarget:
-    """The multi-way tables of a stratum, as shares of its records: targets of the training.
+    """The multi-way tables of a stratum, as shares of its records: targets of the training."""
 
-    Attributes
-    ----------
-    products : list of (list of (int, tensor), tensor)
-        For each table, its columns, each with a map from levels to groups, and the shares.
-    sizes : list of int
-        Numbers of levels of the columns of rows.
-    weight : float
-        Precision of the tables, relative to that of one-way tables.
-    share : float
-        As in `TablesTarget`.
-    """
-
+    # For each table, its columns, each with a map from levels to groups, and the shares.
     products: list
+    # Numbers of levels of the columns of rows.
     sizes: list
+    # Precision of the tables, relative to that of one-way tables.
     weight: float
+    # As in `TablesTarget`.
     share: float
 
     @classmethod
@@ -140,14 +124,10 @@ class TablesGap(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, first, second, tables):
-        """Return the estimate.
+        """Return the estimate for two independent samples (n_rows, n_levels) of the same size.
 
-        Parameters
-        ----------
-        first, second : tensor of shape (n_rows, n_levels)
-            Independent rows, the same number in both; or the same rows, for their exact tables.
-        tables : list of tuple
-            From `join_narrow_tables`.
+        For the same rows twice it is that of their exact tables. Tables are from
+        `join_narrow_tables`.
         """
         samples = _list_samples(first, second)
         parts = [rows / len(rows) for rows in samples]
@@ -170,19 +150,10 @@ class TablesGap(torch.autograd.Function):
 
 
 def multi_way_table(columns: Sequence[torch.Tensor], factors: Sequence[tuple]) -> torch.Tensor:
-    """Return a multi-way table of each of several samples.
+    """Return a multi-way table of each of several samples, of shape (n_samples, n_cells).
 
-    Parameters
-    ----------
-    columns : sequence of tensor of shape (n_samples, n_rows, n_levels)
-        The columns of the samples.
-    factors : sequence of (int, tensor)
-        The columns of the table, each with the map from its levels to groups.
-
-    Returns
-    -------
-    tensor of shape (n_samples, n_cells)
-        Shares of the rows.
+    Columns are tensors (n_samples, n_rows, n_levels). Each factor is a column of the table, with
+    the map from its levels to groups. Cells are shares of the rows.
     """
     left, *others = (columns[c] @ groups for c, groups in factors)
     for right in others[:-1]:
@@ -194,12 +165,7 @@ def multi_way_table(columns: Sequence[torch.Tensor], factors: Sequence[tuple]) -
 def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterator[tuple]:
     """Concatenate tables of neighbouring columns: few large products are faster than many small.
 
-    Parameters
-    ----------
-    tables : list of ndarray
-        For each column, its tables with all later columns, side by side.
-    sizes : sequence of int
-        Numbers of levels of the columns.
+    For each column, `tables` has its tables with all later columns, side by side.
 
     Yields
     ------

@@ -83,12 +83,7 @@ class Adam:
     """The optimiser Adam, equal to the fused `torch.optim.Adam` with its defaults in every bit.
 
     The first optimiser of torch in a process imports the compiler of torch, which takes a second
-    and 70 MB; this one does not.
-
-    Parameters
-    ----------
-    parameters : list of tensor
-        They are changed in place.
+    and 70 MB; this one does not. Parameters are changed in place.
     """
 
     def __init__(self, parameters: list[torch.Tensor]) -> None:
@@ -147,18 +142,9 @@ def list_trained(parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
 
 
 class Descent:
-    """Gradient descent with a warm-up of the learning rate.
+    """Gradient descent, in place, with a warm-up of the learning rate over some steps.
 
-    Parameters
-    ----------
-    parameters : iterable of tensor
-        They are changed in place.
-    learning_rate : float
-        The largest rate.
-    optimizer : {"adam", "sgd"} or callable, default="adam"
-        See `OwnOptimizer`.
-    warm_up : float, default=30
-        Steps over which the rate rises; 1: none.
+    The optimizer is ``"adam"``, ``"sgd"`` or a factory; see `OwnOptimizer`.
     """
 
     def __init__(
@@ -186,18 +172,10 @@ class Descent:
 
 
 class Training(Descent):
-    """Gradient descent of a module, with a moving average of its weights.
+    """Gradient descent of a module, in place, with a moving average of its weights.
 
-    Averaging is post-processing: it needs no privacy budget.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Trained in place.
-    learning_rate, optimizer
-        As in `Descent`.
-    memory : float, default=0.999
-        Weight of the average at each step; it is less during the first steps.
+    `memory` is the weight of the average at each step; it is less during the first steps. Averaging
+    is post-processing: it needs no privacy budget.
     """
 
     def __init__(
@@ -224,53 +202,14 @@ class Training(Descent):
     def finish(self, draw: Callable[[], torch.Tensor]) -> Any:
         """Return the averaged module on the CPU, with batch statistics of inputs from `draw`."""
         batches = (draw() for _ in range(CONSTANTS.n_batches))
-        update_bn(batches, _UpToLastNorm(self._average))
+        update_bn(batches, self._average)
         return self._average.eval().cpu()
 
 
-class _AllNormsReached(Exception):
-    """Raised when all layers of batch normalisation have processed a batch."""
-
-
-class _UpToLastNorm(nn.Module):
-    """A module run until its layers of batch normalisation have processed a batch.
-
-    For wide tables this saves half of the work.
-    """
-
-    def __init__(self, module):
-        super().__init__()
-        self._module = module
-
-    def forward(self, batch):
-        norms = (nn.modules.batchnorm._BatchNorm,)
-        remaining = {part for part in self._module.modules() if isinstance(part, norms)}
-
-        def cross_out(norm, *_):
-            remaining.discard(norm)
-            if not remaining:
-                raise _AllNormsReached
-
-        hooks = [norm.register_forward_hook(cross_out) for norm in remaining]
-        try:
-            self._module(batch)
-        except _AllNormsReached:
-            pass
-        finally:
-            for hook in hooks:
-                hook.remove()
-
-
 def linear_decay(losses: list, n_steps: int, decay: float = 1.0) -> Iterator[float]:
-    """Yield a share of the learning rate for each step, which falls to 0 over the last steps.
+    """Yield a share of the learning rate for each step, which falls to 0 over a last share of them.
 
-    Parameters
-    ----------
-    losses : list of tensor
-        The losses of the steps before, which are not used here.
-    n_steps : int
-    decay : float, default=1.0
-        Share of the steps over which the rate falls.
+    The losses of the steps before are not used here.
     """
     for step in range(n_steps):
         yield min(1.0, (1 - step / n_steps) / decay)
@@ -300,34 +239,25 @@ def run_steps(
     verbose: int = 0,
     n_expected: float | None = None,
 ) -> list[float]:
-    """Run a training loop.
+    """Run a training loop of at most `n_steps`, and return all losses.
 
     Parameters
     ----------
     take_step : callable
         Takes the share of the learning rate, makes one step, and returns one or more losses.
-    n_steps : int
-        Largest number of steps.
     schedule : callable, default=linear_decay
         ``schedule(losses, n_steps)`` yields the share of the learning rate for each step; it can
         read the losses of the steps before.
-    label : str, default="generator"
-        Label of the progress bar.
-    verbose : int, default=0
-        1 shows a progress bar.
+    label, verbose
+        Label of the progress bar, which 1 shows.
     n_expected : float, default=None
         Number of steps that the schedule is expected to yield. None: all.
-
-    Returns
-    -------
-    list of float
-        The losses of all steps.
     """
     losses: list[torch.Tensor] = []
     rates = schedule(losses, n_steps)
     if (short := _short.get()) is not None:
         rates = short.cut(rates, n_expected or n_steps)
-    progress = tqdm(rates, desc=label, total=n_steps, disable=not verbose)
+    progress = tqdm(rates, desc=f"learning: {label}", total=n_steps, disable=not verbose)
     for rate in progress:
         losses.append(take_step(rate))
         if verbose and len(losses) % CONSTANTS.window == 0:
@@ -345,18 +275,9 @@ def descend_to_noise(
 ) -> list[float]:
     """Minimise a loss until it is down to the energy of the noise; return the losses.
 
-    A loss with several parts is their sum, and each of them must be down to its energy.
-
-    Parameters
-    ----------
-    descent : Descent
-    loss : callable
-        Returns an unbiased estimate of a squared distance to noisy statistics, or of several.
-    noise_energy : float or tensor of shape (n_parts,)
-        Mean squared distance of the noisy statistics from those without noise. A smaller loss
-        would fit the noise.
-    n_steps, verbose, n_expected
-        As in `run_steps`.
+    The loss is an unbiased estimate of a squared distance to noisy statistics, and the energy their
+    mean squared distance from those without noise: a smaller loss would fit the noise. A loss with
+    several parts is their sum, and each of them must be down to its energy.
     """
     schedule = partial(decay_at_noise, noise_energy=noise_energy)
     options: dict[str, Any] = {"verbose": verbose}
@@ -365,16 +286,7 @@ def descend_to_noise(
 
 
 def minimize_exactly(module: nn.Module, loss: Callable[[], torch.Tensor], n_steps: int) -> None:
-    """Minimise a positive loss that has no sampling error, by L-BFGS of SciPy.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Changed in place.
-    loss : callable
-    n_steps : int
-        Largest number of iterations.
-    """
+    """Minimise a positive loss that has no sampling error, in place, by L-BFGS of SciPy."""
     parameters = list(module.parameters())
     # SciPy compares gradients with a fixed number.
     unit = 1 / loss().item()
@@ -395,12 +307,7 @@ def minimize_exactly(module: nn.Module, loss: Callable[[], torch.Tensor], n_step
 
 
 class ClassShares:
-    """Shares of the classes among records, estimated from noisy shares by a weighted mean.
-
-    Parameters
-    ----------
-    n_classes : int
-    """
+    """Shares of the classes among records, estimated from noisy shares by a weighted mean."""
 
     def __init__(self, n_classes: int) -> None:
         # Equal shares are the prior mean.

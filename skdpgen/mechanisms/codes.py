@@ -48,10 +48,7 @@ class HatBasis:
     def to_dense(self, convert: Callable | None = None) -> torch.Tensor:
         """Return the weights of all levels, of shape (n, n_levels).
 
-        Parameters
-        ----------
-        convert : callable, default=None
-            A function that is applied to the weights that can be positive.
+        `convert` is applied to the weights that can be positive.
         """
         n, width = len(self.levels), sum(self.sizes)
         rows = torch.zeros(n, width, dtype=self.fraction.dtype, device=self.fraction.device)
@@ -91,11 +88,7 @@ class HatBasis:
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield the weights that can be positive, at most one per column, for `to_dense`.
 
-        Yields
-        ------
-        levels : tensor of int64 of shape (n, n_some_columns)
-            Indices among the levels of all columns.
-        weights : tensor of that shape
+        Their levels, of the same shape, are indices among the levels of all columns.
         """
         starts = torch.as_tensor(np.cumsum([0, *self.sizes[:-1]]), device=self.levels.device)
         convert = convert or (lambda weights: weights)
@@ -114,15 +107,6 @@ class Refinement:
 
     A record is in one bin, which shows where interactions change sharply; hats would blur it.
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Numbers of levels of the columns.
-    n_knots : tuple of int
-        How many of them are knots, which come first.
-    n_parts : tuple of int
-        Number of bins between two knots; 0: the column keeps its levels.
-
     Examples
     --------
     >>> import torch
@@ -137,8 +121,11 @@ class Refinement:
     [[0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]
     """
 
+    # Numbers of levels of the columns.
     sizes: tuple[int, ...]
+    # How many of them are knots, which come first.
     n_knots: tuple[int, ...]
+    # Number of bins between two knots; 0: the column keeps its levels.
     n_parts: tuple[int, ...]
 
     @classmethod

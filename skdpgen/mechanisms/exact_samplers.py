@@ -109,19 +109,10 @@ class RoundedSampler:
         self._unsure = n * (2.0**-self._bits + rest + 2.0**-40) + 2.0**-height_bits
 
     def draw(self, scale: np.ndarray, digits: Callable[[int, int], np.ndarray]) -> np.ndarray:
-        """Draw round(s·X) for each s of an array.
+        """Draw round(s·X) for each s of an array of numbers from 0 to below 2^58.
 
-        Parameters
-        ----------
-        scale : ndarray of float64
-            Each s, at least 0 and below 2^58.
-        digits : callable
-            ``digits(bits, n)`` returns n fresh uniform whole numbers below 2^bits, as uint64.
-
-        Returns
-        -------
-        ndarray of int64, of the shape of `scale`
-            Modulo 2^64, as are all sums on the grid.
+        ``digits(bits, n)`` returns n fresh uniform whole numbers below 2^bits, as uint64. Results
+        are modulo 2^64, as are all sums on the grid.
         """
         scale = np.asarray(scale, dtype=np.float64)
         drawn = np.empty(scale.shape, dtype=np.int64)

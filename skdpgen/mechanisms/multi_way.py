@@ -22,36 +22,24 @@ Factor = tuple[int, torch.Tensor]
 @savable
 @dataclass(frozen=True)
 class MultiWayTables:
-    """Released multi-way tables, in records.
+    """Released multi-way tables, in records."""
 
-    Attributes
-    ----------
-    refinement : Refinement
-        The levels of the columns.
-    products : tuple of tuple of (int, tensor)
-        The factors of each table: a column, and the group of each of its levels, or its sign.
-    cells : tuple of ndarray of shape (n_groups of each factor)
-        The noisy number of records with a level of each group; for signs, of which a factor has one
-        group, the noisy sum of their products.
-    std : float
-        Standard deviation of the noise.
-    by : int, default=None
-        The column by which records are stratified: the last factor of each table.
-    """
-
+    # The levels of the columns.
     refinement: Refinement
+    # The factors of each table: a column, and the group of each of its levels, or its sign.
     products: tuple[tuple[Factor, ...], ...]
+    # Of each table, the noisy number of records with a level of each group; for
+    # signs, of which a factor has one group, the noisy sum of their products.
     cells: tuple[np.ndarray, ...]
+    # Standard deviation of the noise.
     std: float
+    # The column by which records are stratified: the last factor of each table.
     by: int | None = None
 
     def without_impossible(self, impossible: np.ndarray) -> "MultiWayTables":
         """Return the tables with 0 in place of noise in cells that public rules exclude.
 
-        Parameters
-        ----------
-        impossible : ndarray of bool of shape (n_levels, n_levels), symmetric
-            Pairs of levels that no record has, before refinement.
+        The matrix marks pairs of levels that no record has, before refinement.
         """
         slices = [own for own, _ in own_and_later(self.refinement.sizes)]
         coarsen = self.refinement.to_coarse().numpy()
@@ -162,12 +150,8 @@ class MultiWayMechanism(ProductMechanism):
     def _match_parts(self):
         """Return the distinct first parts of the products, each with its last parts.
 
-        Returns
-        -------
-        matched : list of (factors, list of (key, factors, list of int))
-            First parts; for each its last parts, with the positions of their products.
-        width : int
-            Number of columns that all last parts have together, and a first part.
+        Last parts have a key, factors, and the positions of their products. Beside them the number
+        of columns that all last parts have together, and a first part.
         """
         matched: dict = {}
         for i, factors in enumerate(self.products):

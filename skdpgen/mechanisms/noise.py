@@ -23,6 +23,25 @@ ASSUMED_OF_NOISE = (
 ASSUMED_OF_DIRECTIONS = (
     "directions are drawn in double precision; the law of their sensitivity is that of exact ones"
 )
+# Block 1 of ChaCha20 under the key whose last byte is 1: RFC 8439, appendix A.1, test vector 3.
+_KNOWN_BLOCK = bytes.fromhex(
+    "3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a"
+    "8eca00bbb4a73bdad192b5c42f73f2fd4e273644c8b36125a64addeb006c13a0"
+)
+
+
+def _check_cipher(cipher: type) -> None:
+    """Raise a RuntimeError unless a bit generator draws the published stream of ChaCha20."""
+    words = cipher(key=1 << 248, rounds=20).random_raw(16)
+    if words[8:].astype("<u8").tobytes() != _KNOWN_BLOCK:
+        raise RuntimeError(
+            "randomgen.ChaCha does not draw the stream of RFC 8439, so noise could be predictable. "
+            "Install another build: pip install --force-reinstall randomgen."
+        )
+
+
+# On import, before any budget is touched.
+_check_cipher(ChaCha)
 
 
 class NoiseSource:
@@ -142,10 +161,7 @@ class NoiseSource:
         return self._draw().bytes(32)
 
     def public_generator(self) -> np.random.Generator:
-        """Return a fast generator, seeded from the stream, for public draws.
-
-        NumPy hashes its seed to 128 bits.
-        """
+        """Return a fast generator, seeded from the stream, for public draws."""
         # Five words of 63 bits fill the 128 bits to which NumPy hashes them.
         return np.random.Generator(np.random.SFC64(self._draw_words(5)))
 
@@ -185,15 +201,7 @@ class NoiseSource:
 
 
 class PublicSource(NoiseSource):
-    """Source of public draws that repeats those of a fit; later ones are fresh.
-
-    Parameters
-    ----------
-    words : sequence of int
-        The `public_words` of the source of the fit.
-    random_state : None, int or numpy.random.RandomState, default=None
-        Seed of later draws.
-    """
+    """Source of public draws that repeats the `public_words` of a fit; later ones are fresh."""
 
     def __init__(
         self, words: Sequence[int], random_state: int | np.random.RandomState | None = None

@@ -96,21 +96,14 @@ class SampledMechanism(Mechanism):
 @savable
 @dataclass(frozen=True)
 class ProjectedRows:
-    """Released projections of rows.
+    """Released projections of rows."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_classes, n_projections, n_slots)
-        For each class, the noisy projections of the slots, each with a record of the class or
-        zeros.
-    directions : tensor of shape (n_features, n_projections)
-        The public directions.
-    std : float
-        Standard deviation of the noise.
-    """
-
+    # Shape (n_classes, n_projections, n_slots): for each class, the noisy projections of the slots,
+    # each with a record of the class or zeros.
     values: np.ndarray
+    # Shape (n_features, n_projections): the public directions.
     directions: torch.Tensor
+    # Standard deviation of the noise.
     std: float
 
 
@@ -236,21 +229,9 @@ def sum_products(
 ) -> np.ndarray:
     """Return the sum of records' clipped products, of norm at most `weight`, on the grid.
 
-    Parameters
-    ----------
-    products : tensor of shape (n_slots, n_products)
-    membership : tensor of shape (n_slots, n_classes)
-        Slots without a class contribute nothing.
-    radius : float
-        Radius to which products are clipped.
-    weight : float
-        Norm of a product of norm `radius` in the release.
-    scale : float
-        1 over the grid's step.
-
-    Returns
-    -------
-    ndarray of int64 of shape (n_products,)
+    Products are (n_slots, n_products). Slots without a class contribute nothing. Products are
+    clipped to a radius, of which one has the norm `weight` in the release; `scale` is 1 over the
+    grid's step.
     """
     whole = to_grid(bounded_rows(products, radius, weight), scale)
     return (membership.sum(1) @ whole).long().cpu().numpy()

@@ -75,12 +75,7 @@ def weigh_releases(factor: np.ndarray, t: int) -> np.ndarray:
 def estimate_tables(released: Sequence[Tables], factor: np.ndarray) -> Tables:
     """Return the estimated tables of all periods, with the standard deviation of their noise.
 
-    Parameters
-    ----------
-    released : sequence of Tables
-        The releases so far, in order.
-    factor : ndarray of int of shape (n_periods, n_periods)
-        From `factorize`.
+    `released` are all releases so far, in order, and `factor` is from `factorize`.
     """
     weights = weigh_releases(factor, len(released))
     std = float(np.linalg.norm(weights))

@@ -100,11 +100,6 @@ class WeightSumMechanism(FixedSensitivity, SumMechanism):
 
     The curator bounds the norms of rows by 1. No product of non-negative rows is negative, so that
     two of them are at most √2 apart.
-
-    Parameters
-    ----------
-    name : str
-        Name of the release.
     """
 
     sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": math.sqrt(2)}
@@ -196,20 +191,13 @@ class CovarianceMechanism(FixedSensitivity, SumMechanism):
 @savable
 @dataclass(frozen=True)
 class Sketch:
-    """A released slice sketch.
+    """A released slice sketch."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_classes, n_values)
-        Noisy sums of the basis functions over each class.
-    counts : ndarray of shape (n_classes,)
-        Noisy numbers of records.
-    sums_std, counts_std : float
-        Standard deviations of their noise.
-    """
-
+    # Shape (n_classes, n_values): noisy sums of the basis functions over each class.
     sums: np.ndarray
+    # Shape (n_classes,): noisy numbers of records.
     counts: np.ndarray
+    # Standard deviations of their noise.
     sums_std: float
     counts_std: float
 

@@ -4,7 +4,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from scipy import sparse
 
 from ..registry import savable
-from .base import GRID_BITS, FixedSensitivity, SumMechanism, grid_scale, to_grid
+from .base import GRID_BITS, FixedSensitivity, Measurement, SumMechanism, grid_scale, to_grid
 from .codes import HatBasis
 
 
@@ -32,6 +32,8 @@ class TablesConstants:
 
 
 CONSTANTS = TablesConstants()
+# Released whole numbers of tables are below 2^49, but for noise.
+MOST_BITS = 49
 
 
 def own_and_later(sizes: Sequence[int]) -> list[tuple[slice, slice]]:
@@ -46,17 +48,8 @@ def own_and_later(sizes: Sequence[int]) -> list[tuple[slice, slice]]:
 def tables_with_later(cells: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
     """Return, for each column, its tables with all later columns, side by side.
 
-    Parameters
-    ----------
-    cells : ndarray of shape (..., n_cells)
-        The cells of each level's tables with all later columns, level by level.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-
-    Returns
-    -------
-    list of ndarray of shape (..., n_levels of the column, n_levels of all later ones)
-        Views of the cells.
+    They are views of the cells (..., n_cells), which are those of each level's tables with all
+    later columns, level by level.
     """
     later = sum(sizes) - np.cumsum(sizes)
     shapes = list(zip(sizes, later.tolist(), strict=True))
@@ -70,16 +63,7 @@ def tables_with_later(cells: np.ndarray, sizes: Sequence[int]) -> list[np.ndarra
 def select_cells(products: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """Return the cells of all two-way tables, in the order of `tables_with_later`.
 
-    Parameters
-    ----------
-    products : ndarray of shape (..., n_levels, n_levels)
-        An entry for each two levels.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-
-    Returns
-    -------
-    ndarray of shape (..., n_cells)
+    `products` has an entry for each two levels, (..., n_levels, n_levels).
     """
     column = np.repeat(np.arange(len(sizes)), sizes)
     return products[..., column[:, None] < column]
@@ -320,6 +304,13 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
         m = len(self.sizes)
         return math.sqrt(m * (m - 1 + self.weight**2))
 
+    def query(self, source, event, relation, noise):
+        measured = super().query(source, event, relation, noise)
+        # A record adds at most 1/N. Of whole numbers below 2^49 the four roundings of `postprocess`
+        # and `restore` move none by half a step, so that these are known from the tables.
+        largest = math.ceil(math.log2(max(1.0, source.n_records * measured.scale / self.records)))
+        return replace(measured, n_dropped=max(0, largest - MOST_BITS))
+
     def _add_products(self, half, source):
         n_levels = sum(self.sizes)
         n_strata = () if self.by is None else (self._all_sizes[self._by],)
@@ -375,6 +366,16 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
     def find_one_way(self, half: float) -> int:
         """Return the second factor of one-way tables, in units of the grid."""
         return math.floor(half * self.weight / math.sqrt(2 * self.records))
+
+    def restore(self, tables: Tables, measured: Measurement) -> np.ndarray:
+        """Return the noisy whole numbers of which `postprocess` made these tables, to the bit."""
+        noisy = np.concatenate([tables.cells, tables.columns / math.sqrt(2)], axis=-1)
+        noisy = np.rint(noisy / self.records * measured.released_scale)
+        again = self.postprocess(noisy / measured.released_scale, measured)
+        names = [field.name for field in fields(tables)]
+        if not all(np.array_equal(getattr(tables, n), getattr(again, n)) for n in names):
+            raise ValueError("The tables are not those of the mechanism in their plan.")
+        return noisy.astype(np.int64)
 
     def postprocess(self, noisy, measured):
         noisy *= self.records

@@ -58,24 +58,14 @@ class PrincipalComponents(nn.Module):
 
     @classmethod
     def from_noisy_moments(cls, moments, n_records, n_components, shape=None, **params):
-        """Compute the leading components of released second moments, by post-processing.
+        """Compute the leading components of released second moments Σ xxᵀ, by post-processing.
 
         Noise rotates components, and more so in many dimensions. They are therefore restricted to
         the low frequencies of images or lines, a public space of fewer dimensions, if the moments
         indicate that components explain more of the rows there; see `held_by_leading`.
 
-        Parameters
-        ----------
-        moments : NoisySum
-            Noisy Σ xxᵀ, a matrix.
-        n_records : int
-            Number of records.
-        n_components : int
-            p ≤ n_features.
-        shape : tuple of (channels, height, width), default=None
-            None: that of square images, grey or in three colours, or else of lines.
-        **params
-            Further parameters of the constructor.
+        Without a `shape` of (channels, height, width) rows are square images, grey or in three
+        colours, or else lines. Other parameters are those of the constructor.
         """
         shape = shape or find_shape(len(moments.value), (1, 3))
         space, inside, held = choose_space(moments, n_components, shape)
@@ -112,15 +102,8 @@ class PrincipalComponents(nn.Module):
     def find_directions(self, windows):
         """Find directions in code space that correspond to windows of the decoded rows.
 
-        Parameters
-        ----------
-        windows : iterable of tensor of shape (n, n_features)
-            Directions of features, in blocks; see `Format.draw_windows`.
-
-        Returns
-        -------
-        tensor of shape (p, n_windows)
-            Unit columns.
+        Windows are blocks of directions of features; see `Format.draw_windows`. Columns have norm
+        1.
         """
         axes, scale = self.axes.double().cpu(), self.scale.double().cpu()
         parts = [axes.new_zeros(len(scale), 0)]
@@ -134,21 +117,8 @@ class PrincipalComponents(nn.Module):
 def choose_space(moments, n_components: int, shape: tuple) -> tuple[np.ndarray, np.ndarray, float]:
     """Choose the space where leading components explain most: all, or that of low frequencies.
 
-    Parameters
-    ----------
-    moments : NoisySum
-        Noisy Σ xxᵀ, a matrix.
-    n_components : int
-    shape : tuple of (channels, height, width)
-
-    Returns
-    -------
-    space : ndarray of shape (n_features, q)
-        With orthonormal columns.
-    inside : ndarray of shape (q, q)
-        The moments of rows in it.
-    held : float
-        Estimated second moment that leading components explain there; see `held_by_leading`.
+    Returns orthonormal columns, the moments of rows in their space, and the estimated second moment
+    that leading components explain there; see `held_by_leading`.
     """
     spaces = [np.eye(len(moments.value)), *find_spaces(shape, n_components)]
     parts = [space.T @ moments.value @ space for space in spaces]
@@ -190,15 +160,7 @@ def held_by_leading(eigenvalues: np.ndarray, n_components: int, std: float) -> f
 
 
 def _warn_of_noise(held, total):
-    """Warn if noisy components are mostly directions of noise.
-
-    Parameters
-    ----------
-    held : float
-        Estimated part of Σ‖x‖² in the components.
-    total : float
-        Noisy Σ‖x‖².
-    """
+    """Warn if components, by the Σ‖x‖² that they hold, are mostly directions of noise."""
     if held <= _LEAST_HELD * max(total, 0.0):
         share = held / total if held > 0 else 0.0
         warn_of_fit(

@@ -42,11 +42,11 @@ def read_array(estimator, dataset: Dataset) -> Format:
 def make_array_format(estimator, n_samples, n_features, n_classes, **public) -> Format:
     """Return the format of rows with the bounds, the radius and the encoder of an estimator."""
     public_encoder, components = split_encoder(estimator.encoder)
-    is_auto = isinstance(components, str)
+    is_auto, multiplier = isinstance(components, str), estimator._find_multiplier(n_samples)
     format = make_box(
         n_samples,
         n_features,
-        estimator._multiplier,
+        multiplier,
         estimator.relation,
         bounds=estimator.bounds,
         y_bounds=estimator.y_bounds,
@@ -62,9 +62,7 @@ def make_array_format(estimator, n_samples, n_features, n_classes, **public) -> 
         _warn_of_pixels(format.row_shape, "taken for images with channels first")
     if not (is_auto and estimator._takes_components):
         return format
-    components = choose_components(
-        n_samples, n_features, n_classes, estimator._multiplier, format.are_images
-    )
+    components = choose_components(n_samples, n_features, n_classes, multiplier, format.are_images)
     if components is None and format.are_images is None:
         guess = "not taken for images, which principal components encode better at this ε"
         _warn_of_pixels(format.row_shape, guess)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
-from ..accounting.calibration import calibrate_gaussian
+from ..accounting.calibration import calibrate_gaussian, find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
@@ -69,7 +69,7 @@ class Planning(TakesSpecifications):
 
     # Parameters of all methods, and those of central ones with their values for others.
     epsilon: float
-    delta: float
+    delta: float | None
     accountant: str
     random_state: Any
     strict: bool
@@ -196,11 +196,11 @@ class Planning(TakesSpecifications):
 
         return make_array_format(self, n_samples, n_features, n_classes, **public)
 
-    @property
-    def _multiplier(self) -> float:
-        """The noise over the sensitivity of one Gaussian release that spends the whole budget."""
+    def _find_multiplier(self, n_samples: int) -> float:
+        """Return the noise over the sensitivity of one Gaussian release with the whole budget."""
         # The same under both relations: `calibrate_gaussian` states it for zero_out.
-        return calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
+        delta = find_delta(self.delta, n_samples)
+        return calibrate_gaussian(self.epsilon, delta, accountant=self.accountant)
 
     # Persons.
 
@@ -237,9 +237,10 @@ class Planning(TakesSpecifications):
                 f"{type(self).__name__} takes no classes in y: leave y out, or give it as one more "
                 "column of X."
             )
-        noise = self._multiplier / equivalent_records(n_samples, max_rows)
+        delta = find_delta(self.delta, n_samples)
+        noise = self._find_multiplier(n_samples) / equivalent_records(n_samples, max_rows)
         shares = {**count_rows_by(max_rows), **format.split_budget(noise)}
-        thresholds = find_thresholds(shares, self.delta)
+        thresholds = find_thresholds(shares, delta)
         if format.components is not None:
             # Second moments are a square matrix.
             check_size("X", format.n_columns, format.n_columns)
@@ -247,7 +248,7 @@ class Planning(TakesSpecifications):
             shares[format.components.name] = format.components.share * rest
         terms = Terms(
             self.epsilon,
-            self.delta,
+            delta,
             self.relation,
             self.accountant,
             n_samples,

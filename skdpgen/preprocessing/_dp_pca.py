@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._process.isolation import isolated
-from ..accounting.calibration import calibrate_gaussian
+from ..accounting.calibration import calibrate_gaussian, find_delta
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Terms
 from ..accounting.spending import keep_nothing, say_how_to_go_on
@@ -29,7 +29,6 @@ from ..mechanisms.sums import CovarianceMechanism, RowCountMechanism, count_rows
 from ..params import (
     CENTRAL_CHECKS,
     Checked,
-    DocumentedEstimator,
     choose_device,
     documented,
     fitting,
@@ -63,9 +62,7 @@ class SecondMoments(Release):
 
 
 @documented
-class DPPCA(
-    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
-):
+class DPPCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """Principal component analysis under differential privacy.
 
     `fit` releases the second moments of the rows once, with Gaussian noise (Analyze Gauss [1]_),
@@ -161,7 +158,7 @@ class DPPCA(
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float | None = None,
         *,
         relation: str = "zero_out",
         accountant: str = "pld",
@@ -231,8 +228,8 @@ class DPPCA(
         check_size("X", n_features, n_features)
         format = self._make_format(n_samples, n_features, layout, max_rows)
         self._n_components(n_features)
-        warn_of_delta(self.delta, n_samples)
         plan = self._plan(format, n_samples, max_rows)
+        warn_of_delta(plan.delta, n_samples)
         vars(self).pop("release_", None)
         with open_curator(
             dataset,
@@ -358,7 +355,8 @@ class DPPCA(
         if self.bounds is None and not isinstance(self.clip_norm, str):
             return BoxFormat(n_features, **public)
         # Over the sensitivity, under either relation.
-        multiplier = calibrate_gaussian(self.epsilon, self.delta, accountant=self.accountant)
+        delta = find_delta(self.delta, n_samples)
+        multiplier = calibrate_gaussian(self.epsilon, delta, accountant=self.accountant)
         n_samples = equivalent_records(n_samples, max_rows)
         return make_box(
             n_samples, n_features, multiplier, self.relation, bounds=self.bounds, **public
@@ -367,7 +365,7 @@ class DPPCA(
     def _plan(self, format, n_samples, max_rows):
         terms = Terms(
             self.epsilon,
-            self.delta,
+            find_delta(self.delta, n_samples),
             self.relation,
             self.accountant,
             n_samples,

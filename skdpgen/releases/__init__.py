@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .forward_aggregates import ForwardAggregates
     from .local_noise import LocalNoise
     from .merging import merge
-    from .published import PublishedRelease, from_release
+    from .published import PublishedRelease
+    from .refitting import from_release
     from .release import Release
     from .sampled_gradients import SampledGradients
     from .sketches import SliceSketch
@@ -24,7 +25,8 @@ _HOMES = {
     ".forward_aggregates": "ForwardAggregates",
     ".local_noise": "LocalNoise",
     ".merging": "merge",
-    ".published": "PublishedRelease from_release",
+    ".published": "PublishedRelease",
+    ".refitting": "from_release",
     ".release": "Release",
     ".sampled_gradients": "SampledGradients",
     ".sketches": "SliceSketch",

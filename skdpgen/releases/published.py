@@ -1,20 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Published releases: released values, from which learners are fitted again at no cost."""
+"""Published releases: released values, with all that a learner needs of them."""
 
-import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from sklearn.base import clone
 
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan
-from ..accounting.provenance import list_parameters, show_value
 from ..curator.curator import find_digest
-from ..encoders import split_encoder
 from ..exceptions import PlanError
 from ..saving.serialization import Saves, load
 from .release import Release
@@ -66,6 +58,10 @@ class PublishedRelease(Saves):
     >>> sampler = DPSWFlowSampler(epsilon=9.0, n_steps=10).fit(frame)
     >>> again = from_release(sampler.release_.published, DPSWFlowSampler(n_steps=20))
     >>> again.privacy_ == sampler.privacy_
+    True
+    >>> sampler.release_.to_frame("smokes").columns.to_list()
+    ['count', 'std', 'lower', 'upper']
+    >>> sampler.release_.published.degrade(8.0).certificate.epsilon <= 8.0
     True
     """
 
@@ -125,6 +121,48 @@ class PublishedRelease(Saves):
 
     _check_savable = check
 
+    def to_frame(self, *columns: str, level: float = 0.95):
+        """Return the released counts of one or two columns of a table, with their noise.
+
+        Margins and totals of all of them agree. Levels of numbers have weights; the codebook of
+        ``skdpgen tables`` says which.
+
+        Parameters
+        ----------
+        *columns : str
+        level : float, default=0.95
+            Nominal level of intervals, each for one count, and for the noise alone.
+
+        Returns
+        -------
+        DataFrame
+            *count*, *std* of its normal noise, *lower* and *upper*, by the levels of the columns.
+        """
+        from .tabulation import Tabulation  # of few fits
+
+        return Tabulation(self, level).tabulate(columns)
+
+    def degrade(self, epsilon: float) -> "PublishedRelease":
+        """Return the tables with more noise, for readers who are given a smaller ε.
+
+        Both together cost what this release does (:doc:`/theory/degraded`): keep it, and publish
+        the other. Each call draws other noise, so publish one release for each ε.
+
+        Parameters
+        ----------
+        epsilon : float
+            ε of the degraded release alone, at the same δ. An inferred schema keeps its cost, and
+            tables of interactions are left out.
+
+        Raises
+        ------
+        ValueError
+            If this is no release of tables by a single fit that cost more than `epsilon`.
+        """
+        from .degrading import degrade  # of few fits
+
+        return degrade(self, epsilon)
+
 
 class ReplayedCurator:
     """Stands in for the curator of a fit, and hands out its published values in their order.
@@ -149,116 +187,6 @@ class ReplayedCurator:
         """Do nothing: there are no rows."""
 
     prepare = encode_cells_by = close
-
-
-def from_release(
-    source: str | PathLike | PublishedRelease | Release, estimator, *, rules: Sequence = ()
-):
-    """Fit an estimator to a published release, at no privacy cost.
-
-    With the class and the parameters of the fit that made the release, the result is the same to
-    the bit.
-
-    Parameters
-    ----------
-    source : str, path, PublishedRelease or Release
-        The file of a published release, the release itself, or a fitted attribute `release_`.
-    estimator : estimator
-        An unfitted generator. Its ε, δ, relation and accountant are set to those of the release;
-        other parameters that the release determines must be the same, or at their defaults.
-        A slice sketch takes the class that released it, and its parameters of arrays; tables take
-        `DPSWFlowSampler` and `DPSlicedWassersteinGenerator`.
-    rules : sequence of rule, default=()
-        Public rules of a table, beside those of its schema.
-
-    Returns
-    -------
-    estimator
-        The fitted clone.
-
-    Raises
-    ------
-    ValueError
-        If the estimator cannot learn from the release, or declares something else.
-    """
-    published = open_release(source)
-    plan, format = published.plan, published.format
-    if rules:
-        if format.parameters.get("schema") is None:
-            raise ValueError("rules are for tables; the release is of an array.")
-        schema = format.schema
-        format = replace(format, schema=type(schema)(schema, (*schema.rules, *rules)))
-    known = estimator.get_params(deep=False)
-    terms = {name: getattr(plan, name) for name in ("epsilon", "delta", "relation", "accountant")}
-    # Local methods have no relation.
-    fitted = clone(estimator).set_params(**{n: v for n, v in terms.items() if n in known})
-    _check_declared(fitted, published)
-    # The released sums are of so many rows per person, whatever the new estimator would take.
-    if plan.max_rows is not None:
-        fitted.set_params(max_rows_per_person=plan.max_rows)
-    return fitted._fit_published(published, format)
-
-
-def _check_declared(estimator, published):
-    """Raise a ValueError for a parameter that is set, and that a release contradicts."""
-    estimator._check_params()
-    format, parameters = published.format, dict(published.format.parameters)
-    if parameters.get("schema") is not None:
-        estimator._refuse_array_params()
-    if published.plan.max_rows is not None:
-        parameters["max_rows_per_person"] = published.plan.max_rows
-    for name, _ in list_parameters(estimator):
-        agrees = _AGREES.get(name, _are_equal)
-        if name in parameters and not agrees(getattr(estimator, name), parameters[name]):
-            raise ValueError(
-                f"{name} of {type(estimator).__name__} is not that of the release, which "
-                "determines it: leave it at its default."
-            )
-    release = estimator._find_release(format)
-    for name, text in list_parameters(release) if type(release) is type(published.release) else ():
-        released = show_value(getattr(published.release, name))
-        if text != released:
-            raise ValueError(
-                f"{name} of {type(release).__name__} is {text}, and the release has {released}: "
-                "leave it at its default."
-            )
-
-
-def _are_resolved(schemas, released):
-    """Return whether the tables of histories have all declared columns; some are never missing."""
-    return all(
-        name in released.get(table, ())
-        and (own := released[table][name]).resolves(
-            replace(column, missing=own.missing) if hasattr(own, "missing") else column
-        )
-        for table, schema in schemas.items()
-        for name, column in schema.columns
-    )
-
-
-def _is_resolved(schema, released):
-    """Return whether a table has all declared columns, or an array no schema."""
-    if schema is None or released is None:
-        return schema is released
-    return isinstance(schema, str) or released.resolves(schema)
-
-
-def _are_equal(given, released):
-    """Return whether arrays, or numbers for all columns, are equal."""
-    if released is None:
-        return False
-    pairs = [(np.asarray(g), np.asarray(r)) for g, r in zip(given, released, strict=False)]
-    return len(given) == len(released) and all((g == r).all() for g, r in pairs)
-
-
-# By the name of a parameter: whether a given value agrees with that of a release.
-_AGREES: dict[str, Callable] = {
-    "schema": _is_resolved,
-    "schemas": _are_resolved,
-    "clip_norm": lambda given, released: released in (given, min(given, 1.0)),
-    "encoder": lambda given, released: show_value(split_encoder(given)) == show_value(released),
-    "max_rows_per_person": operator.eq,
-}
 
 
 def open_release(source) -> PublishedRelease:

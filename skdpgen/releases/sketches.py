@@ -149,27 +149,10 @@ class SliceSketch(Release):
     def run(
         self, curator, format, components, std: torch.Tensor, noise: NoiseSource
     ) -> tuple[SliceBasis, Sketch]:
-        """Draw a basis for encoded rows, and release the sketch in it.
+        """Draw a basis for rows that are encoded by `components`, or None, and release the sketch.
 
-        Parameters
-        ----------
-        curator : Curator
-        format : Format
-            The format of the rows.
-        components : PrincipalComponents or None
-            The encoder of the rows.
-        std : tensor of shape (n_encoded,)
-            Approximate standard deviations of encoded rows.
-        noise : NoiseSource
-            The source of directions.
-
-        Returns
-        -------
-        basis : SliceBasis
-        sketch : skdpgen.mechanisms.sums.Sketch
+        `std` are approximate standard deviations of encoded rows, and `noise` draws directions.
         """
-        from ..arrays.units import warn_of_sketch_units
-
         k, n_harmonics = self.count(curator.plan, len(std), curator.n_classes, curator.n_records)
         directions = _draw_directions(format, components, len(std), k, noise.torch_generator())
         widths = DEFAULTS.width * torch.linalg.vector_norm(directions * std[:, None], dim=0)

@@ -202,14 +202,7 @@ class SlicedRows(Release):
 class SlicedReleases:
     """Releases of sliced rows, each of which is made, and paid for, when it is asked for.
 
-    Attributes
-    ----------
-    curator : Curator
-    mechanism : SlicedRowsMechanism
-    means : SlicedMeans
-        Means of columns, for warnings.
-    batch_size, n_steps : int
-        Expected records of a release, and number of releases.
+    `means` are those of columns, for warnings; `batch_size` is the expected records of a release.
     """
 
     curator: Any

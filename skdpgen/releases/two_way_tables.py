@@ -161,14 +161,7 @@ class TwoWayTables(Release):
     ) -> list[tuple[int, ...]]:
         """List the subsets of columns whose interactions are released, by their size.
 
-        Parameters
-        ----------
-        plan : Plan
-        n_records : float
-            Public number of records.
-        n_columns : int
-        by : int, default=None
-            The column by which records are stratified: it is in each subset, as the last one.
+        The column `by`, by which records are stratified, is in each subset, as the last one.
         """
         others = [c for c in range(n_columns) if c != by]
         most = self._count_orders(plan, n_records, n_columns, by is not None)

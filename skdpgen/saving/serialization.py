@@ -122,7 +122,8 @@ class Certified(Saves):
     def _list_certified(self):
         """Yield attributes that the certificate states, too: name, own value, certified value."""
         certificate, epsilon = self.privacy_, check_epsilon(self.epsilon)
-        yield "delta", check_delta(self.delta), certificate.delta
+        if self.delta is not None:
+            yield "delta", check_delta(self.delta), certificate.delta
         yield "relation", self.relation, certificate.relation
         yield "accountant", self.accountant, certificate.accountant
         # A smaller ε is no contradiction: plans round to the safe side.

@@ -308,7 +308,7 @@ class Schema(Mapping):
         })
         """
         if not isinstance(dtypes, Mapping | pd.Series):
-            raise TypeError(f"dtypes must be frame.dtypes or a dict; got {dtypes!r}.")
+            raise TypeError(f"dtypes must be frame.dtypes or a dict; got {type(dtypes).__name__}.")
         columns, others = _split_declared(declared)
         found = {name: _of_dtype(name, t) for name, t in dtypes.items() if name not in columns}
         return cls({**dict.fromkeys(dtypes.keys()), **found, **columns}, (*others, *rules))

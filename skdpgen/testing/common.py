@@ -49,14 +49,8 @@ def make_data(estimator, n_samples: int = 40, n_features: int = 3) -> tuple:
 def make_quick(estimator, y=None, **params):
     """Clone an estimator for a quick fit, with the classes declared if there are labels.
 
-    Parameters
-    ----------
-    estimator : estimator
-    y : array-like, default=None
-        If labels are given, `classes` is declared.
-    **params : dict
-        Parameters of the estimator or of its release; those that it lacks are ignored. A release
-        with one step keeps one, since more would be another release.
+    Parameters are those of the estimator or of its release; those that it lacks are ignored. A
+    release with one step keeps one, since more would be another release.
     """
     known, quick = estimator.get_params(deep=False), clone(estimator)
     # Rényi moments price sampled steps in milliseconds; `check_epsilon` takes all accountants.

@@ -57,7 +57,7 @@ def check_epsilon(estimator):
                 assert certificate.epsilon == spent, f"{case}: epsilon_ is not the certificate's."
                 assert verify(certificate.to_json()) == spent, f"{case}: verified ε differs."
                 if accountant != "autodp":
-                    overspent = certificate.delta_at(epsilon) > fitted.delta * (1 + 1e-9)
+                    overspent = certificate.delta_at(epsilon) > certificate.delta * (1 + 1e-9)
                     assert not overspent, f"{case}: δ is overspent."
 
 

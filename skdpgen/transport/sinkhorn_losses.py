@@ -227,18 +227,10 @@ class SinkhornGradient:
     """Gradients of the semi-debiased Sinkhorn loss of labelled rows.
 
     ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n':])`` (Definition 4.3 of [1]_), where Ŵ is the cost of the
-    entropic plan, and the cost of two rows is ``L2² + l1_weight L1`` of the rows, each joined with
-    `label_weight` times the one-hot of its class. As in [1]_, plans are fixed when gradients are
-    taken.
-
-    Parameters
-    ----------
-    reg, l1_weight, label_weight : float
-        In the units of rows that are multiplied by `scale`.
-    scale : float, default=1.0
-        Factor by which rows are multiplied before they are compared.
-    balance : bool, default=True
-        Whether to give each class of real rows its weight among the generated ones.
+    entropic plan, and the cost of two rows is ``L2² + l1_weight L1`` of the rows, each multiplied
+    by `scale` and joined with `label_weight` times the one-hot of its class. As in [1]_, plans are
+    fixed when gradients are taken. With `balance` each class of real rows has its weight among the
+    generated.
 
     References
     ----------
@@ -260,23 +252,12 @@ class SinkhornGradient:
         self.scale = scale
         self.balance = balance
 
-    def cross(self, generated, classes, rows, membership):
-        """Return the gradient of 2 Ŵ(generated, rows), and the generated rows that it involves.
+    def cross(self, generated: torch.Tensor, classes, rows, membership) -> tuple:
+        """Return the gradient of 2 Ŵ(generated, rows), and which generated rows are in it, (n, 1).
 
-        Parameters
-        ----------
-        generated : tensor of shape (n, n_columns)
-        classes : tensor of shape (n,)
-            Classes of generated rows.
-        rows : tensor of shape (n_slots, n_columns)
-        membership : tensor of shape (n_slots, n_classes)
-            One-hot classes; zeros where there is no row.
-
-        Returns
-        -------
-        gradient : tensor of shape (n, n_columns)
-        active : tensor of bool of shape (n, 1)
-            With `balance`, rows of a class without real rows are left out.
+        Rows are (n, n_columns), with classes (n,), and (n_slots, n_columns), with one-hot classes
+        or zeros where there is no row. With `balance`, generated rows of a class without real rows
+        are left out.
         """
         joined = membership.any(1)
         rows, real = rows[joined].to(generated), membership[joined].argmax(1)

@@ -1,8 +1,8 @@
 """Accountants against closed forms, numerical integration, simulation and dp-accounting."""
 
 import dataclasses
-import functools
 import math
+import sys
 
 import dp_accounting
 import mpmath
@@ -20,11 +20,10 @@ from dp_accounting import (
     SelfComposedDpEvent,
     UnsupportedEventError,
 )
-from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-from dp_accounting.rdp import RdpAccountant
 from scipy import integrate, optimize, special, stats
 
+from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting import loss_distributions
 from skdpgen.accounting.directions import log_mgf
 from skdpgen.accounting.events import flatten
@@ -91,21 +90,6 @@ def reference_log_mgf(t, d, k, orthogonal):
         blocks, rest = divmod(k, d)
         return float(blocks * t + (log_hyp1f1(rest / 2, d / 2, t) if rest else 0))
     return float(k * (t if d == 1 else log_hyp1f1(0.5, d / 2, t)))
-
-
-@functools.cache
-def simulated_h(n, d, k, orthogonal, seed=0):
-    """Draw ‖zᵀU‖² by drawing U, z a unit vector; by rotation U's first row will do."""
-    rng = np.random.default_rng(seed)
-    if orthogonal:
-        # The first row of a Haar matrix is a uniform unit vector; k ≤ d of its entries are U's.
-        g = rng.normal(size=(n, d))
-        return (g[:, :k] ** 2).sum(1) / (g**2).sum(1)
-    h = np.zeros(n)
-    for _ in range(k):
-        g = rng.normal(size=(n, d))
-        h += g[:, 0] ** 2 / (g**2).sum(1)
-    return h
 
 
 # --- moments -------------------------------------------------------------------------------
@@ -327,17 +311,6 @@ def test_rounding_makes_no_moment_negative(q):
 # --- privacy loss distributions against exact references, T = 1 --------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize(("d", "k", "orthogonal"), [(10, 4, False), (10, 4, True), (2, 1, False)])
-def test_delta_of_one_sliced_release_matches_simulation(d, k, orthogonal, epsilon):
-    sigma = 1.0
-    deltas = gaussian_delta(epsilon, np.sqrt(simulated_h(100_000, d, k, orthogonal)) / sigma)
-    error = deltas.std() / math.sqrt(len(deltas))
-    certified = ledger_delta([SlicedGaussianDpEvent(sigma, d, k, orthogonal)], epsilon)
-    assert certified >= deltas.mean() - 4 * error
-    assert certified <= 1.01 * deltas.mean() + 4 * error
-
-
 @pytest.mark.catches(
     "accounting.loss_distributions:_law_of",
     "sensitivity_law(base.n_features, base.n_projections, base.orthogonal, n_values=5000)",
@@ -381,25 +354,6 @@ def test_pessimism_is_less_than_half_a_percent(event, q, T, monkeypatch):
     assert exact <= certified <= 1.005 * exact
 
 
-@pytest.mark.parametrize("direction", ["remove", "add"])
-@pytest.mark.parametrize("epsilon", [0.02, 0.3])
-def test_delta_of_one_sampled_sliced_release_bounds_simulation(direction, epsilon):
-    q, sigma, d, k, n = 0.2, 0.5, 10, 4, 400_000
-    rng = np.random.default_rng(1)
-    mu = np.sqrt(simulated_h(n, d, k, False)) / sigma
-    x = rng.normal(size=n)
-    if direction == "remove":
-        x += mu * (rng.random(n) < q)
-    loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * x - mu * mu / 2)
-    loss = loss if direction == "remove" else -loss
-    deltas = np.maximum(0, -np.expm1(epsilon - loss))
-    error = deltas.std() / math.sqrt(n)
-    certified = ledger_delta(steps(SlicedGaussianDpEvent(sigma, d, k), q), epsilon)
-    assert certified >= deltas.mean() - 4 * error
-    if direction == "remove":  # the larger of the two
-        assert certified <= 1.06 * deltas.mean() + 4 * error
-
-
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 @pytest.mark.parametrize("q", [0.01, 0.5, 0.999])
 def test_delta_of_one_sampled_gaussian_is_the_closed_form(q, sampling):
@@ -415,22 +369,6 @@ def test_delta_of_one_sampled_gaussian_is_the_closed_form(q, sampling):
 
 
 # --- replace_one --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("q", "T"), [(0.01, 1), (0.1, 30), pytest.param(0.5, 3, marks=pytest.mark.slow)]
-)
-def test_replace_one_pair_matches_dp_accounting(q, T):
-    radius, sigma = 1.3, 1.2
-    theirs = from_gaussian_mechanism(
-        sigma,
-        radius,
-        sampling_prob=q,
-        neighboring_relation=NeighboringRelation.REPLACE_ONE,
-    ).self_compose(T)
-    ledger = steps(GaussianDpEvent(sigma / radius), q, T)
-    ours = ledger_epsilon(ledger, 1e-5, relation="replace_one")
-    assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=2e-3)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
@@ -594,15 +532,6 @@ def test_price_of_the_diameter_of_a_release(accountant):
 # --- composition ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("q", "T", "s"), [(0.01, 500, 1.0), (0.1, 20, 2.0), (0.003, 3000, 0.7)])
-def test_sampled_gaussians_match_dp_accounting(q, T, s):
-    ledger = steps(GaussianDpEvent(s), q, T)
-    theirs = PLDAccountant(SPECIAL).compose(ledger[0]).get_epsilon(1e-5)
-    assert ledger_epsilon(ledger, 1e-5) == pytest.approx(theirs, rel=2e-3)
-    theirs = RdpAccountant(neighboring_relation=SPECIAL).compose(ledger[0]).get_epsilon(1e-5)
-    assert ledger_epsilon(ledger, 1e-5, accountant="rdp") == pytest.approx(theirs, rel=1e-2)
-
-
 def strong_delta(epsilon, mu, q):
     """Profile of one sampled step by logarithms: nothing leaves the range of a float."""
     epsilon = np.asarray(epsilon, dtype=float)
@@ -756,16 +685,6 @@ def test_fixed_size_rdp_is_the_theorem_of_wang_balle_kasiviswanathan():
     assert rdp_of(event, "replace_one", np.array([float(alpha)]))[0] < 0.55 * expected
 
 
-@pytest.mark.parametrize(
-    ("d", "k", "orthogonal", "h"), [(6, 6, True, 1), (6, 18, True, 3), (1, 5, False, 5)]
-)
-@pytest.mark.parametrize(("q", "T"), [(1.0, 1), (0.1, 20)])
-def test_constant_h_is_a_plain_gaussian(d, k, orthogonal, h, q, T):
-    sliced = steps(SlicedGaussianDpEvent(3.0, d, k, orthogonal), q, T)
-    plain = steps(GaussianDpEvent(3.0 / math.sqrt(h)), q, T)
-    assert ledger_epsilon(sliced, 1e-5) == pytest.approx(ledger_epsilon(plain, 1e-5), rel=1e-3)
-
-
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
 def test_unsampled_gaussians_pool_to_balle_and_wang(delta):
     ledger = [
@@ -779,27 +698,29 @@ def test_unsampled_gaussians_pool_to_balle_and_wang(delta):
     assert ledger_delta(ledger, epsilon) == pytest.approx(delta, rel=1e-5)
 
 
-def test_a_mixed_ledger_with_constant_h_pools_too():
-    ledger = [GaussianDpEvent(2.0), SlicedGaussianDpEvent(3.0, 4, 4, True)]
-    expected = balle_wang(math.sqrt(1 / 4 + 1 / 9), 1e-5)
-    assert ledger_epsilon(ledger, 1e-5) == pytest.approx(expected, rel=1e-3)
-
-
 @pytest.mark.parametrize(
-    "ledger",
+    ("ledger", "other"),
     [
-        steps(GaussianDpEvent(3.0), T=4),
-        steps(SlicedGaussianDpEvent(0.8, 20, 10), T=2),
-        steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, 50),
-        [GaussianDpEvent(4.0), *steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, 50)],
+        (steps(GaussianDpEvent(3.0), T=4), "pld"),
+        (steps(SlicedGaussianDpEvent(0.8, 20, 10), T=2), "rdp"),
+        (steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, 50), "rdp"),
+        ([GaussianDpEvent(4.0), *steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, 50)], "rdp"),
     ],
-    ids=["gaussian", "sliced", "sampled", "mixed"],
+    ids=["ExactGaussianMechanism", "Composition", "AmplificationBySampling", "mixed"],
 )
-def test_autodp_agrees(ledger):
-    rdp = ledger_epsilon(ledger, 1e-5, accountant="rdp")
+def test_autodp_agrees(ledger, other):
+    """Each call of autodp is as tight as what it stands for: its last release is of 2023."""
     autodp = ledger_epsilon(ledger, 1e-5, accountant="autodp")
-    pld = ledger_epsilon(ledger, 1e-5)
-    assert 0.999 * pld <= autodp <= 1.05 * rdp
+    assert autodp == pytest.approx(ledger_epsilon(ledger, 1e-5, accountant=other), rel=2e-4)
+
+
+def test_autodp_is_optional(monkeypatch):
+    monkeypatch.setitem(sys.modules, "autodp.mechanism_zoo", None)
+    budget = PrivacyBudget(1.0, 1e-5)
+    sampler = DPSWFlowSampler(0.5, 1e-6, accountant="autodp", bounds=(0, 1))
+    with budget, pytest.raises(ImportError, match=r"pip install 'skdpgen\[autodp\]'"):
+        sampler.fit(np.zeros((50, 2)))
+    assert budget.spent == 0.0
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])

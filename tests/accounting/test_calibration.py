@@ -1,28 +1,31 @@
-"""Noise levels: within the budget, tight, and those of the DP-SWD paper's Table 4."""
+"""Noise levels: within the budget, and tight."""
 
 import math
-import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
-from scipy.stats import norm
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
 
 from skdpgen import DPAFGenerator, DPSinkhornGenerator, DPSWFlowSampler, preview
 from skdpgen.accounting.calibration import calibrate, check_delta, check_epsilon
 from skdpgen.privacy import (
     DiameterGaussianDpEvent,
+    SlicedGaussianDpEvent,
     calibrate_gaussian,
-    calibrate_sliced_gaussian,
+    calibrate_noise,
     ledger_epsilon,
     repeated_plan,
-    sliced_gaussian_epsilon,
 )
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
-SMALL = dict(n_features=6, n_projections=3, sampling_rate=0.05, n_steps=10)
 # d, k, N, batch, epochs · ceil(N / batch), δ
+SMALL = (6, 3, 20, 1, 10, 1e-5)
 SETTINGS = {
     "MNIST": (784, 1000, 60000, 100, 60000, 1e-5),
     "U-M": (784, 200, 10000, 128, 7900, 1e-5),
@@ -31,10 +34,24 @@ SETTINGS = {
 }
 
 
-def setting(name):
-    d, k, n, batch, n_steps, delta = SETTINGS[name]
-    options = dict(n_features=d, n_projections=k, sampling_rate=batch / n, n_steps=n_steps)
-    return options | {"delta": delta}
+def slices(setting, relation="zero_out", orthogonal=False):
+    """Return the event of sliced rows as a function of its noise."""
+    d, k, n, batch, n_steps, _ = setting
+
+    def make_event(sigma):
+        event = SlicedGaussianDpEvent(sigma, d, k, orthogonal)
+        if batch < n and relation == "zero_out":
+            event = PoissonSampledDpEvent(batch / n, event)
+        elif batch < n:
+            event = SampledWithoutReplacementDpEvent(n, batch, event)
+        return SelfComposedDpEvent(event, n_steps)
+
+    return make_event
+
+
+def calibrate_slices(epsilon, setting, accountant="pld", **options):
+    terms = {"accountant": accountant, "relation": options.get("relation", "zero_out")}
+    return calibrate_noise(slices(setting, **options), epsilon, setting[-1], **terms)
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
@@ -49,38 +66,29 @@ def test_gaussian_is_within_the_budget_and_tight(epsilon, accountant):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("epsilon", "accountant", "options"),
     [
-        {"epsilon": 0.3, "orthogonal": True},
-        {"epsilon": 5.0},
-        {"epsilon": 0.3, "method": "rdp"},
-        {"epsilon": 5.0, "method": "rdp", "orthogonal": True},
-        pytest.param({"relation": "replace_one"}, marks=pytest.mark.slow),
-        {"relation": "replace_one", "sampling": "fixed"},
-        {"relation": "replace_one", "sampling": "fixed", "method": "rdp"},
-        {
-            "relation": "replace_one",
-            "sampling": "fixed",
-            "method": "bernstein",
-            "sampling_rate": 0.001,
-        },
-        {"method": "bernstein"},
-        {"sampling_rate": 1.0},
-        {"sampling_rate": 1.0, "n_steps": 1, "n_features": 1},
+        (0.3, "pld", {"orthogonal": True}),
+        (5.0, "pld", {}),
+        (0.3, "rdp", {}),
+        (5.0, "rdp", {"orthogonal": True}),
+        (1.0, "pld", {"relation": "replace_one"}),
+        (1.0, "rdp", {"relation": "replace_one"}),
     ],
-    ids=str,
 )
-def test_sliced_is_within_the_budget_and_tight(options):
-    options = SMALL | options
-    epsilon = options.pop("epsilon", 1.0)
-    sigma = calibrate_sliced_gaussian(epsilon, 1e-5, **options)
-    spent, less = (sliced_gaussian_epsilon(s, 1e-5, **options) for s in (sigma, 0.999 * sigma))
+def test_sliced_is_within_the_budget_and_tight(epsilon, accountant, options):
+    terms = {"accountant": accountant, "relation": options.get("relation", "zero_out")}
+    sigma, make_event = (
+        calibrate_slices(epsilon, SMALL, accountant, **options),
+        slices(SMALL, **options),
+    )
+    spent, less = (ledger_epsilon([make_event(s)], 1e-5, **terms) for s in (sigma, 0.999 * sigma))
     assert spent <= epsilon < less
 
 
 def test_pld_needs_less_noise_than_rdp_and_orthogonal_less_than_iid():
-    pld, rdp = (calibrate_sliced_gaussian(2.0, 1e-5, method=m, **SMALL) for m in ("pld", "rdp"))
-    haar = calibrate_sliced_gaussian(2.0, 1e-5, orthogonal=True, **SMALL)
+    pld, rdp = (calibrate_slices(2.0, SMALL, accountant) for accountant in ("pld", "rdp"))
+    haar = calibrate_slices(2.0, SMALL, orthogonal=True)
     assert haar < pld < rdp
 
 
@@ -88,7 +96,7 @@ def test_pld_needs_less_noise_than_rdp_and_orthogonal_less_than_iid():
     ("name", "largest"), [("MNIST", 0.664), ("U-M", 0.4517), ("M-U", 0.4925), ("CelebA", 0.298)]
 )
 def test_exact_rdp_noise_of_the_papers_settings(name, largest):
-    sigma = calibrate_sliced_gaussian(10, method="rdp", **setting(name))
+    sigma = calibrate_slices(10, SETTINGS[name], "rdp")
     assert 0.97 * largest < sigma <= largest
 
 
@@ -97,40 +105,14 @@ def test_exact_rdp_noise_of_the_papers_settings(name, largest):
     ("name", "largest"), [("MNIST", 0.6465), ("U-M", 0.4515), ("M-U", 0.4925), ("CelebA", 0.298)]
 )
 def test_exact_pld_noise_of_the_papers_settings(name, largest):
-    sigma = calibrate_sliced_gaussian(10, **setting(name))
+    sigma = calibrate_slices(10, SETTINGS[name])
     assert sigma <= largest
-    assert sigma < calibrate_sliced_gaussian(10, method="rdp", **setting(name))
+    assert sigma < calibrate_slices(10, SETTINGS[name], "rdp")
 
 
 @pytest.mark.parametrize(("name", "sigma"), [("MNIST", 0.6465), ("U-M", 0.45)])
 def test_pld_epsilon_of_the_papers_settings(name, sigma):
-    assert sliced_gaussian_epsilon(sigma, **setting(name)) <= 10
-
-
-@pytest.mark.parametrize(
-    ("name", "method", "sigma"),
-    [
-        ("MNIST", "bernstein", 2.94),
-        ("U-M", "bernstein", 4.74),
-        ("M-U", "bernstein", 5.34),
-        ("CelebA", "bernstein", 2.392),
-        ("MNIST", "clt", 0.84),
-        ("CelebA", "clt", 0.37),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:kind='clt'")
-def test_table_4(name, method, sigma):
-    options = {"relation": "replace_one", "sampling": "fixed", "method": method}
-    # Rows that are at most 1 apart are in a ball of radius 1/2.
-    noise = calibrate_sliced_gaussian(10, **setting(name), **options) / 2
-    assert noise == pytest.approx(sigma, rel=0.03)
-
-
-def test_clt_warns_once_and_not_at_each_sigma_that_is_tried():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        calibrate_sliced_gaussian(1.0, 1e-5, method="clt", **SMALL)
-    assert ["proves nothing" in str(warning.message) for warning in caught] == [True]
+    assert ledger_epsilon([slices(SETTINGS[name])(sigma)], SETTINGS[name][-1]) <= 10
 
 
 @pytest.mark.catches(
@@ -146,13 +128,13 @@ def test_budgets_are_never_rounded_up(check, number):
 
 def test_limits():
     assert calibrate_gaussian(math.inf, 1e-5) == 0
-    assert calibrate_sliced_gaussian(math.inf, 1e-5, **SMALL) == 0
-    assert sliced_gaussian_epsilon(0, 1e-5, **SMALL) == math.inf
+    assert calibrate_slices(math.inf, SMALL) == 0
+    assert ledger_epsilon([slices(SMALL)(0)], 1e-5) == math.inf
 
 
 def test_dimension_and_projections_enter_through_their_ratio_only_in_the_limit():
     # A plain Gaussian of sensitivity √(k/d) is the limit of many directions.
-    sigma = calibrate_sliced_gaussian(1.0, 1e-5, n_features=10, n_projections=20_000)
+    sigma = calibrate_noise(lambda s: SlicedGaussianDpEvent(s, 10, 20_000), 1.0, 1e-5)
     limit = math.sqrt(2000) * calibrate_gaussian(1.0, 1e-5)
     assert limit < sigma < 1.04 * limit
 
@@ -165,38 +147,22 @@ def test_dimension_and_projections_enter_through_their_ratio_only_in_the_limit()
         ({"epsilon": "1"}, "epsilon must be a positive number"),
         ({"delta": 0}, r"delta must be a number in \(0, 1\); got 0"),
         ({"delta": 1.0}, r"delta must be a number in \(0, 1\); got 1.0"),
-        ({"n_features": 0}, "n_features must be a whole number"),
-        ({"n_projections": 1.5}, "n_projections must be a whole number"),
-        ({"sampling_rate": 0}, r"sampling_rate must be a positive number; got 0"),
-        ({"sampling_rate": 1.1}, r"sampling_rate must be in \(0, 1\]; got 1.1"),
-        ({"n_steps": 0}, "n_steps must be a positive whole number; got 0"),
-        ({"sampling": "shuffle"}, "sampling must be one of .*; got 'shuffle'"),
-        ({"method": "moments"}, "method must be one of .*; got 'moments'"),
-        ({"method": "bernstein", "orthogonal": True}, "needs iid directions"),
+        ({"accountant": "moments"}, "accountant must be one of .*; got 'moments'"),
         ({"relation": "add"}, "relation must be one of .*; got 'add'"),
     ],
     ids=str,
 )
 def test_bad_arguments(change, message):
     with pytest.raises(ValueError, match=message):
-        calibrate_sliced_gaussian(**({"epsilon": 1.0, "delta": 1e-5} | SMALL | change))
+        calibrate_noise(GaussianDpEvent, **({"epsilon": 1.0, "delta": 1e-5} | change))
 
 
 @pytest.mark.parametrize("epsilon", [300.0, pytest.param(1e4, marks=pytest.mark.slow)])
 def test_huge_budgets_are_priced_by_losses(epsilon):
-    shape = {"n_features": 20, "n_projections": 50}
-    sigmas = [
-        calibrate_sliced_gaussian(epsilon, 1e-5, method=method, **shape)
-        for method in ("pld", "rdp")
-    ]
-    assert 0.7 * sigmas[1] < sigmas[0] < sigmas[1]
-    assert sliced_gaussian_epsilon(sigmas[0], 1e-5, **shape) <= epsilon
-
-
-@pytest.mark.parametrize("sigma", [-1.0, math.nan])
-def test_bad_sigma(sigma):
-    with pytest.raises(ValueError, match="sigma must be a number of at least 0"):
-        sliced_gaussian_epsilon(sigma, 1e-5, n_features=3, n_projections=3)
+    setting = (20, 50, 1, 1, 1, 1e-5)
+    pld, rdp = (calibrate_slices(epsilon, setting, accountant) for accountant in ("pld", "rdp"))
+    assert 0.7 * rdp < pld < rdp
+    assert ledger_epsilon([slices(setting)(pld)], 1e-5) <= epsilon
 
 
 @pytest.mark.parametrize(
@@ -250,18 +216,6 @@ def test_sampled_releases_are_planned_at_small_budgets(epsilon):
 def test_a_search_for_noise_starts_anywhere():
     for guess in (1e-7, 1.0, 1e9):
         assert calibrate(lambda level: 2 / level, 4.0, guess=guess) == pytest.approx(0.5, rel=2e-4)
-
-
-@pytest.mark.parametrize("rate", [1e-12, 1e-3 / 3, 0.05, 0.1])
-def test_samples_of_a_fixed_size_have_exactly_the_rate_that_is_given(rate):
-    """A share of a billion rows that is near to it, but less, would cost less; or nothing."""
-    options = {"relation": "replace_one", "sampling": "fixed", "sampling_rate": rate}
-    shape = {"n_features": 1, "n_projections": 1}
-    mu = 2.0
-    exact = rate * (norm.cdf(mu / 2 - 0.4 / mu) - math.exp(0.4) * norm.cdf(-mu / 2 - 0.4 / mu))
-    epsilon = sliced_gaussian_epsilon(1.0, exact, **shape, **options)
-    assert math.log1p(rate * math.expm1(0.4)) <= epsilon
-    assert epsilon <= 1.2 * math.log1p(rate * math.expm1(0.4)) + 1e-6
 
 
 @pytest.mark.parametrize("n_steps", [0, -1, 1.5])

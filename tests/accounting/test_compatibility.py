@@ -29,6 +29,7 @@ from skdpgen.curator.chunks import Partitions
 from skdpgen.privacy import (
     Certificate,
     Curator,
+    DegradedGaussianDpEvent,
     DiameterGaussianDpEvent,
     NoiseSource,
     Plan,
@@ -45,6 +46,7 @@ SLICED = SlicedGaussianDpEvent(9.0, 6, 3, True)
 # Each event, and the letters of all that it goes with: Zero_out, Persons, Engine, Local.
 EVENTS = {
     "Gaussian": (GaussianDpEvent(9.0), "ZPEL"),
+    "degraded": (DegradedGaussianDpEvent(9.0), "ZPE"),
     "repeated": (SelfComposedDpEvent(GaussianDpEvent(9.0), 3), "ZPEL"),
     "no noise": (NonPrivateDpEvent(), "ZPEL"),
     "threshold": (ThresholdDpEvent(9.0, 1e-7), "ZPE"),

@@ -11,11 +11,10 @@ from scipy import integrate, special, stats
 from scipy.special import betaln
 
 from skdpgen.accounting import loss_distributions
-from skdpgen.accounting.directions import log_mgf, split_law, table4_bound
+from skdpgen.accounting.directions import log_mgf, split_law
 from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     ledger_epsilon,
-    sensitivity_bound,
     sensitivity_law,
 )
 from skdpgen.transport import random_directions
@@ -166,56 +165,6 @@ def test_sum_of_two_dominates_the_exact_tail_far_out(d):
 def test_constant_h(d, k, orthogonal, h):
     law = sensitivity_law(d, k, orthogonal)
     assert (law.values.tolist(), law.weights.tolist(), law.infinity) == ([h], [1], 0)
-
-
-# --- the paper's bounds ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("d", "k", "delta"), [(784, 200, 5e-6), (784, 1000, 5e-6), (10, 3, 0.01)])
-def test_bernstein_is_equation_6(d, k, delta):
-    log = math.log(1 / delta)
-    expected = k / d + 2 * log / 3 + 2 / d * math.sqrt(k * (d - 1) / (d + 2) * log)
-    assert sensitivity_bound(d, k, delta) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("d", "k", "delta"), [(784, 200, 5e-6), (10, 3, 0.01)])
-def test_clt_is_a_normal_quantile(d, k, delta):
-    variance = k * stats.beta(0.5, (d - 1) / 2).var()
-    expected = stats.norm(k / d, math.sqrt(variance)).isf(delta)
-    with pytest.warns(UserWarning, match="proves nothing"):
-        assert sensitivity_bound(d, k, delta, kind="clt") == pytest.approx(expected, rel=1e-9)
-
-
-def test_bernstein_bounds_the_exact_tail_and_clt_does_not():
-    d, k, delta, size, step = 784, 200, 5e-6, 2**15, 1e-4
-    # Rounding each Beta down and up on a grid brackets the tail of the sum.
-    masses = np.diff(stats.beta(0.5, (d - 1) / 2).cdf(np.minimum(np.arange(size + 1) * step, 1)))
-    tails = 1 - np.cumsum(np.fft.irfft(np.fft.rfft(masses) ** k, size))
-    with pytest.warns(UserWarning, match="proves nothing"):
-        clt = sensitivity_bound(d, k, delta, kind="clt")
-    assert tails[math.ceil(clt / step)] > 2 * delta
-    assert tail(sensitivity_law(d, k), [sensitivity_bound(d, k, delta)])[0] < delta
-
-
-@pytest.mark.parametrize("k", [1, 2, 200, 2000])
-@pytest.mark.parametrize("d", [2, 784])
-def test_table4_bound_is_above_lemma_2(d, k):
-    assert table4_bound(d, k, 1e-5) >= sensitivity_bound(d, k, 1e-5) * (1 - 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 3, 0.1), "n_features must be a whole number from 1 to 10,000,000; got 0"),
-        ((3, 2.5, 0.1), "n_projections must be a whole number from 1 to 10,000,000; got 2.5"),
-        ((3, 2, 0.0), r"delta must be a positive number; got 0.0"),
-        ((3, 2, 1), r"delta must be in \(0, 1\); got 1"),
-        ((3, 2, 0.1, "hoeffding"), "kind must be 'bernstein' or 'clt'; got 'hoeffding'"),
-    ],
-)
-def test_bad_arguments_of_the_bound(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        sensitivity_bound(*arguments)
 
 
 def profiles(rate):

@@ -5,13 +5,9 @@ from dp_accounting import GaussianDpEvent
 
 from skdpgen.accounting.budget import PublicRun
 from skdpgen.accounting.rounding import show
-from skdpgen.accounting.spending import (
-    note_price,
-    report_finished_fits_on_error,
-    report_spent_on_error,
-)
+from skdpgen.accounting.spending import note_price, report_spent_on_error
 from skdpgen.exceptions import BudgetExceededError, PlanError, SpentError, TableError
-from skdpgen.privacy import Certificate, compose, gaussian_plan
+from skdpgen.privacy import Certificate, gaussian_plan
 
 SPENT = Certificate((GaussianDpEvent(4.0),), ("slice sketch",))
 NOTHING = Certificate((), ())
@@ -102,46 +98,6 @@ def test_an_error_keeps_its_release():
         raise MemoryError
     assert str(raised.value).startswith("MemoryError. Until then")
     assert raised.value.release == "released"
-
-
-def test_a_finished_fit_is_priced_where_the_next_is_interrupted():
-    with pytest.raises(KeyboardInterrupt) as raised, report_finished_fits_on_error([SPENT]):
-        raise KeyboardInterrupt
-    assert raised.value.__notes__ == [
-        f"The 1 fits that have finished spent ε = {show(SPENT.epsilon)} at δ = 1e-05 together, in "
-        "addition."
-    ]
-
-
-@pytest.mark.catches(
-    "accounting.spending:report_finished_fits_on_error",
-    "compose(*certificates)",
-    "certificates[-1]",
-)
-@pytest.mark.parametrize("kind", [BudgetExceededError, SpentError, TableError, ValueError])
-def test_an_error_of_one_of_several_fits_states_what_the_others_cost_together(kind):
-    error, others = kind("it failed"), [SPENT, Certificate((GaussianDpEvent(2.0),), ("sum",))]
-    with pytest.raises(kind) as raised, report_finished_fits_on_error(others):
-        raise error
-    price = show(compose(*others).epsilon)
-    assert f"The 2 fits that have finished spent ε = {price} at δ = 1e-05" in str(raised.value)
-    with pytest.raises(kind) as raised, report_finished_fits_on_error([]):
-        raise error
-    assert raised.value is error
-
-
-@pytest.mark.catches(
-    "accounting.spending:report_finished_fits_on_error",
-    "vars(restated).update(vars(error))",
-    "pass",
-)
-def test_an_error_of_one_of_several_fits_keeps_its_release():
-    error = SpentError("it failed")
-    error.certificate, error.release = SPENT, "released"
-    with pytest.raises(SpentError, match="in addition") as raised:
-        with report_finished_fits_on_error([SPENT]):
-            raise error
-    assert (raised.value.certificate, raised.value.release) == (SPENT, "released")
 
 
 @pytest.mark.catches("accounting.spending:note_price", "not is_search_run()", "True")

@@ -180,6 +180,7 @@ def test_texts_are_written_as_they_were(folder):
     drawn = pd.read_csv(folder / "out" / "visits.csv", sep=";")
     first, last = (pd.to_datetime(drawn[n], format="%d.%m.%Y") for n in ("von", "bis"))
     assert ((last - first).dt.days.dropna() >= 0).all()
+    assert first.notna().mean() > 0.9
     assert drawn["cost"].dropna().str.fullmatch(r"-?\d+(,\d+)?").all()
 
 

@@ -42,6 +42,8 @@ def test_one_row_of_each_counts_if_nothing_is_said(persons, infer, capsys):
     assert infer("--person-column", "patient", "--n-rows", "7") == 0
     assert len(pd.read_csv("made/synthetic.csv")) == 7
     assert read("made/certificate.json")["max_rows"] == 1
+    # Once column types are known, cells are others: the same number of rows counts.
+    assert "absent" not in capsys.readouterr().err
 
 
 def test_the_person_column_of_a_parquet_file(persons, synthesize):

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPSWFlowSampler, preview
 from skdpgen.__main__ import main
+from skdpgen.accounting.calibration import find_delta
 from skdpgen.cli.runs import choose_delta
 from skdpgen.privacy import PrivacyBudget
 
@@ -92,16 +93,16 @@ def test_columns_that_will_be_noise_are_named(folder, shown):
 
 
 @pytest.mark.catches(
-    "cli.runs:choose_delta",
-    "float(f\"1e{int(f'{most:.6e}'.partition('e')[2])}\")",
-    "10 * float(f\"1e{int(f'{most:.6e}'.partition('e')[2])}\")",
+    "accounting.calibration:find_delta",
+    "0.1 / n_records",
+    "1 / n_records",
 )
 def test_delta_follows_from_the_public_number_of_rows():
-    assert [choose_delta(n, None) for n in (1, 300, 9_999, 10_001, 10**9)] == [
-        *(1e-5, 1e-5, 1e-5),
-        *(1e-6, 1e-10),
-    ]
-    assert choose_delta(300, PrivacyBudget(1.0, 1e-5)) == 1e-6
+    sizes = (1, 300, 9_999, 10_001, 10**9)
+    found = [find_delta(None, n) for n in sizes]
+    assert found == [choose_delta(None, n, None) for n in sizes] == [1e-5, 1e-5, 1e-5, 1e-6, 1e-10]
+    assert preview(DPSWFlowSampler(), np.zeros((10_001, 2))).delta == 1e-6
+    assert choose_delta(None, 300, PrivacyBudget(1.0, 1e-5)) == 1e-6
 
 
 LOOK = ["look", "private.csv", "--epsilon", "2", "--output", "found.json"]

@@ -14,16 +14,9 @@ from dp_accounting import NonPrivateDpEvent
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import DPSWFlowSampler, PrivacyBudget
-from skdpgen.accounting.rounding import show
-from skdpgen.evaluation import (
-    PrivacyProfileDisplay,
-    SyntheticSamplesDisplay,
-    UtilityCurveDisplay,
-    report,
-)
-from skdpgen.preprocessing import DPPCA
-from skdpgen.privacy import Certificate, compose
+from skdpgen import DPSWFlowSampler
+from skdpgen.evaluation import PrivacyProfileDisplay, SyntheticSamplesDisplay, report
+from skdpgen.privacy import Certificate
 
 DISPLAYS = [PrivacyProfileDisplay, SyntheticSamplesDisplay]
 
@@ -85,42 +78,13 @@ def test_a_profile_is_that_of_the_certificate(sampler):
     display = PrivacyProfileDisplay.from_estimator(sampler, epsilon=[1.0, 3.0])
     assert_allclose(display.delta, [sampler.privacy_.delta_at(e) for e in (1.0, 3.0)])
     assert_allclose(display.line_.get_ydata(), display.delta)
-    assert display.stated == (sampler.epsilon_, sampler.delta)
+    assert display.stated == (sampler.epsilon_, sampler.privacy_.delta)
     assert display.ax_.get_yscale() == "log"
     of_certificate = PrivacyProfileDisplay.from_estimator(sampler.privacy_, epsilon=[1.0])
     assert_allclose(of_certificate.delta, display.delta[:1])
     nothing = Certificate((NonPrivateDpEvent(),), ("nothing",))
     with pytest.raises(ValueError, match="infinite"):
         PrivacyProfileDisplay.from_estimator(nothing)
-
-
-def test_a_curve_fits_copies_and_says_what_they_cost(rows):
-    estimator = DPPCA(bounds=(0, 1), clip_norm=1.0, n_components=2)
-    budget = PrivacyBudget(20.0, 1e-5)
-    with budget:
-        display = UtilityCurveDisplay.from_estimator(
-            estimator, rows, scoring=lambda fitted: fitted.epsilon, epsilon=[1, 4], n_repeats=2
-        )
-    assert_allclose(display.scores, [[1, 1], [4, 4]])
-    assert_allclose(display.line_.get_ydata(), [1, 4])
-    assert not hasattr(estimator, "privacy_")
-    assert len(display.privacy.events) == 4
-    assert display.privacy.epsilon == pytest.approx(budget.spent)
-    assert display.privacy.epsilon > 4
-
-
-def test_an_error_of_one_fit_names_what_all_have_spent(rows):
-    estimator, scored = DPPCA(bounds=(0, 1), clip_norm=1.0, n_components=2), []
-
-    def scoring(fitted):
-        scored.append(fitted.privacy_)
-        if len(scored) == 3:
-            raise ValueError("No score.")
-        return 0.0
-
-    with pytest.raises(ValueError, match=r"^No score\. The 3 fits .* in addition\.$") as raised:
-        UtilityCurveDisplay.from_estimator(estimator, rows, scoring=scoring, epsilon=[1, 2, 3])
-    assert f"spent ε = {show(compose(*scored).epsilon)} at δ = 1e-05 together" in str(raised.value)
 
 
 def test_without_matplotlib_it_is_said_how_to_get_it(monkeypatch):

@@ -173,12 +173,6 @@ def test_no_private_value_is_on_the_page(page, fitted):
     assert MARKERS[0] in report(shown).to_html()
 
 
-def test_ordered_categories_are_in_their_order(page):
-    (figure,) = (part for part in page.split("<figure>") if part.startswith("<figcaption>level"))
-    shown = re.findall(">(low|middle|high)</text>", figure)
-    assert shown == ["low", "middle", "high"]
-
-
 def test_numbers_of_a_certificate_are_rounded(page):
     assert "GaussianDpEvent(noise_multiplier=" in page
     assert not re.search(r"\d\.\d{5,}", text_of(page))

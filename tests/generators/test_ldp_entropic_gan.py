@@ -26,7 +26,7 @@ from skdpgen.losses import EntropicWasserstein
 from skdpgen.mechanisms.local import LocalRowsMechanism
 from skdpgen.networks import GENERATORS
 from skdpgen.preprocessing import LocalPrivatizer
-from skdpgen.privacy import Curator, PrivacyLeakWarning, preview, verify
+from skdpgen.privacy import Curator, PrivacyLeakWarning
 from skdpgen.releases import LocalNoise
 
 
@@ -93,19 +93,6 @@ def test_the_regularisation_matches_the_noise(X, mechanism):
             assert gan.reg_ == pytest.approx(2 * gan.sigma_**2)
         given = make(release=mechanism, clip_norm=radius, loss=EntropicWasserstein(reg=0.7))
         assert given.fit(X).reg_ == pytest.approx(0.7)
-
-
-def test_certificates(X, y):
-    gan = make(epsilon=5.0, classes=[0, 1]).fit(X, y)
-    assert gan.privacy_.local
-    assert gan.privacy_.relation == "replace_one"
-    assert gan.privacy_.shuffled(400_000, 1e-6) == pytest.approx(0.14143, rel=1e-3)
-    assert verify(make(random_state=None).fit(X).privacy_.to_json()) <= 1
-    with pytest.raises(ValueError, match="Gaussian noise exceeds any"):
-        make(release="gaussian").fit(X).privacy_.shuffled(400_000, 1e-6)
-    planned = preview(make(epsilon=5.0), 80, 3, n_classes=2)
-    assert planned.epsilon == gan.epsilon_
-    assert planned.sigma == gan.sigma_
 
 
 @pytest.mark.catches(

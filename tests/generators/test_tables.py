@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-import decimal
 import functools
 import math
 import pickle
@@ -429,66 +428,6 @@ def test_knots_of_declared_bounds_are_paid_for():
     assert generator.sample(50)["age"].between(0, 150).all()
 
 
-def _in_turn(*cells, dtype=object):
-    return pd.Series(list(cells) * (240 // len(cells)), dtype=dtype)
-
-
-STOCK = {
-    "numbers as text, blanks": (_in_turn("1", "20", " ", "40"), "Int64"),
-    "numbers as strings": (_in_turn("1.5", "20.25", None, "4", dtype="string"), "float64"),
-    "whole numbers, None": (_in_turn(1, 20, None, 40), "Int64"),
-    "numbers of Python": (_in_turn(1.5, 2, decimal.Decimal("3.5"), np.float32(4.5)), "float64"),
-    "bool, None": (_in_turn(True, False, None), "boolean"),
-    "bool of NumPy, NA": (_in_turn(np.True_, np.False_, pd.NA), "boolean"),
-    "dates, None": (
-        _in_turn(datetime.date(2020, 1, 1), None, datetime.date(2021, 1, 1)),
-        "datetime",
-    ),
-    "time stamps": (_in_turn(pd.Timestamp("2020-01-01"), pd.NaT, "2021-01-01"), "datetime"),
-    "texts, None": (_in_turn("x", "y", None), "object"),
-    "texts, blanks": (_in_turn("x", "y", "", "NA"), "object"),
-    "texts and numbers": (_in_turn("x", "y", "x", "y", 1, 2.5), "object"),
-}
-
-
-@pytest.mark.parametrize("name", STOCK)
-def test_stock_objects_come_back_as_what_they_are(name):
-    column, dtype = STOCK[name]
-    table = pd.DataFrame({"a": column, "b": [True, False] * (len(column) // 2)})
-    generator = make(epsilon=math.inf, schema="private", n_steps=5, batch_size=50).fit(table)
-    made, kind = generator.sample()["a"], generator.schema_["a"]
-    assert str(made.dtype).startswith(dtype)
-    assert len(made) == len(table)
-    # NA is a text like others in a column of texts, and no number.
-    is_missing = column.isna() | column.isin(["", " "] + ["NA"] * (dtype != "object"))
-    assert made.isna().any() == is_missing.any()
-    if dtype == "object":
-        # Whether a number was one or its text follows from other cells, where readers are at work.
-        as_texts = {str(cell) for cell in column[~is_missing]}
-        assert set(kind.levels) == {*as_texts, "other"}
-        assert as_texts <= set(made.dropna()) <= set(kind.levels)
-    elif dtype == "boolean":
-        assert set(made.dropna()) == {True, False}
-    else:
-        known = column[~is_missing]
-        if dtype == "datetime":
-            known = pd.to_datetime(known.astype(str), format="ISO8601")
-        else:
-            known = pd.to_numeric(known)
-        assert known.min() - made.min() <= 0.1 * (known.max() - known.min())
-        assert made.max() - known.max() <= known.max() - known.min()
-
-
-def test_preview_of_an_open_schema():
-    schema = Schema({"age": Number(decimals=0), "job": Category()})
-    certificate = preview(make(epsilon=2.0, schema=schema), 1000, 2)
-    names = ("frequent values", "value ranges", "value locations", "category counts")
-    assert certificate.releases[:4] == names
-    assert 1.99 < certificate.epsilon <= 2
-    with pytest.raises(ValueError, match="preview needs a Schema"):
-        preview(make(schema="private"), 1000, 2)
-
-
 def test_chunks_give_what_the_table_gives():
     table = make_table(700)
     whole = make(epsilon=1.0).fit(table, target="risk")
@@ -524,35 +463,6 @@ def test_tables_from_sliced_rows():
     made = generator.fit(table, target="risk").sample(1000)
     assert_allclose(made["smoker"].mean(), table["smoker"].mean(), atol=0.15)
     assert set(generator.sample(y=["low"])["risk"]) == {"low"}
-
-
-def test_noise_of_tables():
-    """The released tables are off by the noise that the certificate states."""
-    from skdpgen.privacy import Curator
-
-    seen = []
-    original = Curator.release
-
-    def spy(self, mechanism):
-        released = original(self, mechanism)
-        if mechanism.name == TablesMechanism.name:
-            seen.append(released)
-        return released
-
-    table = make_table(300)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Curator, "release", spy)
-        exact = make(epsilon=math.inf, n_steps=1).fit(table)
-        for seed in range(4):
-            make(epsilon=1.0, n_steps=1, random_state=seed).fit(table)
-    sigma = preview(make(epsilon=1.0), 300, 6).sigma
-    assert exact.sigma_ == 0
-    # In records, of six columns and one-way tables of weight 1.
-    assert seen[0].weight == 1
-    columns = np.array([noisy.columns - seen[0].columns for noisy in seen[1:]])
-    cells = np.array([noisy.cells - seen[0].cells for noisy in seen[1:]])
-    assert_allclose(columns.std(), 6 * sigma, rtol=0.25)
-    assert_allclose(cells.std(), 6 * sigma / math.sqrt(2), rtol=0.05)
 
 
 # The learner.

@@ -10,6 +10,7 @@ import pytest
 import torch
 from randomgen import ChaCha
 
+from skdpgen.mechanisms import noise
 from skdpgen.mechanisms.exact_samplers import rounded_sampler
 from skdpgen.privacy import NoiseSource
 
@@ -53,6 +54,18 @@ def test_keys_have_256_bits(seeds, monkeypatch):
     for one, other in itertools.combinations(words, 2):
         # Without a seed 24 words of 32 bits are compared: fails with probability 6e-9.
         assert all(one[i : i + 4] != other[i : i + 4] for i in range(0, 32, 4))
+
+
+@pytest.mark.catches(
+    "mechanisms.noise:_check_cipher",
+    'words[8:].astype("<u8").tobytes() != _KNOWN_BLOCK',
+    "False",
+)
+@pytest.mark.parametrize("change", [{"rounds": 8}, {"key": 1}, {"counter": 1}])
+def test_a_cipher_that_draws_another_stream_is_refused(change):
+    noise._check_cipher(ChaCha)
+    with pytest.raises(RuntimeError, match="stream of RFC 8439"):
+        noise._check_cipher(lambda **options: ChaCha(**options | change))
 
 
 def test_global_seeds_have_no_influence():

@@ -229,14 +229,6 @@ def test_rounding_of_harmonics(n_harmonics, dtype, device):
     assert 1e-10 < errors.max() <= 2.5e-7
 
 
-def test_the_table_of_sines_does_not_depend_on_who_computes_sines():
-    """No sine is so near the middle of two of its values that 1e-15 could decide between them."""
-    steps = torch.arange(2**16, dtype=torch.float64)
-    places = (steps * (2 * math.pi / 2**16)).sin() * 2.0**30
-    distance = (places - places.floor() - 0.5).abs()
-    assert distance.min() / 2.0**30 > 3e-15
-
-
 class Inflated(SliceBasis):
     """A basis whose values have the largest error that it may have."""
 

@@ -47,7 +47,9 @@ def test_the_share_follows_from_public_numbers(relation):
         }
         plans.append({n: value / sum(precisions.values()) for n, value in precisions.items()})
     assert plans[0] == plans[1]
-    assert_allclose(plans[0][CATEGORIES], shares_of(sampler._multiplier / 1500, 3)[CATEGORIES])
+    assert_allclose(
+        plans[0][CATEGORIES], shares_of(sampler._find_multiplier(1500) / 1500, 3)[CATEGORIES]
+    )
 
 
 def test_categories_of_a_fifth_of_few_rows_are_found():
