@@ -54,8 +54,7 @@ class TableInParts(ABC):
     container = PANDAS
 
     head: pd.DataFrame
-    # Of certificates.
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()  # of certificates
 
     @abstractmethod
     def __call__(self) -> Iterator:

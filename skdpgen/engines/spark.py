@@ -10,6 +10,8 @@ from ..curator.chunks import register_engine
 from ..curator.persons import hash_persons
 from .partitioned import PartitionedTable, merge_sums
 
+# Most tasks of a sum over rows, each of which sends one to the driver: Spark's for shuffles.
+_MOST_TASKS = 200
 # Schema of the rows that partitions return: pickled sums.
 _SUMS = "sums binary"
 
@@ -25,13 +27,15 @@ class SparkTable(PartitionedTable):
     def _empty_frame(self):
         return self._frame.limit(0).toPandas()
 
-    @property
-    def _n_tasks(self):
-        return int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    @cached_property
+    def _ids(self):
+        """The numbers of the partitions that hold rows, by a query: Connect has no RDDs."""
+        ids = self._frame.selectExpr("spark_partition_id() AS id").distinct().collect()
+        return [row.id for row in ids]
 
     def _group_by_person(self, name):
         # With a number given, Spark neither splits nor joins partitions later.
-        return self._mark_persons(name).repartition(self._n_tasks, name).drop(name)
+        return self._mark_persons(name).repartition(len(self._ids) or 1, name).drop(name)
 
     def _mark_persons(self, name):
         """Return the rows with a valid identifier, with its hash in a new column."""
@@ -47,20 +51,19 @@ class SparkTable(PartitionedTable):
         return marked.where(marked[name].isNotNull())
 
     def _iter_partitions(self):
-        from pyspark.sql.functions import spark_partition_id
-
-        for row in self._frame.select(spark_partition_id()).distinct().collect():
-            yield self._frame.where(spark_partition_id() == row[0]).toPandas()
+        for i in self._ids:
+            yield self._frame.where(f"spark_partition_id() = {i}").toPandas()
 
     def _add_up(self, function):
         is_whole = self.person_column is not None
         # One row for each task, and no accumulators: a task that runs twice counts once.
-        parts = self._grouped.coalesce(self._n_tasks)
+        parts = self._grouped if is_whole else self._grouped.coalesce(_MOST_TASKS)
         return _collect(parts.mapInPandas(partial(_add_up_chunks, function, is_whole), _SUMS))
 
     def _add_up_pairs(self, other, name, function):
+        n_parts = max(len(table._ids) for table in (self, other)) or 1
         grouped = [
-            marked.withColumn(name, marked[name] % self._n_tasks).groupBy(name)
+            marked.withColumn(name, marked[name] % n_parts).groupBy(name)
             for marked in (table._mark_persons(name) for table in (self, other))
         ]
 

@@ -28,7 +28,7 @@ _SMALL = np.nextafter(np.finfo(np.float64).tiny, 0)
 
 
 class ColumnCode(NamedTuple):
-    """A cell, a text or a double; its code by the name of the cell; whether there is a code."""
+    """A cell, a text or a double; its code by the name of that cell; whether it has a code."""
 
     cell: str
     code: str
@@ -124,8 +124,7 @@ def _list_atoms(block, x):
     for atom, code in codes.items():
         unit, middle, edge, sign = 1.0, atom, 0.0 if atom else _SMALL, "="
         if block.decimals is not None:
-            unit, edge = block.values.unit, 0.5
-            middle = round(atom * unit)
+            unit, middle, edge = block.values.unit, round(atom * block.values.unit), 0.5
             sign = "" if middle % 2 else "="  # halves are rounded to even numbers
         above, below = map(write_double, (middle - edge, middle + edge))
         scaled = f"{x} * {write_double(unit)}"

@@ -53,7 +53,7 @@ class Warehouse(TableInParts, Partitions):
 
     has_fixed_dtypes = states_dtypes = True
     assumptions = (
-        "the database adds whole numbers exactly, and doubles up to 10^-7 of a result",
+        "the database adds whole numbers exactly, and errs on doubles by at most 10^-7 of a result",
         "each row of the table is one record, which no join repeats, in all readings",
         "the database sees all rows; its query log and temporary files, with the schema and sums "
         "without noise, are protected like these",
@@ -121,7 +121,6 @@ class Warehouse(TableInParts, Partitions):
         if self.engine == "duckdb":
             return self._connection.execute(statement)
         cursor, statement = self._connection.cursor(), _translate(statement, "duckdb", self.engine)
-        # Others know no views that are computed where they are used.
         is_known = self.engine == "postgres"
         cursor.execute(statement if is_known else statement.replace(" NOT MATERIALIZED", ""))
         return cursor
