@@ -16,6 +16,7 @@ _WORDS = {
         'in --schema, as {"type": "number", "atoms": [7777]}',
     ),
     "date_format": ("Unknown(date_format='%d/%m/%Y')", "--date-format %d/%m/%Y"),
+    "days": ("Date(unit='day')", '{"type": "date", "unit": "day"}'),
     "decimal": ("Unknown(decimal=...)", "--decimal"),
     "default_date": (
         "Date(lower, upper, atoms=['9999-12-31'])",
