@@ -494,10 +494,7 @@ def _uninterrupted() -> Iterator[None]:
 class Reservation:
     """Reservation of one fit in all open budgets, or in the search that runs it.
 
-    Attributes
-    ----------
-    is_charged : bool
-        Whether anything pays for the fit.
+    `is_charged` says whether anything pays for the fit.
     """
 
     def __init__(self, plan: Plan, reproducible: bool) -> None:
