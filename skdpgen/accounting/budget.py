@@ -494,7 +494,10 @@ def _uninterrupted() -> Iterator[None]:
 class Reservation:
     """Reservation of one fit in all open budgets, or in the search that runs it.
 
-    `is_charged` says whether anything pays for the fit.
+    Attributes
+    ----------
+    is_charged : bool
+        Whether anything pays for the fit.
     """
 
     def __init__(self, plan: Plan, reproducible: bool) -> None:

@@ -51,8 +51,12 @@ def report_spent_on_error(
     releases, which contain nothing private. In a run of a search both are omitted, since only the
     search knows the price, and nothing of a run is published.
 
-    `certificate` returns that of the releases so far, if there are any; `keep` the
-    `PublishedRelease`, or None, and a sentence that says how to go on.
+    Parameters
+    ----------
+    certificate : callable
+        Returns the `Certificate` of the releases so far, if there are any.
+    keep : callable
+        Returns the `PublishedRelease`, or None, and a sentence that says how to go on.
     """
     try:
         yield

@@ -223,10 +223,16 @@ class GaussianAudit(MechanismAudit):
 class _Neighbours:
     """Runs on neighbours: with the canary absent, and with each candidate in its place.
 
-    Faults are violations that need no statistics. Numbers that are `noised` have noise before
-    post-processing; others are not released. Levels, of shape (n_neighbours, n_noised), are exact
-    values in stated standard deviations of the noise; distances between them are 0 for pairs that
-    are no neighbours.
+    Attributes
+    ----------
+    faults : list of str
+        Violations that need no statistics.
+    noised : ndarray of bool
+        Numbers with noise before post-processing; others are not released.
+    levels : ndarray of shape (n_neighbours, n_noised)
+        Exact values, in stated standard deviations of the noise.
+    distances : ndarray of shape (n_neighbours, n_neighbours)
+        Between levels; 0 for pairs that are no neighbours.
     """
 
     def __init__(self, sources, runs: Sequence[Run], absent: Sequence[Run], relation: str) -> None:

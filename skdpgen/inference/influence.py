@@ -14,7 +14,17 @@ from .constants import CONSTANTS
 class Statistic:
     """A function of a table, with its values on synthetic rows.
 
-    It returns a number, or a dict or Series of numbers; `names` and `values` are theirs.
+    Parameters
+    ----------
+    function : callable
+        Returns a number, or a dict or Series of numbers, of a DataFrame.
+    rows : DataFrame
+
+    Attributes
+    ----------
+    names : list
+        Names of the values.
+    values : ndarray of shape (n_values,)
     """
 
     def __init__(self, function: Callable, rows: pd.DataFrame) -> None:

@@ -102,10 +102,18 @@ def fit_to_noised_rows(
     randomised response; generated rows are drawn in the same proportions, so that the network
     learns the rows of the true labels.
 
-    Rows are in units of the ball's radius; codes are noised labels, by a randomised response of a
-    probability (see `clean_shares`). `distance` is that of a loss; the cost is ‖·‖_p^p, and λ =
-    `reg` = 0 is no regularisation. A step has `batch_size` rows of each noised label, and as many
-    generated ones. The learning rate, for Adam, decays linearly to 0 after a warm-up.
+    Parameters
+    ----------
+    noised : ndarray of shape (n_records, n_columns)
+        Noised rows, in units of the ball's radius.
+    codes, probability
+        Noised labels, and the probability of the randomised response; see `clean_shares`.
+    distance, p, reg
+        The method `distance` of a loss; the cost is ‖·‖_p^p, and λ = 0 is no regularisation.
+    n_steps, batch_size : int
+        Steps; rows of each noised label, and as many generated ones, in a step.
+    learning_rate : float
+        For Adam, after a warm-up; it decays linearly to 0.
     """
     device = rows.scale.device
     records = torch.as_tensor(noised, dtype=torch.float32, device=device)

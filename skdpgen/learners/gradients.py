@@ -91,12 +91,21 @@ def fit_to_gradients(
     norm of the released gradient, less the energy of its noise, over Δ²: an unbiased estimate of a
     number of at most 1.
 
-    The loss is a `SinkhornGradient` or `OwnLoss`. `release` returns the `NoisySum` of a
-    `ClippedGradientMechanism`, of radius Δ = `grad_clip`, and is called `n_steps` times: of the
-    gradient in the generated ``"images"``, or in the weights, as `perturb` says. The sizes
-    `n_generated` and `n_debias` of the generated batch, n and n', do not depend on the size of the
-    real one; its classes have the given shares. Optimizer and learning rate are as in `Training`;
-    the rate decays linearly to 0.
+    Parameters
+    ----------
+    loss : SinkhornGradient or OwnLoss
+    release : callable
+        Returns the `NoisySum` of a `ClippedGradientMechanism`; called `n_steps` times.
+    n_generated, n_debias : int
+        Sizes n and n' of the generated batch, which do not depend on the size of the real batch.
+    grad_clip : float
+        Radius Δ of the gradients.
+    shares : ndarray of shape (n_classes,)
+        Shares of the classes among generated rows.
+    perturb : {"images", "parameters"}
+        Whether the gradient in the generated rows is released, or that in the weights.
+    optimizer, learning_rate
+        As in `Training`; the rate decays linearly to 0.
     """
     training = Training(rows, learning_rate, optimizer=optimizer)
     n, weights = n_generated, list_trained(rows.parameters())

@@ -45,6 +45,12 @@ class Learner(ABC):
     def fit(self, released: Any, format: Any, generator: torch.Generator) -> Sampler:
         """Return rows that match released values of data in a format.
 
-        What is released is the return value of the `run` of the release; the format is resolved.
-        All random numbers are of the generator, on the CPU: so every device gets the same.
+        Parameters
+        ----------
+        released : object
+            The return value of the `run` of the release.
+        format : Format
+            A resolved format.
+        generator : torch.Generator
+            Generator of all random numbers, on the CPU: so every device gets the same.
         """

@@ -153,10 +153,18 @@ def fit_particles_to_sketch(
     Returns the particles, and the distance to the noisy sketch at each step, of the class with the
     most steps.
 
-    Starts are of shape (n_classes, m, n_encoded). `std` are approximate standard deviations of
-    encoded rows, and `scale` maps these to the unit ball. Particles are clipped to the ball, since
-    harmonics are periodic and would attract particles far outside of it. A class has at most
-    `n_steps`. The learning rate, for Adam, is in units of the mean standard deviation.
+    Parameters
+    ----------
+    starts : tensor of shape (n_classes, m, n_encoded)
+    std : tensor of shape (n_encoded,)
+        Approximate standard deviations of encoded rows.
+    scale : tensor of shape (n_encoded,) or float
+        Factor that maps encoded rows to the unit ball. Particles are clipped to the ball, since
+        harmonics are periodic and would attract particles far outside of it.
+    n_steps : int
+        The largest number of steps for each class.
+    learning_rate : float
+        For Adam, in units of the mean standard deviation.
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
     noise_energy = noise_energy / weights.cpu().numpy()
@@ -196,13 +204,21 @@ def flow_along_slices(
     """Move particles by the flow of the smoothed sliced distance to released rows.
 
     One step of Euler and Maruyama is x ← x + h·v(x) + √(2λh)·z: equation 18 of the paper of
-    `DPSWFlowSampler`, with the step sizes h, and λ the diffusion. The particles' projections are
-    padded and noised as those of records are. Returns the particles, the estimated shares of the
-    classes, and the mean square of the drift at each step.
+    `DPSWFlowSampler`. The particles' projections are padded and noised as those of records are.
+    Returns the particles, the estimated shares of the classes, and the mean square of the drift at
+    each step.
 
-    Starts are of shape (n_classes, m, n_encoded). Releases, of `batch_size` expected records, are
-    one for each step: the same object again where rows were released once. `n_directions` of them
-    are drawn anew for each step; None: all.
+    Parameters
+    ----------
+    starts : tensor of shape (n_classes, m, n_encoded)
+    releases : iterator of ProjectedRows
+        One for each step; the same object again where rows were released once.
+    step_sizes, diffusion
+        h of each step, and λ.
+    batch_size : int
+        Expected records of a release.
+    n_directions : int, default=None
+        Number of released directions in a step, drawn anew for each step. None: all.
     """
     rows, (n_classes, m, n_encoded) = starts.clone(), starts.shape
     labels = torch.eye(n_classes).to(rows).repeat_interleave(m, 0)

@@ -17,10 +17,21 @@ from .table_rows import SoftmaxBlocks
 class RowNetwork(nn.Module):
     """A generator network whose outputs are mapped to encoded rows.
 
-    The `network` maps (n, latent_dim + n_classes) codes, Gaussian ones and the one-hot class, to
-    (n, n_outputs). Outputs are multiplied by `scale`, the standard deviations of encoded rows; if
-    they are features in [0, 1], `unit` is the scale of features in a row. `components` is the
-    linear encoder, if there is one.
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Maps (n, latent_dim + n_classes) codes to (n, n_outputs).
+    n_classes, latent_dim : int
+        Widths of the one-hot class and of the Gaussian code.
+    scale : tensor of shape (n_encoded,)
+        Standard deviations of encoded rows, by which outputs are multiplied.
+    unit : float, default=None
+        For networks whose outputs are features in [0, 1]: the scale of features in a row.
+
+    Attributes
+    ----------
+    components : None or PrincipalComponents
+        The linear encoder, if there is one.
     """
 
     scale: torch.Tensor

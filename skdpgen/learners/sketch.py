@@ -75,9 +75,15 @@ class SliceCycle:
 def read_sketch(basis: SliceBasis, sketch: Sketch) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
     """Return the means, weights and noise energies of a sketch.
 
-    Means, of shape (n_classes, B, 2, k), are noisy mean values of the basis over each class. The
-    noise is the same on all sums, so that ‖n_c·E φ - S_c‖² over a common scale is weight_c ‖E φ -
-    mean_c‖². The energy of a class is the expected contribution of the noise to that, over k.
+    Returns
+    -------
+    means : tensor of shape (n_classes, B, 2, k)
+        Noisy mean values of the basis over each class.
+    weights : tensor of shape (n_classes,)
+        The noise is the same on all sums, so that ‖n_c·E φ - S_c‖² over a common scale is
+        weight_c ‖E φ - mean_c‖².
+    noise_energy : ndarray of shape (n_classes,)
+        The expected contribution of the noise to weight_c ‖E φ - mean_c‖² / k.
     """
     counts = np.maximum(sketch.counts, max(sketch.counts_std, 1.0))
     weights = (counts / counts.mean()) ** 2

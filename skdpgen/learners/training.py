@@ -241,10 +241,17 @@ def run_steps(
 ) -> list[float]:
     """Run a training loop of at most `n_steps`, and return all losses.
 
-    `take_step` takes the share of the learning rate, makes one step, and returns one or more
-    losses; ``schedule(losses, n_steps)`` yields the share for each step, and can read the losses
-    before. It is expected to yield `n_expected` shares; None: all. The progress bar has a label,
-    and 1 shows it.
+    Parameters
+    ----------
+    take_step : callable
+        Takes the share of the learning rate, makes one step, and returns one or more losses.
+    schedule : callable, default=linear_decay
+        ``schedule(losses, n_steps)`` yields the share of the learning rate for each step; it can
+        read the losses of the steps before.
+    label, verbose
+        Label of the progress bar, which 1 shows.
+    n_expected : float, default=None
+        Number of steps that the schedule is expected to yield. None: all.
     """
     losses: list[torch.Tensor] = []
     rates = schedule(losses, n_steps)

@@ -142,9 +142,16 @@ class RoundedSampler:
     def attempt(self, n, digits):
         """Draw n points in boxes, and decide which are under the curve.
 
-        Returns the first digits of their abscissas; 1 for points left of 0; whether a point is
-        under the curve, and so accepted; and, for positions of points with more known digits, these
-        and the number of binary places.
+        Returns
+        -------
+        x : ndarray of uint64
+            The first digits of their abscissas.
+        negative : ndarray of int64
+            1 for points left of 0.
+        under : ndarray of bool
+            Whether a point is under the curve, and so accepted.
+        longer : dict
+            For positions of points with more known digits: (digits, number of binary places).
         """
         word = digits(self._word_bits, n)
         box = (word >> np.uint64(self._digit_bits + 1)).view(np.int64)

@@ -92,9 +92,16 @@ def estimate_tables(released: Sequence[Tables], factor: np.ndarray) -> Tables:
 class StreamedTablesMechanism(TablesMechanism):
     """Tables of all periods so far, weighted for one release y_t of a stream.
 
-    `sizes` are the numbers of levels of the columns, including the period, which is column `by`,
-    whose levels are all T periods. There are t so far: records of later ones add nothing. The
-    factor, from `factorize`, is the same for all releases of a stream.
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of levels of the columns, including the period.
+    by : int
+        Position of the column that holds the period, whose levels are all T periods.
+    t : int
+        Number of periods so far. Records of later ones add nothing.
+    factor : ndarray of int of shape (n_periods, n_periods)
+        From `factorize`, the same for all releases of a stream.
     """
 
     def __init__(self, sizes: Sequence[int], by: int, t: int, factor: np.ndarray) -> None:

@@ -144,8 +144,11 @@ class OwnDiscriminator(Discriminator):
     enters neither the features nor the products of another, and the sensitivity is that of single
     rows, whatever the layers are. Random draws and changes of a state in place raise an error.
 
-    ``layers(shape)`` makes a module for rows (n, *shape), (channels, height, width) or
-    (n_columns,). It is used in evaluation mode, and gives (n, k) numbers, or maps.
+    Parameters
+    ----------
+    layers : callable
+        ``layers(shape)`` makes a module for rows (n, *shape), (channels, height, width) or
+        (n_columns,). It is used in evaluation mode, and gives (n, k) numbers, or maps.
     """
 
     def _make_layers(self, shape, layers, n_classes):

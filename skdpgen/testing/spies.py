@@ -98,9 +98,16 @@ def spying(
 ) -> Iterator[list[_Spy]]:
     """Replace the mechanism of each release by a spy.
 
-    Each spy draws the noise again, `repeat` times; with 0, fits with a seed are not changed. With
-    `others`, spies of another fit, their mechanisms and results are used. ``after_last(curator)``
-    is called after the last release. `null` are the records that count as absent.
+    Parameters
+    ----------
+    repeat : int, default=0
+        How often each spy draws the noise again. With 0, fits with a seed are not changed.
+    others : list of spies, default=None
+        Those of another fit, whose mechanisms and results are used.
+    after_last : callable, default=None
+        ``after_last(curator)`` is called after the last release.
+    null : ndarray of bool, default=None
+        Records that count as absent.
     """
     spies: list[_Spy] = []
 
