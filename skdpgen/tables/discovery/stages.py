@@ -506,6 +506,8 @@ class SchemaInference:
             stage.read(self, curator.release(mechanism))
             if isinstance(stage, Types):
                 _review.get()(self, curator)
+                # After the review, which may end the fit for the same reason.
+                warn_of_columns("looks", self.looks)
                 known = partial(parse_private, schema=self.schema, styles=self.texts)
                 curator.parse_cells(known)
         self._warn()
