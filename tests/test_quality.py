@@ -117,10 +117,10 @@ DATES = Date("2020-01-01", "2020-12-31", n_knots=3)
         (knots(-5), [400, 50, 50, 400], {}, ["44% at -5 and 44% at 10"]),
         (knots(0), [900, 50, 50, 50], {}, []),
         (knots(-5), [300, 250, 250, 250], {}, []),
-        (knots(-5), [90, 0, 500, 500], {}, []),
-        (knots(-5), [170, 20, 500, 500], {}, []),
-        # Declared bounds are meant, and each value has its knot: the counts show none beyond.
-        (knots(-5), [400, 50, 50, 400], DECLARED, []),
+        (knots(-5), [50, 0, 500, 500], {"std": 1.0}, []),
+        (knots(-5), [110, 30, 500, 500], {}, []),
+        # Declared bounds may cut, too; of each value that has its knot, the counts show the next.
+        (knots(-5), [400, 50, 50, 400], DECLARED, ["44% at -5 and 44% at 10"]),
         (knots(-5, atoms=[-5, 10]), [400, 50, 50, 400, 0, 0], {}, []),
         (Number(1, 4, decimals=0), [900, 50, 50, 900], {}, []),
         (Number(1, 2, n_knots=2), [900, 50], {}, []),
@@ -139,7 +139,7 @@ DATES = Date("2020-01-01", "2020-12-31", n_knots=3)
         # Others are many where categories were inferred; if none shows, that was said before.
         (OTHER, [30, 40, 30], {"std": 1.0}, ["'a' (30% 'rest') lose their rare categories"]),
         (OTHER, [30, 40, 30], {"std": 1.0, **DECLARED}, []),
-        (OTHER, [3, 2, 95], {"std": 1.0, **DECLARED}, ["'a' (95% 'rest')"]),
+        (OTHER, [70, 2, 28], {"std": 1.0, **DECLARED}, ["'a' (28% 'rest') have declared"]),
         (Category(["rest"], "rest"), [95], {}, []),
         (OTHER, [29, 500, 0], {"label": "a"}, ["1 of the 3 levels of 'a'"]),
         (OTHER, [29, 500, 0], {}, []),
@@ -156,7 +156,7 @@ FIRST, LAST = np.array(["2020-01-01", "9999-12-31"], dtype="M8[s]")
 SILENT = {
     "ratings": (lambda u: np.where(u < 0.7, 5, 1 + (u * 40) % 4 // 1), Number(1, 5, decimals=0)),
     "two days": (lambda u: FIRST + (u < 0.7) * 86_400, Date("2020-01-01", "2020-01-02")),
-    "at the upper bound": (lambda u: np.where(u < 0.7, 10.0, 10 * u), Number(0, 10)),
+    "at a mass": (lambda u: np.where(u < 0.7, 10.0, 10 * u), Number(0, 10, atoms=[10])),
     "code": (lambda u: np.where(u < 0.3, 999.0, 50 * u), Number(0, 50, atoms=[999])),
     "default date": (
         lambda u: np.where(u < 0.3, LAST, FIRST + (u * 9e7).astype(int)),
@@ -200,7 +200,7 @@ def test_consequences_of_absent_records_are_not_said(target, schema):
 
     assert ["not even which column it is" in text for text in fit(table)] == [True]
     few = fit(table.assign(job=table["job"].replace("x", "nurse")))
-    found = [text for text in few if "columns 'job' have one declared category" in text]
+    found = [text for text in few if "Columns 'job' have declared categories that" in text]
     assert len(found) == 1
     assert not [text for text in few if "constant up to noise" in text]
 

@@ -79,7 +79,7 @@ class ColumnInference:
     findings : dict of str to str
         Details of what users should know, by cause.
     loss : float
-        The most, as a share, by which the mean may be low, since a tail is cut.
+        About the most, as a share, by which the mean is low if a tail is cut; NaN if not known.
     """
 
     declared: KnotColumn
@@ -90,7 +90,7 @@ class ColumnInference:
     frequent: list = field(default_factory=list)
     histograms: list = field(default_factory=list)
     findings: dict = field(default_factory=dict)
-    loss: float = 0.0
+    loss: float = math.nan
 
     def __post_init__(self):
         self.number = self.declared.to_number()
