@@ -20,9 +20,11 @@ from ..tables.encoder import TableEncoder
 
 # Types of Arrow that SQL reads as they are read in memory: doubles hold 15 digits exactly.
 _NUMBER = r"u?int\d+|float|double|bool|decimal\d+\((\d|1[0-5]), \d+\)|decimal\d+\(\d+, 0\)"
-_DATE, _TEXT = r"date.*|timestamp\[\w+\]", r"(large_)?string|dictionary<values=string.*"
+_DATE, _TEXT = r"date.*|timestamp\[(s|ms|us)\]", r"(large_)?string|dictionary<values=string.*"
 # What `str.strip` removes.
 _BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))
+# NaN is missing, and greater than infinity or not comparable.
+_INFINITE = "CAST('inf' AS DOUBLE)"
 # Numbers up to this are read as 0.
 _SMALL = np.nextafter(np.finfo(np.float64).tiny, 0)
 
@@ -71,7 +73,9 @@ def _write_levels(block, held, x, reader):
         texts = dict.fromkeys(text for t in map(str, levels) for text in (t, t.strip()))
         keys = pd.Series(list(texts), dtype="str")
     else:
-        _check(block, held, _NUMBER, "DOUBLE, or DECIMAL of at most 15 digits, or a text")
+        is_word = held == "bool" and isinstance(column.levels[0], str)
+        what = "DOUBLE, or DECIMAL of at most 15 digits, or a text"
+        _check(block, held, "" if is_word else _NUMBER, what)
         cell = f"CAST({cell} AS INTEGER)" if held == "bool" else cell
         cell, write = f"CAST({cell} AS DOUBLE)", write_double
         read = (read_cell(v, PLAIN) if isinstance(v, str) else v for v in column.levels)
@@ -88,7 +92,8 @@ def _write_levels(block, held, x, reader):
         # Blanks around are no part of numbers and words, but of other texts.
         other, _ = match(f"TRIM({x}, {_quote(_BLANKS)})", " " + keys, other)
     code, found = match(x, keys, other)
-    code = f"CASE WHEN {x} IS NULL THEN {absent} ELSE {code} END"
+    is_known = f"{x} IS NOT NULL" if is_text else f"{x} <= {_INFINITE}"
+    code = f"CASE WHEN {is_known} THEN {code} ELSE {absent} END"
     # Nearly all cells are listed: that is found faster.
     listed = f"({x} IN ({', '.join(['NULL', *found])}) OR {code} IS NOT NULL)"
     return ColumnCode(cell, code, "TRUE" if column.missing else listed)
@@ -97,7 +102,7 @@ def _write_levels(block, held, x, reader):
 def _write_knots(block, held, x, reader):
     cell, column = _quote(block.name, '"'), block.column_type
     if column.is_date:
-        _check(block, held, "" if column.zone else _DATE, "TIMESTAMP without zone, for no zone=")
+        _check(block, held, "" if column.zone else _DATE, "TIMESTAMP, and declare no zone")
         cell = _write_units(f"CAST({cell} AS TIMESTAMP)" if "date" in held else cell, block)
     else:
         _check(block, held, _NUMBER, "DOUBLE, or DECIMAL of at most 15 digits")
@@ -110,8 +115,7 @@ def _write_knots(block, held, x, reader):
         numbers = lower, upper - lower, ends[0], ends[1] - ends[0], upper
         lower, width, start, gap, upper = map(write_double, numbers)
         cases.append(f"{x} < {upper} THEN {start} + ({x} - {lower}) / {width} * {gap}")
-    # NaN is missing, and greater than all numbers or not comparable.
-    is_number = f"{x} <= {write_double(np.inf)}"
+    is_number = f"{x} <= {_INFINITE}"
     code = f"CASE WHEN {is_number} THEN CASE {' '.join(f'WHEN {case}' for case in cases)} END"
     code += f" ELSE {block.n_levels if column.missing else 'NULL'} END"
     present = "TRUE" if column.missing else is_number

@@ -392,19 +392,7 @@ def refuse_given(estimator, *names: str) -> None:
 
 
 def find_thresholds(shares, delta) -> dict[str, float]:
-    """Return the δ of planned releases by a threshold: equal parts of a share of all.
-
-    Parameters
-    ----------
-    shares : collection of str
-        Names of the planned releases.
-    delta : float
-        δ of all releases.
-
-    Returns
-    -------
-    dict of str to float
-    """
+    """Return the δ of planned releases by a threshold: equal parts of a share of all."""
     names = (CategoryCountsMechanism.name, FrequentValuesMechanism.name)
     planned = [name for name in names if name in shares]
     return {name: _THRESHOLDS_DELTA * delta / len(planned) for name in planned}
