@@ -91,9 +91,9 @@ class BaseGenerator(Certified, Planning, BaseEstimator, metaclass=ABCMeta):
             or any library that Narwhals knows, an Arrow table, a query of DuckDB or Polars, or a
             list of dicts. A table may also be a function that returns a fresh iterator over
             DataFrames, for data larger than memory, or a DataFrame of Dask or Spark, whose workers
-            compute sums. Images are an array or tensor of three or four dimensions, channels first
-            or last, a list of arrays, tensors or images of Pillow, or a torch Dataset or
-            DataLoader, which is read once, in order, with its labels if it has any.
+            compute sums, or `skdpgen.engines.sql`. Images are an array or tensor of three or four
+            dimensions, channels first or last, a list of arrays, tensors or images of Pillow, or a
+            torch Dataset or DataLoader, which is read once, in order, with its labels.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
             numbers (float dtype), which are one more column. With a `Schema`, the one column that

@@ -150,9 +150,9 @@ def clip_years(dates: np.ndarray, unit: str = "us") -> np.ndarray:
     years = dates.astype("M8[Y]")
     is_early, is_late = years < _FIRST_YEAR, years > _LAST_YEAR
     # NumPy converts none of them if one overflows.
-    dates = np.where(is_early | is_late, np.datetime64("NaT"), dates).astype(f"M8[{unit}]")
-    dates = np.where(is_early, np.datetime64(_FIRST, unit), dates)
-    return np.where(is_late, np.datetime64(_LAST, unit), dates)
+    dates = np.where(is_early | is_late, np.datetime64("NaT", "Y"), dates).astype(f"M8[{unit}]")
+    dates = np.where(is_early, np.datetime64(_FIRST, "us").astype(dates.dtype), dates)
+    return np.where(is_late, np.datetime64(_LAST, "us").astype(dates.dtype), dates)
 
 
 @savable

@@ -81,7 +81,7 @@ def make_kernels(times, marginals, format):
     levels stay, as those of gaps, from which dates follow.
     """
     history, found, std = format.history_sizes, [], times.pairs_std
-    _, columns, _ = list_waves(format, marginals)
+    (_, columns, _), alone = list_waves(format, marginals), make_waves(np.ones(1), 0)
     starts, ends = (np.cumsum((0, *sizes)) for sizes in (history.rows, history.calendars))
     precisions = 1 / np.array(history.rows)
     weights = np.repeat(precisions / precisions.sum(), history.rows)
@@ -91,12 +91,7 @@ def make_kernels(times, marginals, format):
         # Each column's table counts the rows of a cell, and the fewer levels, the less noise.
         counts, count_std = weights @ tables, std / precisions.sum() ** 0.5
         mean, cells = counts[:-1].mean(), make_cycles(last - first - 1)
-        counts = (
-            mean
-            + shrink((counts - mean)[None], count_std, make_waves(np.ones(1), 0), cells, TIME_RATE)[
-                0
-            ][0]
-        )
+        counts = mean + shrink((counts - mean)[None], count_std, alone, cells, TIME_RATE)[0][0]
         counts[counts <= WITHIN_NOISE * count_std] = np.inf
         kernels = []
         for (start, end), block, column in zip(pairwise(starts), blocks, columns, strict=True):

@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -228,14 +229,10 @@ class HistoryTarget:
             for i, ((cells, mask), std) in enumerate(zip(tables, stds, strict=True)):
                 cells, energies[i] = shrink_tables(cells, mask, std, *sides[i])
                 tables[i] = cells, mask
-        parts = [
-            tuple(
-                torch.tensor(x, dtype=torch.float32, device=device)
-                for x in (cells / n_records, mask)
-            )
-            for cells, mask in tables
-        ]
-        return cls(parts, float(sum(energies)) / n_records**2)
+        pairs = [(cells / n_records, mask) for cells, mask in tables]
+        as_tensor = partial(torch.tensor, dtype=torch.float32, device=device)
+        found = [(as_tensor(cells), as_tensor(mask)) for cells, mask in pairs]
+        return cls(found, float(sum(energies)) / n_records**2)
 
     def gap(self, first: list, second: list) -> torch.Tensor:
         """Estimate the squared distance to the tables, from two independent samples."""

@@ -300,7 +300,7 @@ def test_a_cell_means_the_same_in_a_file_and_in_chunks(suffix, tmp_path):
     DECLARED.to_json(schema)
     given = ["synthesize", str(path), "--epsilon", "1", "--delta", "1e-5"]
     given += ["--schema", str(schema), "--output", str(tmp_path / "made.csv")]
-    for cell in WRITTEN_BY_PEOPLE if suffix == "xlsx" else [*CELLS[2::2], *WRITTEN_BY_PEOPLE]:
+    for cell in [*WRITTEN_BY_PEOPLE, *(CELLS[2::3] if suffix == "csv" else ())]:
         text = change(cell)
         if suffix == "csv":
             path.write_text(text, encoding="utf-8")

@@ -61,17 +61,7 @@ def place_counters(n_clusters):
     """Return the sizes and the places of the counts of levels, as `LevelCountsMechanism` has them.
 
     Knots of a level of a cluster take turns at its counters, whose sums are those of `SIZE` numbers
-    for each cluster.
-
-    Parameters
-    ----------
-    n_clusters : sequence of int
-        Numbers of clusters of the columns.
-
-    Returns
-    -------
-    sizes : list of int
-    places : ndarray of int
+    for each cluster. `n_clusters` are those of each column.
     """
     sizes, places, start = [], [], 0
     turns = np.arange(_SPAN) % N_COUNTERS

@@ -104,7 +104,6 @@ def find_types(unknown, counts, std, n_rows):
             looks[name] = f"look like {look}"
     warn_of_columns("objects", objects)
     warn_of_columns("other type", lost)
-    warn_of_columns("looks", looks)
     return found, styles, looks
 
 
