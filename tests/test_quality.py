@@ -28,10 +28,12 @@ from skdpgen.tables import (
     Combinations,
     Date,
     Derived,
+    Identifier,
     Implies,
     Number,
     Ordered,
     Schema,
+    Unknown,
     suggest_rules,
 )
 from skdpgen.tables.quality import warn_of_levels, warn_of_table
@@ -180,6 +182,66 @@ def test_declared_columns_are_silent(name, epsilon):
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitQualityWarning)
         DPSWFlowSampler(epsilon, 1e-6, schema=schema, n_steps=2, random_state=0).fit(table)
+
+
+N_CURED = 1500
+U = np.random.default_rng(1).random((3, N_CURED))
+DAYS = pd.Series(np.datetime64("2023-01-01") + (300 * U[0]).astype(int)).astype("M8[s]")
+TIMES = DAYS + pd.to_timedelta((U[1] * 86_400e6).astype(int), "us")
+FEW = np.array(["a", "B"])[(U[0] < 0.4).astype(int)]
+MANY = pd.Series(FEW) + (900 * U[1]).astype(int).astype(str)
+MIXED = pd.Series(np.round(U[1], 2).astype(str)).where(U[0] > 0.1, "ask")
+CODED = np.where(U[0] < 0.1, 1e30, U[1])
+LISTS = pd.Series([[1], [2]] * (N_CURED // 2))
+WHOLE_NUMBERS = pd.Series([1, 2, 3] * (N_CURED // 3), dtype=object)
+# For each cause a column and its declaration, and the same after what the message says to do.
+CURES: dict = {
+    "objects": ((LISTS, None), (LISTS.map(str), None), None),
+    "missing": ((np.where(U[0] < 0.98, np.nan, U[1]), None), None),
+    "looks": (
+        (DAYS.dt.strftime("%d.%m.%Y"), None),
+        (DAYS.dt.strftime("%d.%m.%Y"), Unknown(date_format="%d.%m.%Y")),
+    ),
+    "dates as numbers": ((DAYS.dt.strftime("%Y%m%d").astype(int), None), (DAYS, None)),
+    "fractions": ((TIMES, None), (TIMES, Date(unit="millisecond"))),
+    "no category": ((MANY + MANY.index.map(str), None), (FEW, None), (MANY, Identifier())),
+    "beyond": ((CODED, None), (CODED, Number(0, 1, atoms=[1e30])), None),
+    "other type": ((MIXED, None), (MIXED.replace("ask", None), None)),
+    "identifiers": ((range(N_CURED), None), (range(N_CURED), Identifier()), None),
+    "codes": ((WHOLE_NUMBERS, None), (WHOLE_NUMBERS.astype("string"), None)),
+    "values unresolved": (
+        (1e9 + U[0] / 1e5, None),
+        (U[0] / 1e5, None),
+        (1e9 + U[0] / 1e5, Number(1e9, 1e9 + 1e-5)),
+    ),
+    "at bound": ((100 + U[0], Number(0, 1)), (100 + U[0], Number(100, 101))),
+    "spelled": (
+        (FEW, Category(["a", "b"], "other")),
+        (FEW, Category(["a", "B"], "other")),
+    ),
+    "constant": ((np.zeros(N_CURED), Number(-1, 1)), None),
+    "clipped": (
+        (U[0], Number(0, 0.7)),
+        (U[0], Number(0, 1)),
+        (U[0].clip(max=0.7), Number(0, 0.7, atoms=[0.7])),
+    ),
+}
+
+
+def test_each_remedy_that_is_named_makes_its_finding_go():
+    def find(chosen):
+        chosen = {name: given for name, given in chosen.items() if given is not None}
+        table = pd.DataFrame({name: column for name, (column, _) in chosen.items()})
+        declared = {name: declared for name, (_, declared) in chosen.items() if declared}
+        schema = Schema.from_dtypes(table.dtypes, declared=declared)
+        with muted():
+            fitted = DPSWFlowSampler(60.0, 1e-6, schema=schema, n_steps=1).fit(table)
+        found = fitted.schema_report_["finding"].dropna()
+        return {name: finding.partition(":")[0] for name, finding in found.items()}
+
+    assert find({cause: given for cause, (given, *_) in CURES.items()}) == {c: c for c in CURES}
+    for i in range(2):
+        assert find({cause: cures[i % len(cures)] for cause, (_, *cures) in CURES.items()}) == {}
 
 
 ABSENT = Schema({"age": Number(0, 99, decimals=0), "job": Category(["nurse", "Clerk"])})

@@ -162,11 +162,13 @@ def find_clipped(
         is_amount = end in inferred and len(knots) == number.n_values == 2 and not atoms
         is_rare = is_amount and near.min() < RARE * std.max()
         return near[order[0]] / counts.sum() * is_rare
-    first, second = near[order]
-    if is_atom:
-        first += counts[len(knots) + atoms.index(bound)]
+    if end not in inferred and "atoms" in inferred:
+        # A point mass at the bound was looked for.
+        excess = first = counts[len(knots) + atoms.index(bound)] if is_atom else 0.0
+        noise = std[0]
+    else:
+        first, second = near[order]
+        ratio = np.divide(*find_widths(knots)[order]) * DENSER_THAN_BESIDE
+        excess, noise = first - ratio * max(second, 0), std[order] @ [1, ratio]
     share = first / counts.sum()
-    ratio = np.divide(*find_widths(knots)[order]) * DENSER_THAN_BESIDE
-    noise = std[order] @ [1 + is_atom, ratio]
-    is_clear = first - ratio * max(second, 0) > WITHIN_NOISE * noise
-    return share * (is_clear and share > MUCH_AT_BOUND)
+    return share * (excess > WITHIN_NOISE * noise and share > MUCH_AT_BOUND)
