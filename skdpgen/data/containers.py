@@ -389,10 +389,9 @@ def _adapt_table(table):
 
 def find_batches(data) -> Callable | None:
     """Return what reads batches of a query of Polars or DuckDB, or of a data set of Arrow."""
-    is_arrow = type(data).__module__ == "pyarrow._dataset"
     # DuckDB renamed the second one.
     names = "collect_batches", "to_arrow_reader", "fetch_record_batch", "to_batches"
-    is_query = is_arrow or type(data).__name__ in ("LazyFrame", "DuckDBPyRelation")
+    is_query = type(data).__name__ in ("LazyFrame", "DuckDBPyRelation", "FileSystemDataset")
     return next((getattr(data, name) for name in names if is_query and hasattr(data, name)), None)
 
 

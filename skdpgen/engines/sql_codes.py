@@ -74,8 +74,7 @@ def _write_levels(block, held, x, reader):
         keys = pd.Series(list(texts), dtype="str")
     else:
         is_word = held == "bool" and isinstance(column.levels[0], str)
-        what = "DOUBLE, or DECIMAL of at most 15 digits, or a text"
-        _check(block, held, "" if is_word else _NUMBER, what)
+        _check(block, held, "" if is_word else _NUMBER, "DOUBLE, or a text, or declare Boolean")
         cell = f"CAST({cell} AS INTEGER)" if held == "bool" else cell
         cell, write = f"CAST({cell} AS DOUBLE)", write_double
         read = (read_cell(v, PLAIN) if isinstance(v, str) else v for v in column.levels)

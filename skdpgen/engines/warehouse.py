@@ -81,10 +81,7 @@ class Warehouse(TableInParts, Partitions):
         return int(self._fetch(f"SELECT COUNT(*) FROM {self._table} AS t")[0, 0])
 
     def by_person(self, column):
-        raise ValueError(
-            "A table of a database has no persons: give a view of one row of each person, which "
-            "follows from the rows of that person alone."
-        )
+        raise ValueError("A database adds up rows: for persons give a view of one row of each.")
 
     def check_fit(self, format, estimator):
         is_two_way = estimator._find_release(format).name == TablesMechanism.name

@@ -281,7 +281,6 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
             raise ValueError(f"by must be one of several columns; got {by} of {len(sizes)}.")
         self._all_sizes, self._by = tuple(sizes), by
         self.by = None if by is None else own_and_later(sizes)[by][0]
-        # Positions of the columns in the tables.
         self.kept = [c for c in range(len(sizes)) if c != by]
         self.sizes = tuple(sizes[c] for c in self.kept)
         self.weight = one_way_weight(self.sizes)
