@@ -126,8 +126,8 @@ class Synthesis(Run):
         n_fitting = bisect_left(range(1, _N_PARTS), True, key=exceeds)
         if not n_fitting:
             raise ValueError(
-                f"--epsilon {show(whole)} is hardly more than ε = {show(spent.epsilon)}, which the "
-                "stopped run has spent on column types and which counts: use a larger one."
+                f"--epsilon {show(whole)} leaves nothing to spend: the stopped run has spent "
+                f"ε = {show(spent.epsilon)} on column types. Use a larger one."
             )
         return whole * n_fitting / _N_PARTS
 
