@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import random
 import secrets
 from importlib.util import find_spec
@@ -12,6 +13,9 @@ from hypothesis import settings
 
 from skdpgen.accounting import accountants
 from skdpgen.learners.training import descend_to_noise
+
+# JAX, which POT imports, would take most of a GPU's memory.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 # Its module subclasses what smartnoise-synth defines.
 collect_ignore = [] if find_spec("snsynth") else ["skdpgen/integrations/smartnoise.py"]

@@ -17,7 +17,9 @@ and for other persons of the same population: the largest error of the curve (`c
 the readings' scale; the total variation of the calendar's cells (`cells`); of dates on the first of
 a month, or missing, the share; and, after PATH (arXiv:2602.02766), the mean total variation of the
 probabilities of transitions (`moves`), in five quantiles, and the energy distance of whole
-trajectories of readings (`paths`), times 100; at last the processor's seconds.
+trajectories of readings (`paths`), times 100; the correlations of a reading, less its curve, with
+the next one (`next`), and with the second to the fifth after it (`later`); at last the processor's
+seconds.
 """
 
 import argparse
@@ -106,12 +108,13 @@ def unflatten(wide, columns):
 
 def measure(case, true, made):
     """Return the figures of made rows."""
-    curves, shares = [], []
+    curves, shares, rest = [], [], []
     rows = [part.sort_values(["id", "at"], kind="stable") for _, part in (true, made)]
     for part in rows:
         dated = part.dropna(subset="at")
         cells, n_cells = find_cells(dated["at"], case)
         curves.append(dated["reading"].groupby(cells).mean().reindex(range(n_cells)))
+        rest.append(dated.assign(reading=dated["reading"] - curves[-1].to_numpy()[cells]))
         shares.append(np.bincount(cells, minlength=n_cells) / len(cells))
     found = {
         "curve": (curves[1] - curves[0])[shares[0] > 0].abs().max(),
@@ -123,6 +126,9 @@ def measure(case, true, made):
     cuts = np.quantile(rows[0]["reading"], [0.2, 0.4, 0.6, 0.8])
     moves = [_find_moves(part, cuts) for part in rows]
     found["moves"] = np.mean([np.abs(a - b).sum() / 2 for a, b in zip(*moves, strict=True)])
+    lasting = np.corrcoef(_list_paths(rest[1]).T)
+    of_lags = [np.diag(lasting, lag).mean() for lag in range(1, 6)]
+    found |= {"next": of_lags[0], "later": np.mean(of_lags[1:])}
     paths = [_list_paths(part)[:1500] for part in rows]
     between, *within = (cdist(paths[i], paths[j]) for i, j in ((0, 1), (0, 0), (1, 1)))
     within = [d.sum() / (len(d) * (len(d) - 1)) for d in within]

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import torch
 
+# JAX, which POT imports, would take most of a GPU's memory.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 PACKAGES = "torch", "numpy", "POT", "geomloss", "dp-accounting"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._process.isolation import isolate_each, isolated
@@ -30,7 +30,6 @@ from .mechanisms.sums import RowCountMechanism
 from .params import (
     CENTRAL_CHECKS,
     RUNNING_CHECKS,
-    DocumentedEstimator,
     check_finite,
     choose_device,
     fitting,
@@ -70,7 +69,7 @@ def saving_releases(save: Callable[[PublishedRelease], object]) -> Iterator[None
         _save.reset(token)
 
 
-class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta):
+class BaseGenerator(Certified, Planning, BaseEstimator, metaclass=ABCMeta):
     """Base of generators: `fit`, `sample`, `score` and the certificate.
 
     Subclasses implement three steps, none of which reads a private row:
@@ -92,9 +91,9 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             or any library that Narwhals knows, an Arrow table, a query of DuckDB or Polars, or a
             list of dicts. A table may also be a function that returns a fresh iterator over
             DataFrames, for data larger than memory, or a DataFrame of Dask or Spark, whose workers
-            compute sums. Images are an array or tensor of three or four dimensions, channels first
-            or last, a list of arrays, tensors or images of Pillow, or a torch Dataset or
-            DataLoader, which is read once, in order, with its labels if it has any.
+            compute sums, or `skdpgen.engines.sql`. Images are an array or tensor of three or four
+            dimensions, channels first or last, a list of arrays, tensors or images of Pillow, or a
+            torch Dataset or DataLoader, which is read once, in order, with its labels.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
             numbers (float dtype), which are one more column. With a `Schema`, the one column that

@@ -9,13 +9,14 @@ _WORDS = {
     "absent": ("as with X.replace('k.A.', None)", "as with --na-values k.A."),
     "bounds": (
         "as Number(lower, upper)",
-        'in --schema, as {"type": "number", "lower": 0, "upper": 99}',
+        'in --schema, as {"type": "number", "lower": ..., "upper": ...}',
     ),
     "codes": (
         "as Number(atoms=[7777]) or Date(atoms=['2100-06-30'])",
         'in --schema, as {"type": "number", "atoms": [7777]}',
     ),
     "date_format": ("Unknown(date_format='%d/%m/%Y')", "--date-format %d/%m/%Y"),
+    "days": ("Date(unit='day')", '{"type": "date", "unit": "day"}'),
     "decimal": ("Unknown(decimal=...)", "--decimal"),
     "default_date": (
         "Date(lower, upper, atoms=['9999-12-31'])",
@@ -71,7 +72,7 @@ class Message:
     >>> str(message)
     'Declare age, as Number(lower, upper).'
     >>> message.write(COMMAND_LINE)
-    'Declare age, in --schema, as {"type": "number", "lower": 0, "upper": 99}.'
+    'Declare age, in --schema, as {"type": "number", "lower": ..., "upper": ...}.'
     """
 
     text: str

@@ -5,7 +5,6 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from textwrap import indent
 from typing import Any, ClassVar, TypeVar
 
@@ -25,10 +24,6 @@ from .registry import Savable
 __all__ = ["parameters"]
 
 Class = TypeVar("Class")
-
-# Address of the published pages, such as "https://example.org/skdpgen"; without it no estimator
-# links to its page.
-SITE = ""
 
 # Descriptions of parameters and attributes that several estimators share.
 _TEXTS = {
@@ -189,22 +184,6 @@ def documented(cls: type[Class]) -> type[Class]:
     return cls
 
 
-class DocumentedEstimator(BaseEstimator):
-    """Base of estimators that link to their page from scikit-learn's diagrams in notebooks."""
-
-    _doc_link_module = "skdpgen"
-
-    @property
-    def _doc_link_template(self) -> str:
-        return f"{SITE}/api/{{page}}.html" if SITE else ""
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        name, package = type(self).__name__, ".".join(type(self).__module__.split(".")[:2])
-        root = self._doc_link_module
-        shown = import_module(root).__all__
-        return {"page": f"{root if name in shown else package}.{name}"}
-
-
 class Checked:
     """Base of classes that declare checks of their parameters."""
 
@@ -221,7 +200,7 @@ class Checked:
             check(name, getattr(self, name))
 
 
-class Specification(Savable, Checked, DocumentedEstimator):
+class Specification(Savable, Checked, BaseEstimator):
     """Base of specifications: parameters that belong together, without `fit` or state.
 
     The `fit` of the estimator that takes a specification checks its parameters.

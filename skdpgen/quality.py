@@ -35,8 +35,8 @@ CAUSES = {
     "intervals, by released counts: they count as missing. Convert them to numbers or "
     "texts{to_texts}, give a column for each part, or drop the columns.",
     "missing": "Columns {columns} count as missing, by released counts: cells are missing, or not "
-    "of the declared type. Convert them to numbers or texts, or declare how they are written, as "
-    "with {decimal}.",
+    "of the declared type. Drop them, convert them to numbers or texts, or declare how they are "
+    "written, as with {decimal}.",
     "looks": "By released counts, columns {columns} are taken for texts. Declare how dates and "
     "numbers are written, as {date_format} or {thousands}, and convert times and quantities to "
     "numbers, such as minutes.",
@@ -62,9 +62,10 @@ CAUSES = {
     "other": "Columns {columns} lose their rare categories, whose counts do not show above the "
     "noise. Declare the categories, or numbers beside texts as {numbers}, shorten codes to a "
     "prefix{prefix}, or drop columns whose values are distinct.",
-    "identifiers": "By released counts, columns {columns} hold whole numbers that are nearly all "
-    "different and evenly spread, or longer than floats hold, as identifiers are. If they identify "
-    "records, drop them or declare {identifier}, which costs nothing.",
+    "identifiers": "By released counts, columns {columns} hold whole numbers that are longer "
+    "than floats hold, or evenly spread over about as many values as there are records, or more, "
+    "as identifiers are. If they identify records, drop them or declare {identifier}, which costs "
+    "nothing.",
     "codes": "Columns {columns} hold objects that are whole numbers, by released counts. If these "
     "are codes with leading zeros, which are lost, {texts}.",
     "values unresolved": "The values of columns {columns} are closer to each other than inference "
@@ -80,9 +81,9 @@ CAUSES = {
     "units": "Nearly all values are at a bound, or beyond it and clipped to it, by released "
     "values, in {columns}. Declare bounds (of a numeric y, y_bounds) in the units of the data, "
     "give an adapter its target in the units of its source, or drop columns that are constant.",
-    "one left": "Many records count as absent, and columns {columns} have one declared category "
-    "above the noise: cells may hold others, or spell them otherwise. Compare the declared "
-    "categories with those of the table.",
+    "spelled": "Columns {columns} have declared categories that do not show above the noise, "
+    "beside many cells of others, or absent records: cells may spell them otherwise. Compare the "
+    "declared categories with those of the table.",
     "constant": "Columns {columns} are constant up to noise. Drop them, or use a larger epsilon if "
     "they vary.",
     "cut": "Columns {columns} may have values beyond their inferred bounds, at which far more is "
@@ -91,7 +92,8 @@ CAUSES = {
     "some lie beyond, they count as the bound. Declare wider bounds, or the bound as a point mass, "
     "as Number(atoms=[100]).",
     "hours": "The hours of columns {columns} do not show above the noise, and come back evenly. "
-    "Use a larger epsilon, or declare how they are shared, {hours}.",
+    "Use a larger epsilon, or declare how they are shared, {hours}, or that there are none, as "
+    "{days}.",
     "tail": "Columns {columns} have long tails that do not show above the noise, by released "
     "counts. Declare the bounds, {bounds}, or learn a logarithm of the columns.",
 }
@@ -238,12 +240,7 @@ def warn_of_fit(detail: str | Message) -> None:
 def warn_of_columns(code: str, details: dict[str, str] | list[str]) -> None:
     """Warn of columns, at the end of the fit if there is one.
 
-    Parameters
-    ----------
-    code : str
-        One of `CAUSES`.
-    details : dict of str to str, or list of str
-        Names of the columns, and notes beside them.
+    `code` is one of `CAUSES`; `details` are names of the columns, and notes beside them.
     """
     details = details if isinstance(details, dict) else dict.fromkeys(details, "")
     _warn_of(*(Finding(code, name, detail) for name, detail in details.items()))

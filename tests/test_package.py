@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import skdpgen
-from skdpgen import params, registry
+from skdpgen import registry
 
 
 def test_public_names_are_those_that_are_imported_for_tools():
@@ -86,19 +86,6 @@ IMPORTS = [
 def test_estimators_are_pickled_by_their_own_homes():
     generator = skdpgen.DPSlicedWassersteinGenerator(epsilon=2.0)
     assert pickle.loads(pickle.dumps(generator)).get_params() == generator.get_params()
-
-
-def test_estimators_link_to_their_pages_once_there_is_a_site(monkeypatch):
-    estimators = {
-        "skdpgen.DPSWFlowSampler": skdpgen.DPSWFlowSampler(),
-        "skdpgen.releases.SliceSketch": skdpgen.releases.SliceSketch(),
-        "skdpgen.preprocessing.LowFrequencies": skdpgen.preprocessing.LowFrequencies(3),
-    }
-    for estimator in estimators.values():
-        assert "href" not in estimator._repr_html_()
-    monkeypatch.setattr(params, "SITE", "https://example.org")
-    for page, estimator in estimators.items():
-        assert f'href="https://example.org/api/{page}.html"' in estimator._repr_html_()
 
 
 SCRIPTS = [

@@ -28,10 +28,12 @@ from skdpgen.tables import (
     Combinations,
     Date,
     Derived,
+    Identifier,
     Implies,
     Number,
     Ordered,
     Schema,
+    Unknown,
     suggest_rules,
 )
 from skdpgen.tables.quality import warn_of_levels, warn_of_table
@@ -117,10 +119,10 @@ DATES = Date("2020-01-01", "2020-12-31", n_knots=3)
         (knots(-5), [400, 50, 50, 400], {}, ["44% at -5 and 44% at 10"]),
         (knots(0), [900, 50, 50, 50], {}, []),
         (knots(-5), [300, 250, 250, 250], {}, []),
-        (knots(-5), [90, 0, 500, 500], {}, []),
-        (knots(-5), [170, 20, 500, 500], {}, []),
-        # Declared bounds are meant, and each value has its knot: the counts show none beyond.
-        (knots(-5), [400, 50, 50, 400], DECLARED, []),
+        (knots(-5), [50, 0, 500, 500], {"std": 1.0}, []),
+        (knots(-5), [110, 30, 500, 500], {}, []),
+        # Declared bounds may cut, too; of each value that has its knot, the counts show the next.
+        (knots(-5), [400, 50, 50, 400], DECLARED, ["44% at -5 and 44% at 10"]),
         (knots(-5, atoms=[-5, 10]), [400, 50, 50, 400, 0, 0], {}, []),
         (Number(1, 4, decimals=0), [900, 50, 50, 900], {}, []),
         (Number(1, 2, n_knots=2), [900, 50], {}, []),
@@ -139,7 +141,7 @@ DATES = Date("2020-01-01", "2020-12-31", n_knots=3)
         # Others are many where categories were inferred; if none shows, that was said before.
         (OTHER, [30, 40, 30], {"std": 1.0}, ["'a' (30% 'rest') lose their rare categories"]),
         (OTHER, [30, 40, 30], {"std": 1.0, **DECLARED}, []),
-        (OTHER, [3, 2, 95], {"std": 1.0, **DECLARED}, ["'a' (95% 'rest')"]),
+        (OTHER, [70, 2, 28], {"std": 1.0, **DECLARED}, ["'a' (28% 'rest') have declared"]),
         (Category(["rest"], "rest"), [95], {}, []),
         (OTHER, [29, 500, 0], {"label": "a"}, ["1 of the 3 levels of 'a'"]),
         (OTHER, [29, 500, 0], {}, []),
@@ -156,7 +158,7 @@ FIRST, LAST = np.array(["2020-01-01", "9999-12-31"], dtype="M8[s]")
 SILENT = {
     "ratings": (lambda u: np.where(u < 0.7, 5, 1 + (u * 40) % 4 // 1), Number(1, 5, decimals=0)),
     "two days": (lambda u: FIRST + (u < 0.7) * 86_400, Date("2020-01-01", "2020-01-02")),
-    "at the upper bound": (lambda u: np.where(u < 0.7, 10.0, 10 * u), Number(0, 10)),
+    "at a mass": (lambda u: np.where(u < 0.7, 10.0, 10 * u), Number(0, 10, atoms=[10])),
     "code": (lambda u: np.where(u < 0.3, 999.0, 50 * u), Number(0, 50, atoms=[999])),
     "default date": (
         lambda u: np.where(u < 0.3, LAST, FIRST + (u * 9e7).astype(int)),
@@ -182,6 +184,66 @@ def test_declared_columns_are_silent(name, epsilon):
         DPSWFlowSampler(epsilon, 1e-6, schema=schema, n_steps=2, random_state=0).fit(table)
 
 
+N_CURED = 1500
+U = np.random.default_rng(1).random((3, N_CURED))
+DAYS = pd.Series(np.datetime64("2023-01-01") + (300 * U[0]).astype(int)).astype("M8[s]")
+TIMES = DAYS + pd.to_timedelta((U[1] * 86_400e6).astype(int), "us")
+FEW = np.array(["a", "B"])[(U[0] < 0.4).astype(int)]
+MANY = pd.Series(FEW) + (900 * U[1]).astype(int).astype(str)
+MIXED = pd.Series(np.round(U[1], 2).astype(str)).where(U[0] > 0.1, "ask")
+CODED = np.where(U[0] < 0.1, 1e30, U[1])
+LISTS = pd.Series([[1], [2]] * (N_CURED // 2))
+WHOLE_NUMBERS = pd.Series([1, 2, 3] * (N_CURED // 3), dtype=object)
+# For each cause a column and its declaration, and the same after what the message says to do.
+CURES: dict = {
+    "objects": ((LISTS, None), (LISTS.map(str), None), None),
+    "missing": ((np.where(U[0] < 0.98, np.nan, U[1]), None), None),
+    "looks": (
+        (DAYS.dt.strftime("%d.%m.%Y"), None),
+        (DAYS.dt.strftime("%d.%m.%Y"), Unknown(date_format="%d.%m.%Y")),
+    ),
+    "dates as numbers": ((DAYS.dt.strftime("%Y%m%d").astype(int), None), (DAYS, None)),
+    "fractions": ((TIMES, None), (TIMES, Date(unit="millisecond"))),
+    "no category": ((MANY + MANY.index.map(str), None), (FEW, None), (MANY, Identifier())),
+    "beyond": ((CODED, None), (CODED, Number(0, 1, atoms=[1e30])), None),
+    "other type": ((MIXED, None), (MIXED.replace("ask", None), None)),
+    "identifiers": ((range(N_CURED), None), (range(N_CURED), Identifier()), None),
+    "codes": ((WHOLE_NUMBERS, None), (WHOLE_NUMBERS.astype("string"), None)),
+    "values unresolved": (
+        (1e9 + U[0] / 1e5, None),
+        (U[0] / 1e5, None),
+        (1e9 + U[0] / 1e5, Number(1e9, 1e9 + 1e-5)),
+    ),
+    "at bound": ((100 + U[0], Number(0, 1)), (100 + U[0], Number(100, 101))),
+    "spelled": (
+        (FEW, Category(["a", "b"], "other")),
+        (FEW, Category(["a", "B"], "other")),
+    ),
+    "constant": ((np.zeros(N_CURED), Number(-1, 1)), None),
+    "clipped": (
+        (U[0], Number(0, 0.7)),
+        (U[0], Number(0, 1)),
+        (U[0].clip(max=0.7), Number(0, 0.7, atoms=[0.7])),
+    ),
+}
+
+
+def test_each_remedy_that_is_named_makes_its_finding_go():
+    def find(chosen):
+        chosen = {name: given for name, given in chosen.items() if given is not None}
+        table = pd.DataFrame({name: column for name, (column, _) in chosen.items()})
+        declared = {name: declared for name, (_, declared) in chosen.items() if declared}
+        schema = Schema.from_dtypes(table.dtypes, declared=declared)
+        with muted():
+            fitted = DPSWFlowSampler(60.0, 1e-6, schema=schema, n_steps=1).fit(table)
+        found = fitted.schema_report_["finding"].dropna()
+        return {name: finding.partition(":")[0] for name, finding in found.items()}
+
+    assert find({cause: given for cause, (given, *_) in CURES.items()}) == {c: c for c in CURES}
+    for i in range(2):
+        assert find({cause: cures[i % len(cures)] for cause, (_, *cures) in CURES.items()}) == {}
+
+
 ABSENT = Schema({"age": Number(0, 99, decimals=0), "job": Category(["nurse", "Clerk"])})
 
 
@@ -200,7 +262,7 @@ def test_consequences_of_absent_records_are_not_said(target, schema):
 
     assert ["not even which column it is" in text for text in fit(table)] == [True]
     few = fit(table.assign(job=table["job"].replace("x", "nurse")))
-    found = [text for text in few if "columns 'job' have one declared category" in text]
+    found = [text for text in few if "Columns 'job' have declared categories that" in text]
     assert len(found) == 1
     assert not [text for text in few if "constant up to noise" in text]
 

@@ -151,8 +151,7 @@ class AutodpAccountant(RDPAccountant):
             from autodp.mechanism_zoo import ExactGaussianMechanism
             from autodp.transformer_zoo import Composition
         except ImportError:
-            message = "accountant='autodp' needs autodp: pip install 'skdpgen[autodp]'."
-            raise ImportError(message) from None
+            raise ImportError("accountant='autodp' needs pip install 'skdpgen[autodp]'.") from None
 
         pooled = total_gaussian_multiplier(self.leaves)
         parts = [(_autodp_mechanism(e, self.relation), n) for e, n in self.leaves.items()]

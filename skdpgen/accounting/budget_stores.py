@@ -40,24 +40,16 @@ _TABLES = [
 
 @dataclass(frozen=True)
 class Charge:
-    """Charge for one fit.
+    """Charge for one fit."""
 
-    Attributes
-    ----------
-    events : tuple of dp_accounting.DpEvent
-        Reserved events; after the fit, the released ones. A charge without any is kept, too.
-    delta : float
-        Target δ of the plan.
-    is_for_persons : bool
-        Whether the privacy unit is a person.
-    digest : str or None
-        Digest of the released numbers, once they are known. An update of a stream that follows
-        them takes over this charge at no cost.
-    """
-
+    # Reserved events; after the fit, the released ones. A charge without any is kept, too.
     events: tuple
+    # Target δ of the plan.
     delta: float
+    # Whether the privacy unit is a person.
     is_for_persons: bool
+    # Digest of the released numbers, once they are known. An update of a stream that follows them
+    # takes over this charge at no cost.
     digest: str | None = None
 
 

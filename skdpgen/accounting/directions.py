@@ -27,18 +27,12 @@ _RARE = 1e-17
 
 
 class SensitivityLaw(NamedTuple):
-    """Discrete distribution that stochastically dominates H / ‖z‖².
+    """Discrete distribution that stochastically dominates H / ‖z‖²."""
 
-    Attributes
-    ----------
-    values, weights : ndarray of shape (n_values,)
-        Support and probabilities.
-    infinity : float
-        Remaining probability, which counts as an infinite sensitivity.
-    """
-
+    # Shape (n_values,): support and probabilities.
     values: np.ndarray
     weights: np.ndarray
+    # Remaining probability, which counts as an infinite sensitivity.
     infinity: float
 
 

@@ -40,27 +40,18 @@ from .strict_json import ANY, FLAG, Member, number, whole
 
 @dataclass(frozen=True)
 class EventType:
-    """Terms under which releases of one type of event can be made.
+    """Terms under which releases of one type of event can be made."""
 
-    Attributes
-    ----------
-    what : str
-        The release, in a message.
-    needs_replace_one : bool
-        Whether ``relation="zero_out"`` is excluded.
-    for_persons : bool
-        Whether the unit can be a person with up to M rows. They change a sum by at most M times as
-        much as one row does, but are also sampled, or selected, more often than one row.
-    by_engine : bool
-        Whether an engine's workers can compute it, where the rows are stored.
-    local : bool
-        Whether it can be local: each record is noised on its own.
-    """
-
+    # The release, in a message.
     what: str
+    # Whether relation="zero_out" is excluded.
     needs_replace_one: bool = False
+    # Whether the unit can be a person with up to M rows. They change a sum by at most M times as
+    # much as one row does, but are also sampled, or selected, more often than one row.
     for_persons: bool = False
+    # Whether an engine's workers can compute it, where the rows are stored.
     by_engine: bool = False
+    # Whether it can be local: each record is noised on its own.
     local: bool = False
 
 

@@ -22,23 +22,15 @@ _MAX_ITEMS = 8
 
 @dataclass(frozen=True)
 class Provenance:
-    """Public description of the fit that a certificate is for.
+    """Public description of the fit that a certificate is for."""
 
-    Attributes
-    ----------
-    estimator : str
-        Name of the estimator's class.
-    parameters : tuple of (str, str)
-        Names and values, as text, of parameters that differ from their defaults, without seeds.
-    version : str
-        Version of skdpgen.
-    date : str
-        Day of the fit, as ISO 8601.
-    """
-
+    # Name of the estimator's class.
     estimator: str
+    # Names and values, as text, of parameters that differ from their defaults, without seeds.
     parameters: tuple = ()
+    # Version of skdpgen.
     version: str = __version__
+    # Day of the fit, as ISO 8601.
     date: str = ""
 
     @classmethod

@@ -48,17 +48,11 @@ def _dict_of_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Member:
-    """Allowed values of a member of a JSON object.
+    """Allowed values of a member of a JSON object."""
 
-    Attributes
-    ----------
-    what : str
-        Description of the allowed values, for errors.
-    allows : callable
-        Returns whether a value is allowed.
-    """
-
+    # Description of the allowed values, for errors.
     what: str
+    # Returns whether a value is allowed.
     allows: Callable
 
 

@@ -10,7 +10,7 @@ from inspect import signature
 import numpy as np
 import torch
 from pandas.api.extensions import ExtensionDtype
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -47,7 +47,6 @@ from ..networks.encoders import ENCODERS, build_encoder
 from ..networks.generators import find_shaped, rehearsing
 from ..params import (
     RUNNING_CHECKS,
-    DocumentedEstimator,
     TakesSpecifications,
     check_finite,
     choose_device,
@@ -102,24 +101,16 @@ _FEWEST, _MOST = 500, 5000
 
 @dataclass(frozen=True)
 class _Start:
-    """Public starting point of a fit: the source, and untrained networks.
+    """Public starting point of a fit: the source, and untrained networks."""
 
-    Attributes
-    ----------
-    X : array of shape (n_samples, n_features)
-        Source rows.
-    bounds : pair of arrays of shape (n_features,)
-    encoder, head : torch.nn.Module
-        The untrained representation, and an untrained classifier on it.
-    source : tuple of tensors of shape (n_samples, n_inputs) and (n_samples,)
-        Source rows as inputs of the encoder, and their classes.
-    noise : NoiseSource
-    """
-
+    # Shape (n_samples, n_features): source rows.
     X: np.ndarray
+    # Two arrays of shape (n_features,).
     bounds: tuple
+    # The untrained representation, and an untrained classifier on it.
     encoder: nn.Module
     head: nn.Module
+    # Source rows as inputs of the encoder, and their classes.
     source: tuple
     noise: NoiseSource
 
@@ -168,7 +159,7 @@ class DPSWDDomainAdapter(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     TakesSpecifications,
-    DocumentedEstimator,
+    BaseEstimator,
 ):
     """Unsupervised domain adaptation from a public source to a private target.
 

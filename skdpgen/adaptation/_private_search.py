@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 from scipy.special import xlogy
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
@@ -30,7 +30,7 @@ from ..arrays.numbers import match_names
 from ..checks import check_choice, check_number, tried
 from ..learners.training import shortens_loops
 from ..mechanisms.noise import NoiseSource
-from ..params import DocumentedEstimator, documented, fitting, warn_of_delta
+from ..params import documented, fitting, warn_of_delta
 from ..saving.serialization import Certified
 from ._domain_adapter import SHARED_PARAMETERS, refuse_persons
 from ._domains import split_domains
@@ -57,7 +57,7 @@ def _best_has(name):
 
 
 @documented
-class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
+class PrivateSearch(Certified, MetaEstimatorMixin, BaseEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
     The adapter's `epsilon` and `delta` are those of the whole search. It may be a step of a

@@ -22,24 +22,15 @@ class BallFormat(ArrayFormat):
     Features are clipped to their bounds, if there are any, and mapped to [-1, 1]; turned into
     cosine coefficients, if asked for; projected on the ball; and divided by its radius. Each row is
     mapped on its own.
-
-    Parameters
-    ----------
-    n_features, bounds, has_number, y_bounds, classes, layout, image_shape
-        As in `ArrayFormat`.
-    p : {1, 2}
-        The norm of the ball.
-    radius : float, default=None
-        Radius of the ball. None: 1, or, with bounds, that of the smallest ball around their box.
-    basis : None or "dct", default=None
-        The orthonormal cosine transform of a row, or of the images that it is said to be.
-    keep : float, default=None
-        Share of coefficients, the largest, that a row keeps; the others become 0.
     """
 
+    # The norm of the ball, 1 or 2.
     p: int = 2
+    # Radius of the ball. None: 1, or, with bounds, that of the smallest ball around their box.
     radius: float | None = None
+    # "dct": the orthonormal cosine transform of a row, or of the images that it is said to be.
     basis: str | None = None
+    # Share of coefficients, the largest, that a row keeps; the others become 0.
     keep: float | None = None
 
     def __post_init__(self):

@@ -25,21 +25,13 @@ class BoxFormat(ArrayFormat):
     With bounds, features are clipped to them, mapped to [0, 1] and divided by √(number of
     columns), so that rows lie in the unit ball. With an encoder, features are clipped to the
     bounds, if any, and encoded. Otherwise they are used as they are.
-
-    Parameters
-    ----------
-    n_features, bounds, has_number, y_bounds, classes, layout, image_shape
-        As in `ArrayFormat`.
-    encoder : object, default=None
-        With `transform` and `inverse_transform`, fitted on public data.
-    components : PrivatePCA, default=None
-        Principal components of the rows: they are released first, and then encode the rows.
-    clip_norm : float, default=1.0
-        Radius to which rows are scaled down. Decoding starts from rows of the unit ball.
     """
 
+    # With `transform` and `inverse_transform`, fitted on public data.
     encoder: object = None
+    # Principal components of the rows: they are released first, and then encode the rows.
     components: Any = None
+    # Radius to which rows are scaled down. Decoding starts from rows of the unit ball.
     clip_norm: float = 1.0
 
     @property

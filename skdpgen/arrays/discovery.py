@@ -56,30 +56,21 @@ class OpenBoxFormat(BoxFormat):
     norm. For each of m ranges it adds non-negative weights that sum to 1/√m: a vector of norm at
     most 1. The clipping norm follows from the root mean square norm: records are counted near
     squared norms that double, and counts within their noise are left out.
-
-    Parameters
-    ----------
-    opens_X, opens_y : bool
-        Whether ranges of X, or of the norms that an encoder gives, and of a numeric y are open.
-    shares : dict of str to float
-        The remaining releases, in this order, and their shares of the budget.
-    knots : ndarray of shape (n_knots,)
-        The grid on which numbers are counted, after they are mapped to [1, 2] once there are
-        ranges.
-    n_fine : int
-        Knots of the second grid.
-    ranges : (lower, upper), default=None
-        Arrays of shape (m,) that the first counts have shown.
-    wide : list of (knots, counts, std), default=()
-        These counts of each range, within it.
     """
 
+    # Whether ranges of X, or of the norms that an encoder gives, and of a numeric y are open.
     opens_X: bool = False
     opens_y: bool = False
+    # The remaining releases, in this order, and their shares of the budget.
     shares: dict = field(default_factory=dict)
+    # Shape (n_knots,): the grid on which numbers are counted, after they are mapped to [1, 2] once
+    # there are ranges.
     knots: np.ndarray | None = None
+    # Knots of the second grid.
     n_fine: int = 2
+    # Lower and upper, of shape (m,), that the first counts have shown.
     ranges: tuple | None = None
+    # (knots, counts, std) of each range, within it.
     wide: Sequence = ()
 
     def split_budget(self, noise):

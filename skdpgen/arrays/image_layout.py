@@ -31,26 +31,19 @@ class ImageLayout:
 
     These are public facts.
 
-    Parameters
-    ----------
-    image_shape : tuple of (channels, height, width), default=None
-        None: records are no images.
-    channels_last : bool, default=False
-        Whether X holds the channels of a pixel next to each other. Releases see channels first.
-    is_told : bool, default=False
-        Whether X or the user states this. Otherwise it is guessed from the number of columns.
-    record_shape : tuple of int, default=None
-        Shape of a record of X that is no row.
-
     Examples
     --------
     >>> ImageLayout.of(3072, (32, 32, 3)).image_shape, ImageLayout.of(3072).is_told
     ((3, 32, 32), False)
     """
 
+    # None: records are no images.
     image_shape: tuple | None = None
+    # Whether X holds the channels of a pixel next to each other. Releases see channels first.
     channels_last: bool = False
+    # Whether X or the user states this. Otherwise it is guessed from the number of columns.
     is_told: bool = False
+    # Shape of a record of X that is no row.
     record_shape: tuple | None = None
 
     @classmethod

@@ -173,32 +173,21 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
 
 @dataclass(frozen=True)
 class ArrayFormat(Format):
-    """Features with bounds, and a numeric target beside them. Nothing is learnt from data.
+    """Features with bounds, and a numeric target beside them. Nothing is learnt from data."""
 
-    Parameters
-    ----------
-    n_features : int
-        Columns of X.
-    bounds : None or (lower, upper), default=None
-        Public bounds, scalars or arrays of shape (n_features,).
-    has_number : bool, default=False
-        Whether a numeric y rides along as a last column.
-    y_bounds : None or (lower, upper), default=None
-        Its public bounds.
-    classes : ndarray, default=None
-        The classes that y holds.
-    layout : ArrayLayout, default=None
-        Containers and dtypes of samples.
-    image_shape : "auto", None or tuple of int, default="auto"
-        Shape of the images that records are. ``"auto"``: that of records, or else a guess.
-    """
-
+    # Columns of X.
     n_features: int
+    # Public bounds, scalars or arrays of shape (n_features,).
     bounds: tuple | None = None
+    # Whether a numeric y rides along as a last column.
     has_number: bool = False
+    # Its public bounds.
     y_bounds: tuple | None = None
+    # The classes that y holds.
     classes: np.ndarray | None = None
+    # Containers and dtypes of samples.
     layout: ArrayLayout | None = None
+    # Shape of the images that records are. "auto": that of records, or else a guess.
     image_shape: Any = "auto"
 
     def __post_init__(self):

@@ -11,19 +11,12 @@ import torch
 
 @dataclass(frozen=True)
 class Canary:
-    """Record in which neighbouring data sets differ, and records that can take its place.
+    """Record in which neighbouring data sets differ, and records that can take its place."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Positions of its rows; a person has several.
-    candidates : ndarray of int
-        Positions of rows, each of which can take the place of all rows of the canary. At their
-        own positions they count as absent in the whole fit, so that inferred bounds do not cover
-        them.
-    """
-
+    # Positions of its rows; a person has several.
     rows: np.ndarray
+    # Positions of rows, each of which can take the place of all rows of the canary. At their own
+    # positions they count as absent in the whole fit, so that inferred bounds do not cover them.
     candidates: np.ndarray
 
     def insert(

@@ -48,7 +48,8 @@ def demo(options: Namespace) -> int:
     paths = {name: shlex.quote(str(folder / file)) for name, file in files.items()}
     for step, purpose in _STEPS.items():
         command = step.format(**paths)
-        print(f"\n# {purpose}\n$ skdpgen {command}", flush=True)
+        shown = command if len(command) < 100 else command.replace(" --", " \\\n    --")
+        print(f"\n# {purpose}\n$ skdpgen {shown}", flush=True)
         asked = make_parser().parse_args(shlex.split(command))
         code = getattr(import_module(f".{asked.module}", __package__), asked.command)(asked)
         if code != DONE:

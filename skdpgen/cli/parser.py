@@ -17,6 +17,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "columns, which are one table",
     ),
     "certificate": dict(help="a file that synthesize or sign wrote"),
+    "release": dict(help="release.skdpgen of a synthesis, or a file of release_.to_file"),
     "--table": dict(
         action="append",
         default=[],
@@ -115,6 +116,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--audit": dict(help="the JSON file of an audit"),
     "--title": dict(help="title of the page; default: the name of the file"),
     "--public-key": dict(metavar="FILE", help="PEM; the certificate must be signed by its key"),
+    "--interval": dict(type=float, default=0.95, help="level of the intervals; default: 0.95"),
     "--full": dict(action="store_true", help="print all assumptions and events"),
     "--threshold-delta": dict(
         type=float,
@@ -302,6 +304,17 @@ _COMMANDS = {
             "--target": {"help": "the column that classifiers predict"},
             "--output": dict(metavar=None, help="where to write the page, .html"),
             "--json": dict(dest="json", action="store", help="where to write the numbers, as JSON"),
+        },
+    ),
+    "tables": _Command(
+        "write released counts with their noise, as CSV with a codebook",
+        "released",
+        ("release", "--output", "--interval", "--epsilon", "--escape-formulas"),
+        {
+            "--output": {"help": "new folder for tables.csv and codebook.json"},
+            "--epsilon": dict(
+                required=False, help="first add noise for a smaller ε, and write that release"
+            ),
         },
     ),
     "budget": _Command("limit what several syntheses spend, by a file", "certificates"),

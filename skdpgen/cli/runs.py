@@ -86,16 +86,8 @@ def list_doubts(
 ) -> list[str]:
     """List the reasons to stop before anything is spent.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-    tables : list of TableOptions
-    read : Read
-    delta : float
-    needed, n_expected : int
-        Number of rows, or of persons, that give more than noise, and that may count.
-    find_least : callable
-        Returns the smallest ε that would do, or None.
+    So many rows, or persons, are `needed` for more than noise, and `n_expected` may count;
+    `find_least` returns the smallest ε that would do, or None.
     """
     doubts = [doubt for table in tables for doubt in table.list_doubts()]
     # From 1/n on, a mechanism that publishes one random record satisfies δ.

@@ -201,19 +201,10 @@ def summarize_fit(
     files: dict[str, str],
     together: Certificate | None,
 ) -> Summary:
-    """Return the summary of a synthesis.
+    """Return the summary of a `Synthesis`, of which the generator is fitted.
 
-    Parameters
-    ----------
-    run : Synthesis
-        With a fitted generator.
-    described : dict or None
-        The results of its report, with verdicts on columns and pairs.
-    warnings : list of str
-    files : dict of str to str
-        Paths of what was written.
-    together : Certificate or None
-        Certificate of the fit and of the look that inferred its schema.
+    `described` are the results of its report, `files` the paths of what was written, and `together`
+    is the certificate of the fit and of the look that inferred its schema.
     """
     generator, read = run.generator, run.read
     report, certificate, schema = generator.schema_report_, generator.privacy_, generator.schema_
@@ -226,7 +217,7 @@ def summarize_fit(
     notes = [use[name] for name in ("use", "avoid", "expect") if name in use]
     low = report["mean_low"][report["mean_low"] >= _LEAST_LOW].nlargest(MAX_NAMES)
     if most := ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items()):
-        notes.append(f"Means and totals may be low, since tails are cut: {most}.")
+        notes.append(f"Means and totals may be low, if tails are cut: {most}.")
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
         f"Read {read}. Spent {tell_cost(certificate, read)}.",
@@ -252,8 +243,8 @@ def summarize_fit(
         )
     if named := [f"{' and '.join(r.names[:2])} ({type(r).__name__})" for r in run.suggested]:
         steps.append(
-            f"{shlex.quote(files['schema'])} suggests rules that nearly all rows obey; add to its "
-            f"rules those that hold: {list_names(named)}."
+            f"{shlex.quote(files['schema'])} suggests rules that released counts agree with; add "
+            f"to its rules those that hold: {list_names(named)}."
         )
     if not read.is_of_persons:
         steps.append(
@@ -279,14 +270,7 @@ def summarize_fit(
 
 
 def summarize_forecast(run: Any, warnings: list[str]) -> Summary:
-    """Return the summary of a preview.
-
-    Parameters
-    ----------
-    run : Synthesis
-    warnings : list of str
-        Reasons to stop, before others.
-    """
+    """Return the summary of a preview of a `Synthesis`; reasons to stop are the first warnings."""
     forecast, schema, read = run.forecast, run.table.schema, run.read
     tables = forecast.tables
     columns = tables[tables.index.get_level_values("other") == ""].droplevel("other")
@@ -368,18 +352,9 @@ def summarize_look(
     files: dict[str, str],
     total: PrivacyBudget | None,
 ) -> Summary:
-    """Return the summary of a look.
+    """Return the summary of a look, of which `columns` are the report on the schema.
 
-    Parameters
-    ----------
-    found : InferredSchema
-    columns : DataFrame
-        From `skdpgen.tables.report.describe`.
-    read : Read
-    warnings, files
-        As in `summarize_fit`.
-    total : PrivacyBudget or None
-        The budget that counts what several commands spend.
+    `total` is the budget that counts what several commands spend.
     """
     shown = pd.DataFrame(
         {

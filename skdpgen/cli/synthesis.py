@@ -124,6 +124,11 @@ class Synthesis(Run):
             return compose(spent, planned).epsilon > whole
 
         n_fitting = bisect_left(range(1, _N_PARTS), True, key=exceeds)
+        if not n_fitting:
+            raise ValueError(
+                f"--epsilon {show(whole)} is hardly more than ε = {show(spent.epsilon)}, which the "
+                "stopped run has spent on column types and which counts: use a larger one."
+            )
         return whole * n_fitting / _N_PARTS
 
     def certify(self, certificate: Certificate) -> Certificate:
@@ -157,6 +162,8 @@ class Synthesis(Run):
         """
         results = None
         generator = self.generator
+        if shows_progress(self.options):
+            print("drawing rows, and writing them and the report", file=sys.stderr)
         self.suggested = suggest_rules(generator)
         # Columns whose types were inferred are written as their texts were.
         form = self.make_form(generator._format.texts, generator.schema_)

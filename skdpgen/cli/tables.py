@@ -400,7 +400,7 @@ def read_styles(path: str | None) -> dict[str, TextStyle]:
     """Return how the columns of a schema that `look` or `synthesize` wrote are written."""
     texts = read_beside(path, "texts")
     with contextlib.suppress(AttributeError, TypeError, ValueError):
-        return {name: TextStyle(**style) for name, style in (texts or {}).items()}
+        return {name: TextStyle(**style, is_file=True) for name, style in (texts or {}).items()}
     return {}
 
 

@@ -31,7 +31,7 @@ _CELLS_BLOCK = 2**13
 _COUNTED_BLOCK = 2**15
 # Rows per block on an accelerator, where calls take longer than arithmetic.
 _ACCELERATOR_BLOCK = 2**11
-_OTHER_ROWS = (
+OTHER_ROWS = (
     "The chunks or partitions held another number of rows, or of persons, than before; whatever "
     "gives them must give the same rows each time, as a fresh iterator where it is a function."
 )
@@ -97,6 +97,8 @@ class RecordSource:
         self._persons, self._key = persons, key
         self._limit: RowLimit | None = None
         self._partitions = X if isinstance(X, Partitions) else None
+        # What adds up products of records in the place of this process.
+        self.database = X if hasattr(X, "add_products") and null is None else None
         is_held = not callable(X) and self._partitions is None
         self._arrays = self._check_arrays(X, y) if is_held else None
         self._chunks = X if callable(X) else self._slice_arrays
@@ -227,7 +229,7 @@ class RecordSource:
             must contain nothing that may not leave this process, such as the noise.
         """
         # Null records are known by their positions in this process.
-        if self._partitions is None or self._null is not None:
+        if self._partitions is None or self._null is not None or self.database is not None:
             return function(self)
         parameters = {
             "classes": self._classes,
@@ -240,7 +242,7 @@ class RecordSource:
         total = self._partitions.add_up(partial(_add_up_part, function, parameters))
         # An engine reads its sources anew for each sum.
         if not total or total.n_units != self.n_units:
-            raise PublicValueError(_OTHER_ROWS)
+            raise PublicValueError(OTHER_ROWS)
         return total.value
 
     def blocks(self, name: str, size: int = _BLOCK) -> Iterator[Block]:
@@ -280,7 +282,7 @@ class RecordSource:
         # The number of rows of persons, and so of blocks, is private: then the bar has one step.
         is_public = self.max_rows is None
         total = -(-self._n_rows // size) if is_public else 1
-        with tqdm(desc=name, total=total, disable=not self._verbose) as progress:
+        with tqdm(desc=f"reading rows: {name}", total=total, disable=not self._verbose) as progress:
             read = self._read_records if self._limit is None else self._read_persons
             for block in read(size):
                 yield block
@@ -298,7 +300,7 @@ class RecordSource:
             yield X, y, None if self._null is None else self._null[start:stop]
             start = stop
         if start != self._n_rows:
-            raise PublicValueError(_OTHER_ROWS)
+            raise PublicValueError(OTHER_ROWS)
 
     def _read_persons(self, size):
         reading = self._limit.start()

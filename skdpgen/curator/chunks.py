@@ -7,17 +7,20 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
-from itertools import chain, filterfalse
+from itertools import accumulate, chain, filterfalse
+from typing import Any
 
 import pandas as pd
 
-from ..data.containers import PANDAS, adapt, adapt_records, is_image, take_names
-from ..data.record_functions import describe_failure, iter_quietly
+from ..data.containers import PANDAS, adapt, adapt_records, find_batches, is_image, take_names
+from ..data.record_functions import call_quietly, describe_failure, iter_quietly
 from ..exceptions import INTERRUPTS, PublicRuntimeError, TableError
 from .persons import Persons
 
+# Rows up to which queries are collected, as chunks are read again for each release.
+MOST_COLLECTED = 1_000_000
 # Engines that were imported, by the top-level package of their tables.
 _engines: dict[str, Callable[[object], "TableInParts"]] = {}
 
@@ -51,10 +54,14 @@ class TableInParts(ABC):
     container = PANDAS
 
     head: pd.DataFrame
+    assumptions: tuple[str, ...] = ()  # of certificates
 
     @abstractmethod
     def __call__(self) -> Iterator:
         """Return a fresh iterator over the parts, without identifiers."""
+
+    def check_fit(self, format, estimator) -> None:  # noqa: B027
+        """Refuse a fit that the table cannot be read for; it follows from public facts."""
 
     @abstractmethod
     def by_person(self, column: str) -> "TableInParts":
@@ -257,6 +264,19 @@ class TableChunks(TableInParts):
         return self.container.library == "records"
 
 
+def adapt_query(X):
+    """Return a query of many rows as a table in chunks; others are unchanged, and collected."""
+    if (found := find_batches(X)) is None:
+        return X
+    read: Any = partial(found)
+    read.states_dtypes = read.has_fixed_dtypes = True
+    table = TableChunks(read)
+    table.assumptions = ("all readings of the query give the same rows",)
+    is_large = (n > MOST_COLLECTED for n in accumulate(map(len, table())))
+    # A query that fails does so again where it is collected, as no data set of Arrow is.
+    return table if hasattr(X, "to_batches") or call_quietly(any, is_large) else X
+
+
 def _is_empty(chunk):
     return isinstance(chunk, pd.DataFrame) and not len(chunk)
 
@@ -306,15 +326,13 @@ def adapt_table(X):
     """
     if isinstance(X, TableInParts):
         return X
-    _refuse_sources(X)
-    if callable(X):
-        return TableChunks(X)
     package = type(X).__module__.partition(".")[0]
     library = import_module(__package__.partition(".")[0])
     if package in library.ENGINES:
         import_module(library.ENGINES[package])
     if package not in _engines:
-        return X
+        _refuse_sources(X)
+        return TableChunks(X) if callable(X) else X
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         raise ValueError(
             f"X is no table of {package} (got {type(X).__name__}), and estimators accept only "

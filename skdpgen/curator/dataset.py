@@ -111,6 +111,7 @@ class Dataset:
         self.has_fixed_dtypes = getattr(X, "has_fixed_dtypes", True)
         self.has_public_dtypes = self.has_fixed_dtypes or X.states_dtypes
         self.may_hold_arrays = getattr(X, "may_hold_arrays", False)
+        self._assumed = getattr(X, "assumptions", ())
         self.n_records: int | None = None
         self.n_columns: int | None = None
         self.classes: np.ndarray | None = None
@@ -349,6 +350,7 @@ class Dataset:
             format.check_held(head)
             if X.has_fixed_dtypes:
                 format.check_dtypes(head, are_stated=X.states_dtypes)
+            X.check_fit(format, estimator)
             cells, n_rows, persons = X.map_parts(read)
         else:
             if reset:
@@ -445,7 +447,7 @@ class Dataset:
         ordered: tuple = ()
         if self._ordered:
             ordered = (f"the order of categories that dtypes state is public, in {self._ordered}",)
-        return (*inferred, *names, *ordered, *alike, *refusals)
+        return (*inferred, *names, *ordered, *alike, *refusals, *self._assumed)
 
 
 def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:

@@ -140,11 +140,14 @@ def _holds_dates(dtype):
     return is_plain or isinstance(dtype, pd.DatetimeTZDtype) or is_date(dtype)
 
 
-def _as_python(dates):
-    """Return dates of NumPy in microseconds, of the years that Python has."""
+def clip_years(dates: np.ndarray, unit: str = "us") -> np.ndarray:
+    """Return dates of NumPy in a unit, clipped to the years that Python has."""
     years = dates.astype("M8[Y]")
-    dates = np.where(years < _FIRST_YEAR, np.datetime64(_FIRST), dates.astype("M8[us]"))
-    return np.where(years > _LAST_YEAR, np.datetime64(_LAST), dates)
+    is_early, is_late = years < _FIRST_YEAR, years > _LAST_YEAR
+    # NumPy converts none of them if one overflows.
+    dates = np.where(is_early | is_late, np.datetime64("NaT", "Y"), dates).astype(f"M8[{unit}]")
+    dates = np.where(is_early, np.datetime64(_FIRST, "us").astype(dates.dtype), dates)
+    return np.where(is_late, np.datetime64(_LAST, "us").astype(dates.dtype), dates)
 
 
 @savable
@@ -262,7 +265,7 @@ def _read_dates(column):
         dates = pa.array(column).to_numpy(zero_copy_only=False)
     else:
         dates = column.to_numpy()
-    read = pd.Series(_as_python(dates))
+    read = pd.Series(clip_years(dates))
     return read.dt.tz_localize("UTC") if has_zone else read
 
 
@@ -372,7 +375,7 @@ def _convert(cell):
     if issubclass(cls, datetime.date):
         return _read_date(cell)
     if issubclass(cls, np.datetime64):
-        return None if np.isnat(cell) else _as_python(cell).item()
+        return None if np.isnat(cell) else clip_years(cell).item()
     return OBJECT
 
 

@@ -7,7 +7,7 @@ and samples come back in them. Categories that a dtype lists are not: they may b
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -388,6 +388,14 @@ def _adapt_table(table):
         raise TableError("The cells of a column are not of the type that Arrow states.")
     data = frame.iloc[:, 0] if is_column else frame
     return Adapted(data, container, dtypes)
+
+
+def find_batches(data) -> Callable | None:
+    """Return what reads batches of a query of Polars or DuckDB, or of a data set of Arrow."""
+    # DuckDB renamed the second one.
+    names = "collect_batches", "to_arrow_reader", "fetch_record_batch", "to_batches"
+    is_query = type(data).__name__ in ("LazyFrame", "DuckDBPyRelation", "FileSystemDataset")
+    return next((getattr(data, name) for name in names if is_query and hasattr(data, name)), None)
 
 
 def _collect(query):

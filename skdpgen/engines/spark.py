@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Spark DataFrames as private tables in partitions."""
 
-import math
 import pickle
 from functools import cached_property, partial
 
@@ -11,8 +10,8 @@ from ..curator.chunks import register_engine
 from ..curator.persons import hash_persons
 from .partitioned import PartitionedTable, merge_sums
 
-# Up to so many partitions send their sums to the driver; more are merged beforehand.
-_FAN_IN = 8
+# Most tasks of a sum over rows, each of which sends one to the driver: Spark's for shuffles.
+_MOST_TASKS = 200
 # Schema of the rows that partitions return: pickled sums.
 _SUMS = "sums binary"
 
@@ -28,10 +27,15 @@ class SparkTable(PartitionedTable):
     def _empty_frame(self):
         return self._frame.limit(0).toPandas()
 
+    @cached_property
+    def _ids(self):
+        """The numbers of the partitions that hold rows, by a query: Connect has no RDDs."""
+        ids = self._frame.selectExpr("spark_partition_id() AS id").distinct().collect()
+        return [row.id for row in ids]
+
     def _group_by_person(self, name):
         # With a number given, Spark neither splits nor joins partitions later.
-        n_parts = self._frame.rdd.getNumPartitions()
-        return self._mark_persons(name).repartition(n_parts, name).drop(name)
+        return self._mark_persons(name).repartition(len(self._ids) or 1, name).drop(name)
 
     def _mark_persons(self, name):
         """Return the rows with a valid identifier, with its hash in a new column."""
@@ -47,20 +51,17 @@ class SparkTable(PartitionedTable):
         return marked.where(marked[name].isNotNull())
 
     def _iter_partitions(self):
-        from pyspark.sql.functions import spark_partition_id
-
-        for i in range(self._frame.rdd.getNumPartitions()):
-            yield self._frame.where(spark_partition_id() == i).toPandas()
+        for i in self._ids:
+            yield self._frame.where(f"spark_partition_id() = {i}").toPandas()
 
     def _add_up(self, function):
         is_whole = self.person_column is not None
-        # One row for each partition, and no accumulators: a task that runs twice counts once.
-        sums = self._grouped.mapInPandas(partial(_add_up_chunks, function, is_whole), _SUMS)
-        return _collect(sums, self._grouped.rdd.getNumPartitions())
+        # One row for each task, and no accumulators: a task that runs twice counts once.
+        parts = self._grouped if is_whole else self._grouped.coalesce(_MOST_TASKS)
+        return _collect(parts.mapInPandas(partial(_add_up_chunks, function, is_whole), _SUMS))
 
     def _add_up_pairs(self, other, name, function):
-        n_parts = max(table._frame.rdd.getNumPartitions() for table in (self, other))
-        # Groups of persons, as many as partitions.
+        n_parts = max(len(table._ids) for table in (self, other)) or 1
         grouped = [
             marked.withColumn(name, marked[name] % n_parts).groupBy(name)
             for marked in (table._mark_persons(name) for table in (self, other))
@@ -71,7 +72,7 @@ class SparkTable(PartitionedTable):
             parts = (part.drop(columns=name) for part in (first, second))
             return pd.DataFrame({"sums": [pickle.dumps(function(*parts))]})
 
-        return _collect(grouped[0].cogroup(grouped[1]).applyInPandas(add_up, _SUMS), n_parts)
+        return _collect(grouped[0].cogroup(grouped[1]).applyInPandas(add_up, _SUMS))
 
 
 def read_parquet(paths, drop):
@@ -89,13 +90,6 @@ def _add_up_chunks(function, is_whole, chunks):
     yield pd.DataFrame({"sums": [pickle.dumps(merge_sums(map(function, chunks)))]})
 
 
-def _collect(sums, n_parts):
-    """Return `merge_sums` of as many rows of pickled sums; of many, some are merged beforehand."""
-    if n_parts > _FAN_IN:
-        sums = sums.repartition(math.isqrt(n_parts)).mapInPandas(_merge_chunks, _SUMS)
+def _collect(sums):
+    """Return `merge_sums` of rows of pickled sums."""
     return merge_sums(pickle.loads(row.sums) for row in sums.collect())
-
-
-def _merge_chunks(chunks):
-    sums = (pickle.loads(row) for chunk in chunks for row in chunk["sums"])
-    yield pd.DataFrame({"sums": [pickle.dumps(merge_sums(sums))]})

@@ -27,33 +27,22 @@ _MISSING, _OTHERS = "missing", "all others"
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """Column of synthetic rows, and of reference rows if there are any.
-
-    Attributes
-    ----------
-    name : str
-    levels : tuple of str
-        Names of the codes.
-    synthetic, reference : ndarray of int, or None
-        The position in `levels` of each cell.
-    exact : tuple of ndarray of int
-        Codes of both tables in which no categories are merged.
-    numbers : tuple of ndarrays or None
-        The cells of both tables as floats, for numbers and dates.
-    bins : tuple of (float, float), or None
-        The range of each of the first levels, for numbers that are binned. A point mass has a range
-        of width 0.
-    is_date : bool
-        Whether numbers are seconds since 1970.
-    """
+    """Column of synthetic rows, and of reference rows if there are any."""
 
     name: str
+    # Names of the codes.
     levels: tuple[str, ...]
+    # The position in `levels` of each cell.
     synthetic: np.ndarray
     reference: np.ndarray | None
+    # Codes of both tables in which no categories are merged.
     exact: tuple[np.ndarray, ...]
+    # The cells of both tables as floats, for numbers and dates.
     numbers: tuple[np.ndarray, ...] | None = None
+    # The range of each of the first levels, for numbers that are binned. A point mass has a range
+    # of width 0.
     bins: tuple[tuple[float, float], ...] | None = None
+    # Whether numbers are seconds since 1970.
     is_date: bool = False
 
     def shares(self, codes: np.ndarray) -> np.ndarray:

@@ -34,21 +34,15 @@ GOOD_NOISE = 0.1
 class CountTable:
     """A released or planned table of counts, its expected error, and the verdict on it.
 
-    Attributes
-    ----------
-    n_levels : int
-        Number of counts.
-    noise : float
-        Standard deviation of the noise on each count, in records.
-    n_records : float
-
     Examples
     --------
     >>> [CountTable(10, noise, 1000).verdict for noise in (10, 11, 230)]
     ['good', 'rough', 'noise']
     """
 
+    # Number of counts.
     n_levels: int
+    # Standard deviation of the noise on each count, in records.
     noise: float
     n_records: float
 

@@ -85,7 +85,7 @@ def infer_schema(X, *, target: str | None = None, persons=None, **params) -> Inf
     (('A', 'B'), True)
     """
     planner, format, dataset, plan = _prepare(X, target, persons, params)
-    warn_of_delta(planner.delta, dataset.n_records)
+    warn_of_delta(plan.delta, dataset.n_records)
     found = None
     with (
         plain_numbers(planner),

@@ -8,13 +8,15 @@ levels without an order, that which changes the fewest. So a curve is kept by co
 persons have in common with themselves over time is learned apart from it.
 """
 
+from itertools import pairwise
+
 import numpy as np
-from scipy.fft import dct
 
 from ..quality import WITHIN_NOISE
 from ..tables.blocks import to_probabilities
 from ..tables.columns.heaps import CYCLES, DAYS, find_cells
 from ..tables.encoder import TableEncoder
+from .shrinkage import TIME_RATE, list_waves, make_cycles, make_waves, shrink
 
 # Numbers of cells of a calendar, and days of each.
 CALENDARS = {"months": (12, DAYS["month"])} | {name: cycle[:2] for name, cycle in CYCLES.items()}
@@ -72,65 +74,48 @@ def find_times(order, units):
     return found
 
 
-def make_kernels(rows, marginals, format):
+def make_kernels(times, marginals, format):
     """Return the kernels of the columns of rows in the cells of calendars.
 
-    Parameters
-    ----------
-    rows : Tables
-        Released tables of rows.
-    marginals : Marginals
-        One-way tables of persons and of rows, as estimated.
-    format : HistoryFormat
-
-    Returns
-    -------
-    list of list of ndarray of shape (n_cells, n_levels, n_levels)
-        By calendar and column; gaps have no kernels but identities, as dates follow from them.
+    They are arrays of shape (n_cells, n_levels, n_levels), by calendar and column; None where
+    levels stay, as those of gaps, from which dates follow.
     """
-    sizes, found = format.history_sizes, []
-    ends = np.cumsum(sizes.rows)
-    shares = np.where(marginals.is_empty, 0, marginals.starts)[-ends[-1] :]
-    shares = np.split(shares, ends[:-1])
-    blocks = TableEncoder(format.table.schema).make_blocks()[-len(sizes.rows) :]
-    for position in range(len(sizes.calendars)):
-        kernels = [
-            _find_kernels(
-                rows.pair(i, len(blocks) + position).T, rows.pairs_std, share, block, position == 0
-            )
-            for i, (share, block) in enumerate(zip(shares, blocks[:-1], strict=False))
-        ]
-        found.append([*kernels, np.stack([np.eye(len(shares[-1]))] * sizes.calendars[position])])
+    history, found, std = format.history_sizes, [], times.pairs_std
+    (_, columns, _), alone = list_waves(format, marginals), make_waves(np.ones(1), 0)
+    starts, ends = (np.cumsum((0, *sizes)) for sizes in (history.rows, history.calendars))
+    precisions = 1 / np.array(history.rows)
+    weights = np.repeat(precisions / precisions.sum(), history.rows)
+    blocks = TableEncoder(format.table.schema).make_blocks()[-len(columns) :]
+    for first, last in pairwise(ends):
+        tables = times.cells[:, first:last]
+        # Each column's table counts the rows of a cell, and the fewer levels, the less noise.
+        counts, count_std = weights @ tables, std / precisions.sum() ** 0.5
+        mean, cells = counts[:-1].mean(), make_cycles(last - first - 1)
+        counts = mean + shrink((counts - mean)[None], count_std, alone, cells, TIME_RATE)[0][0]
+        counts[counts <= WITHIN_NOISE * count_std] = np.inf
+        kernels = []
+        for (start, end), block, column in zip(pairwise(starts), blocks, columns, strict=True):
+            table = tables[start:end].T
+            excess = table - table.sum(axis=1, keepdims=True) * column.shares
+            if found:
+                # How rows with dates differ from others is in the kernels of the first calendar.
+                excess[:-1] -= excess[:-1].mean(0)
+                excess[-1] = 0
+            excess = shrink(excess, std, cells, column, TIME_RATE)[0]
+            # Dates follow from gaps, the last column.
+            if end == starts[-1] or not excess.any():
+                kernels.append(None)
+                continue
+            in_cells = column.shares + excess / counts[:, None]
+            dated = table[:-1, -1].sum()
+            if block.column_type.missing and dated <= WITHIN_NOISE * std * np.sqrt(len(table) - 1):
+                # Only rows without a date lack the column.
+                in_cells[:-1, -1] = 0
+            n_ordered = np.count_nonzero(column.bands < len(column.bands))
+            in_cells = to_probabilities(in_cells)
+            kernels.append(np.stack([_couple(column.shares, own, n_ordered) for own in in_cells]))
+        found.append(kernels)
     return found
-
-
-def _find_kernels(table, std, share, block, is_first):
-    """Return the kernels of a column, from its noisy table of shape (n_cells, n_levels)."""
-    share, counts = to_probabilities(share[None]), table.sum(axis=1, keepdims=True)
-    excess = table - counts * share
-    n_ordered = len(block.knots) if block.column_type.has_knots else 0
-    if block.column_type.is_ordered:
-        n_ordered = block.n_levels
-    # A season is smooth in few waves, over cells and ordered levels; noise is in all of them.
-    basis = np.eye(excess.shape[1])
-    if n_ordered:
-        basis[:n_ordered, :n_ordered] = dct(basis[:n_ordered, :n_ordered], axis=0, norm="ortho")
-    waves = np.fft.rfft(excess[:-1] @ basis.T, axis=0, norm="ortho")
-    waves *= np.abs(waves) > WITHIN_NOISE * std
-    excess[:-1] = np.fft.irfft(waves, len(excess) - 1, axis=0, norm="ortho") @ basis
-    undated = basis @ excess[-1]
-    excess[-1] = undated * (np.abs(undated) > WITHIN_NOISE * std) @ basis
-    if not is_first:
-        # How rows with dates differ from others is in the kernels of the first calendar.
-        excess[:-1] -= excess[:-1].sum(0) * counts[:-1] / counts[:-1].sum()
-        excess[-1] = 0
-    is_clear = counts > WITHIN_NOISE * std * np.sqrt(excess.shape[1])
-    in_cells = share + (share > 0) * np.where(is_clear, excess / np.where(is_clear, counts, 1), 0)
-    dated = table[:-1, -1].sum()
-    if block.column_type.missing and dated <= WITHIN_NOISE * std * np.sqrt(len(excess) - 1):
-        # Only rows without a date lack the column.
-        in_cells[:-1, -1] = 0
-    return np.stack([_couple(share[0], own, n_ordered) for own in to_probabilities(in_cells)])
 
 
 def _couple(first, second, n_ordered):

@@ -220,13 +220,8 @@ def _find_days(columns, order, name, difference):
 def _check_rules(rules, parts, dated):
     """Refuse rules that rows cannot obey, as others decide on their columns.
 
-    Parameters
-    ----------
-    rules : list of Rule
-    parts : list of dict
-        The columns of both tables.
-    dated : tuple of str
-        The order, and columns that may be dates relative to it.
+    `parts` are the columns of both tables, and `dated` the order and columns that may be dates
+    relative to it.
     """
     free = parts[1].keys() - set(dated)
     for rule in rules:

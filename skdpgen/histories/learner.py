@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -29,13 +30,13 @@ from ..quality import (
 from ..registry import savable
 from ..tables.quality import warn_of_table
 from ..tables.report import describe
+from .shrinkage import TIME_RATE, shrink_tables
 
 # Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
 _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
-# Standard deviation of initial logits: training starts near independence, and ends before it fits
-# the noise on what is independent (found on seed 0 of both cases of run_histories.py, among 1, 0.3
-# and 0.1).
-_SPREAD = 0.1
+# Standard deviation of initial logits: the best of 0.1, 0.3 and 0.6 on seed 0 of both swings of
+# run_histories_calendar.py.
+_SPREAD = 0.3
 # Steps of the training between two draws of the dates of particles; set by hand.
 _SAME_DATES = 5
 # Largest share of persons that are few: with rows that are left out without a warning.
@@ -87,19 +88,21 @@ class HistoryParticles(TableRows):
         # The cells of the dates that each row had when they were drawn last.
         times = torch.zeros(n_particles, history.max_rows, len(kernels), dtype=torch.int64)
         self.register_buffer("times", times)
-        flat = [torch.as_tensor(part).flatten() for parts in kernels for part in parts]
+        # Of each calendar, the columns that it moves.
+        self.moved = [[i for i, k in enumerate(parts) if k is not None] for parts in kernels]
+        flat = [torch.as_tensor(k).flatten() for parts in kernels for k in parts if k is not None]
         self.register_buffer("kernels", torch.cat(flat or [torch.empty(0)]).to(starts))
         persons, rows = self.offset[0].split([sum(history.persons), sum(history.rows)])
 
         def perturb(levels, *shape):
             noise = _SPREAD * torch.randn(*shape, len(levels), generator=generator)
-            return nn.Parameter(levels + noise.to(levels))
+            return levels + noise.to(levels)
 
-        self.persons = perturb(persons, n_particles)
-        # Rows of a particle start alike, but for a tenth of the variance: what persons have in
-        # common with themselves lasts, unless the tables of steps say that it does not.
-        own, lasting = (perturb(rows, n_particles, size) for size in (history.max_rows, 1))
-        self.rows = nn.Parameter(rows + 0.1**0.5 * (own - rows) + 0.9**0.5 * (lasting - rows))
+        self.persons = nn.Parameter(perturb(persons, n_particles))
+        # Rows of a particle start alike: what persons have in common with themselves lasts, unless
+        # the tables of steps say that it does not.
+        lasting = perturb(rows, n_particles, 1)
+        self.rows = nn.Parameter(lasting.repeat(1, history.max_rows, 1))
 
     def find_probabilities(
         self, codes: torch.Tensor, is_dated: bool = True
@@ -122,18 +125,17 @@ class HistoryParticles(TableRows):
 
     def move(self, rows: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
         """Return the probabilities of rows in the cells of their dates, (n, n_calendars)."""
-        sizes, start = self.history.rows, 0
-        for n_cells, cells in zip(self.history.calendars, times.T, strict=False):
+        columns, start = list(rows.split(self.history.rows, dim=1)), 0
+        for moved, n_cells, cells in zip(self.moved, self.history.calendars, times.T, strict=True):
             # One product for each cell and column.
             order, numbers = cells.argsort(), cells.bincount(minlength=n_cells).tolist()
-            columns = []
-            for size, column in zip(sizes, rows[order].split(sizes, dim=1), strict=True):
-                end = start + n_cells * size**2
+            back = order.argsort() if moved else order
+            for i in moved:
+                size, end = columns[i].shape[1], start + n_cells * columns[i].shape[1] ** 2
                 kernels, start = self.kernels[start:end].view(n_cells, size, size), end
-                pairs = zip(column.split(numbers), kernels, strict=True)
-                columns.append(torch.cat([part @ kernel for part, kernel in pairs]))
-            rows = torch.cat(columns, dim=1)[order.argsort()]
-        return rows
+                pairs = zip(columns[i][order].split(numbers), kernels, strict=True)
+                columns[i] = torch.cat([part @ kernel for part, kernel in pairs])[back]
+        return torch.cat(columns, dim=1)
 
     @torch.no_grad()
     def draw_times(self, draw: Callable) -> None:
@@ -202,54 +204,43 @@ class HistoryTarget:
     Attributes
     ----------
     tables : list of (tensor, tensor)
-        Shares, and 1 where these have a cell, of the pairs of persons, of rows, of persons and
-        rows, and of rows and the next.
-    columns : list of (tensor, float)
-        Shares of the levels of persons and of rows, and their weights.
+        Shares, and 1 where these have a cell, in the order of release.
     noise_energy : float
         Expected contribution of the noise to the gap.
     """
 
     tables: list
-    columns: list
     noise_energy: float
 
     @classmethod
-    def of(cls, released: list, n_records: float, device) -> "HistoryTarget":
-        """Return the targets of released tables; see `HistoryTables.run`."""
+    def of(cls, released: list, history, waves, n_records: float, device) -> "HistoryTarget":
+        """Return the targets of released tables, shrunk in the waves of `list_waves`, if any."""
+        rows, persons, links, times, steps = released
+        # Calendars are matched by kernels.
+        numbers = times.cells[:, sum(history.calendars) :]
+        tables = [_join(rows), _join(persons)]
+        tables += [(part, np.ones_like(part)) for part in (links.cells, numbers, steps.cells)]
+        stds = [part.pairs_std for part in released]
+        energies = [std**2 * mask.sum() for std, (_, mask) in zip(stds, tables, strict=True)]
+        if waves is not None:
+            own, others, in_order = waves
+            sides: list[tuple] = [(others, others), (own, own), (own, [*others, in_order])]
+            sides += [(others, [in_order], TIME_RATE), (2 * others, others)]
+            for i, ((cells, mask), std) in enumerate(zip(tables, stds, strict=True)):
+                cells, energies[i] = shrink_tables(cells, mask, std, *sides[i])
+                tables[i] = cells, mask
+        pairs = [(cells / n_records, mask) for cells, mask in tables]
+        as_tensor = partial(torch.tensor, dtype=torch.float32, device=device)
+        found = [(as_tensor(cells), as_tensor(mask)) for cells, mask in pairs]
+        return cls(found, float(sum(energies)) / n_records**2)
 
-        def as_tensor(array):
-            return torch.tensor(array, dtype=torch.float32, device=device)
-
-        rows, persons, links, steps = released
-        n_levels = len(steps.cells)
-        # Numbers of rows in the order follow from those of persons: they are no columns of rows.
-        # Those with calendars are matched by kernels.
-        cells = slice(n_levels, len(rows.columns) - rows.sizes[-1])
-        of_rows = [np.delete(part[:n_levels], cells, axis=1) for part in _join(rows)]
-        pairs = [_join(persons), of_rows]
-        pairs += [(part.cells, np.ones_like(part.cells)) for part in (links, steps)]
-        stds = (part.pairs_std for part in (persons, rows, links, steps))
-        energy = sum(s**2 * mask.sum() for s, (_, mask) in zip(stds, pairs, strict=True))
-        tables = [(as_tensor(cells / n_records), as_tensor(mask)) for cells, mask in pairs]
-        columns = []
-        for part, end in ((persons, None), (rows, n_levels)):
-            columns.append((as_tensor(part.columns[:end] / n_records), part.weight))
-            # Counts of levels have twice the variance of those of pairs, and half of the weight.
-            energy += part.columns_std**2 * len(part.columns[:end]) / 2
-        return cls(tables, columns, float(energy) / n_records**2)
-
-    def gap(self, first: tuple, second: tuple) -> torch.Tensor:
+    def gap(self, first: list, second: list) -> torch.Tensor:
         """Estimate the squared distance to the tables, from two independent samples."""
-        gap = self.columns[0][0].new_zeros(())
-        for a, b, (target, mask) in zip(first[0], second[0], self.tables, strict=True):
-            gap = gap + (((a - target) * mask) * (b - target)).sum()
-        for a, b, (target, weight) in zip(first[1], second[1], self.columns, strict=True):
-            gap = gap + (weight * a - target) @ (weight * b - target) / 2
-        return gap
+        pairs = zip(first, second, self.tables, strict=True)
+        return torch.stack([((a - t) * mask * (b - t)).sum() for a, b, (t, mask) in pairs]).sum()
 
 
-def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.Tensor) -> tuple:
+def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.Tensor) -> list:
     """Return the mean tables of persons and rows, as those of a `HistoryTarget`."""
     n, M, n_levels = rows.shape
     shares, steps = particles.find_shares(persons)
@@ -268,15 +259,16 @@ def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.
     ]
     mean_row = torch.cat([shared.sum(1), shares], dim=1)
     links = [persons[:, : -M - 2].T @ mean_row, mean_row.new_zeros(1, n_levels + M)]
-    joined = shared.reshape(-1, n_levels).T @ rows.reshape(-1, n_levels), shared.sum(0).T
     before = (rows[:, :-1] * steps[..., None]).reshape(-1, n_levels)
+    later = (rows[:, 1:] * steps[..., None]).sum(1)
     tables = [
+        shared.reshape(-1, n_levels).T @ rows.reshape(-1, n_levels),
         persons.T @ persons,
-        torch.cat(joined, dim=1),
         torch.cat([*links, torch.stack(of_counts)]),
-        before.T @ rows[:, 1:].reshape(-1, n_levels),
+        shared.sum(0).T,
+        torch.cat([before.T @ rows[:, 1:].reshape(-1, n_levels), rows[:, 0].T @ later]),
     ]
-    return [table / n for table in tables], [persons.mean(0), mean_row[:, :n_levels].mean(0)]
+    return [table / n for table in tables]
 
 
 def _join(tables):
@@ -291,6 +283,7 @@ def fit_particles(
     particles: HistoryParticles,
     released: list,
     marginals: Marginals,
+    waves: tuple,
     draw_times: Callable,
     *,
     generator: torch.Generator,
@@ -300,27 +293,13 @@ def fit_particles(
 ) -> tuple[HistoryParticles, list[float]]:
     """Train particles to match released tables, up to the noise.
 
-    Parameters
-    ----------
-    particles : HistoryParticles
-    released : list
-        From `HistoryTables.run`.
-    marginals : Marginals
-        From `read_tables`.
-    draw_times : callable
-        See `HistoryParticles.draw_times`.
-    generator, n_steps, learning_rate, verbose
-        As in `fit_to_tables`.
-
-    Returns
-    -------
-    particles : HistoryParticles
-        On the CPU, and in evaluation mode.
-    losses : list of float
+    See `HistoryTables.run`, `read_tables`, `list_waves`, `HistoryParticles.draw_times` and, for
+    other parameters, `fit_to_tables`. Return the particles, on the CPU, and the losses.
     """
-    target = HistoryTarget.of(released, marginals.n_records, particles.offset.device)
+    history, device = particles.history, particles.offset.device
+    target = HistoryTarget.of(released, history, waves, marginals.n_records, device)
     particles.forbid(marginals.is_empty)
-    most = max(_LEAST_BATCH, _MAX_NUMBERS // particles.history.width)
+    most = max(_LEAST_BATCH, _MAX_NUMBERS // history.width)
     half = max(1, min(particles.n_particles, _MOST_BATCH, most) // 2)
     training, steps = Training(particles, learning_rate, memory=0.99), itertools.count()
 
@@ -342,20 +321,7 @@ def fit_particles(
 def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd.DataFrame]:
     """Estimate the marginals of persons and rows, describe columns, and warn of poor quality.
 
-    Parameters
-    ----------
-    released : list
-        From `HistoryTables.run`.
-    format : HistoryFormat
-        A resolved format.
-    n_records : int
-        Number of persons.
-
-    Returns
-    -------
-    marginals : Marginals
-    report : DataFrame
-        From `describe`; counts of columns of rows are of persons, who have one share each.
+    Counts of columns of rows are of persons, who have one share each.
     """
     persons, std = released[1], max(part.pairs_std for part in released)
     advise_on_columns(format.list_advice())
@@ -393,22 +359,19 @@ def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd
 def _estimate_marginals(released, format, n_records):
     """Estimate the marginals of persons and rows; return the slice of the numbers of rows, too."""
     (rows, persons), sizes = released[:2], format.history_sizes
-    end, n_levels = sum(sizes.persons), sum(sizes.rows)
+    end = sum(sizes.persons)
     numbers = slice(end - sizes.persons[-1], end)
     is_optional, is_knot, _ = (
         # Any number of rows may be that of nobody.
         np.insert(mask, [numbers.start] * sizes.persons[-1], fill)
         for mask, fill in zip(format.table.find_masks(), (True, False, False), strict=True)
     )
-    in_order = np.zeros(sum(sizes.calendars) + sizes.max_rows, dtype=bool)
     parts = [
         Marginals.of(persons, n_records, is_optional[:end], is_knot[:end]),
-        Marginals.of(
-            rows, n_records, *(np.append(mask[end:], in_order) for mask in (is_optional, is_knot))
-        ),
+        Marginals.of(rows, n_records, is_optional[end:], is_knot[end:]),
     ]
     counts, std, is_empty, is_knot = (
-        np.concatenate([getattr(parts[0], name), getattr(parts[1], name)[:n_levels]])
+        np.concatenate([getattr(part, name) for part in parts])
         for name in ("counts", "std", "is_empty", "is_knot")
     )
     if format.gap_block is not None:
@@ -425,12 +388,11 @@ def find_undated(released: list, format) -> bool:
     """
     if format.gap_block is None:
         return False
-    rows, persons = released[:2]
-    n = len(rows.sizes)
-    of_gaps = rows.pair(len(format.history_sizes.rows) - 1, n - 1)[-1, 1:]
+    _, persons, _, times, _ = released
+    of_gaps = times.cells[-1, 1 + sum(format.history_sizes.calendars) :]
     of_first = persons.pair(len(persons.sizes) - 2, len(persons.sizes) - 1)[-1, 1:]
     noise = math.hypot(
-        rows.pairs_std * math.sqrt(len(of_gaps)), persons.pairs_std * math.sqrt(len(of_first))
+        times.pairs_std * math.sqrt(len(of_gaps)), persons.pairs_std * math.sqrt(len(of_first))
     )
     return bool(of_gaps.sum() + of_first.sum() > CONSTANTS.clear * noise)
 
@@ -438,15 +400,7 @@ def find_undated(released: list, format) -> bool:
 def find_absent(counts, std, is_empty):
     """Return which numbers of rows nobody has: those at an end that are within noise together.
 
-    Parameters
-    ----------
-    counts, std : ndarray of shape (n_numbers,)
-    is_empty : ndarray of bool of shape (n_numbers,)
-        Numbers whose own counts are within noise, not all of them.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_numbers,)
+    `is_empty` are those whose own counts are within noise, not all of them.
     """
     present = np.flatnonzero(~is_empty)
     is_absent = np.zeros_like(is_empty)

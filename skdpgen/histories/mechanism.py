@@ -8,8 +8,9 @@ most max_t ‖x_t‖·‖y_t‖ ≤ 1, whether rows are alike or not, and for an
 rows would have the norm n, and a weight of 1/√M would not bound it by 1. No entry is negative, so
 that two such contributions are at most √2 apart. The same holds of the n - 1 pairs of a row and
 the next one, with a weight of 1 / (n - 1), and of several tables together, divided by the root of
-their number. So a person costs what a record with one row costs. The cell of a row's order in a
-calendar is a further column of the row, of weights of norm 1, and is covered by the same bounds.
+their number. So a person costs what a record with one row costs. The number of a row, its cells of
+calendars, and the codes of a person's first row are further columns of it, of weights of norm at
+most 1, and are covered by the same bounds.
 
 *Integer arithmetic.* Each factor is rounded towards zero, one of them with the weight, so that a
 product is at most its exact value and at least 0, and the bounds hold. Rounding of the weights
@@ -29,7 +30,8 @@ from ..mechanisms.two_way import CONSTANTS, ProductMechanism, TablesMechanism
 from ..registry import savable
 
 # Names of the releases.
-ROWS, PERSONS, LINKS, STEPS = "row tables", "person tables", "person-row tables", "step tables"
+ROWS, PERSONS, LINKS = "row tables", "person tables", "person-row tables"
+TIMES, STEPS = "time tables", "step tables"
 
 
 @savable
@@ -65,9 +67,9 @@ class HistorySizes:
         return (*self.rows, self.max_rows)
 
     @property
-    def dated_rows(self) -> tuple[int, ...]:
-        """Numbers of levels of the columns of a row, of its calendars, and of its number."""
-        return (*self.rows, *self.calendars, self.max_rows)
+    def times(self) -> tuple[int, ...]:
+        """Numbers of cells of the calendars of a row, and of its numbers in the order."""
+        return (*self.calendars, self.max_rows)
 
     @property
     def width(self) -> int:
@@ -79,17 +81,17 @@ class HistorySizes:
 
         Those of rows have the cells of their calendars last.
         """
-        n, M = len(self.persons), self.max_rows
+        n, M, n_codes = len(self.persons), self.max_rows, len(self.rows) + len(self.calendars)
         # The last column of persons is their number of rows, which may be above M.
         n_rows = codes[:, n - 1].round().clamp(0, M).long()
-        return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, len(self.dated_rows) - 1)
+        return codes[:, :n], n_rows, codes[:, n:].reshape(len(codes), M, n_codes)
 
     def list_persons(self, codes: torch.Tensor) -> tuple[torch.Tensor, None]:
         """Return codes of persons, who have one share each."""
         return codes[:, : len(self.persons)], None
 
     def list_rows(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return codes of all rows with their numbers, those of their persons, and their shares."""
+        """Return codes of all rows with their times, those of their persons, and their shares."""
         persons, n_rows, rows = self.split(codes)
         numbers = torch.arange(self.max_rows, device=codes.device).expand(len(codes), -1)
         rows = torch.cat([rows, numbers[..., None].to(rows)], dim=2)
@@ -100,41 +102,40 @@ class HistorySizes:
     def list_links(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of the persons of all rows, those of the rows, and their shares."""
         rows, persons, shares = self.list_rows(codes)
-        n = len(self.rows)
-        return persons, torch.cat([rows[:, :n], rows[:, -1:]], dim=1), shares
+        return persons, rows[:, [*range(len(self.rows)), -1]], shares
+
+    def list_times(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return codes of all rows, those of their times, and their shares."""
+        rows, _, shares = self.list_rows(codes)
+        return *rows.split([len(self.rows), len(self.times)], dim=1), shares
 
     def list_steps(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return codes of rows, those of the rows that follow them, and the shares of the pairs."""
+        """Return codes of rows with the first row of the person, of the next row, and shares."""
         _, n_rows, rows = self.split(codes)
         rows = rows[..., : len(self.rows)]
         n_steps = (n_rows - 1).clamp(min=0)
         is_step = torch.arange(self.max_rows - 1, device=codes.device) < n_steps[:, None]
         shares = (1 / n_steps[is_step.nonzero()[:, 0]]).to(rows)[:, None]
-        return rows[:, :-1][is_step], rows[:, 1:][is_step], shares
+        before = torch.cat([rows[:, :-1], rows[:, :1].expand_as(rows[:, :-1])], dim=2)
+        return before[is_step], rows[:, 1:][is_step], shares
 
     def make_mechanisms(self) -> list["HistoryTablesMechanism | LinkTablesMechanism"]:
         """Return the mechanisms of all tables, in the order of their release."""
-        own, rows, M = self.persons, self.numbered_rows, self.max_rows
+        own, rows, M = self.persons, self.rows, self.max_rows
         return [
-            HistoryTablesMechanism(ROWS, self.dated_rows, self.list_rows, M),
+            HistoryTablesMechanism(ROWS, rows, self.list_rows, M),
             HistoryTablesMechanism(PERSONS, own, self.list_persons, 1),
-            LinkTablesMechanism(LINKS, own, rows, self.list_links, M),
-            LinkTablesMechanism(STEPS, self.rows, self.rows, self.list_steps, M),
+            LinkTablesMechanism(LINKS, own, self.numbered_rows, self.list_links, M),
+            LinkTablesMechanism(TIMES, rows, self.times, self.list_times, M),
+            LinkTablesMechanism(STEPS, 2 * rows, rows, self.list_steps, M),
         ]
 
 
 class HistoryTablesMechanism(TablesMechanism):
     """All two-way tables of the columns of persons, or of their rows; see `TablesMechanism`.
 
-    Parameters
-    ----------
-    name : str
-    sizes : tuple of int
-        Numbers of levels of the columns.
-    list_rows : callable
-        Returns, for the codes of persons, those of the columns first, and shares of a person last.
-    max_rows : int
-        Rows of a person at most, whose mean vector a person contributes.
+    `list_rows` returns, for the codes of persons, those of the columns first, and shares of a
+    person last, who contribute the mean vector of at most `max_rows` rows.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class HistoryTablesMechanism(TablesMechanism):
 
     def _list_rows(self, codes):
         rows, *_, shares = self._select(codes)
-        return rows, shares
+        return rows[:, : len(self.sizes)], shares
 
 
 @savable
@@ -174,15 +175,8 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
     For a pair of rows with weights b_c and d_e of the levels, the vector that holds all b_c ⊗ d_e
     has norm at most √(kl). A person contributes the mean over the pairs, divided by √(kl).
 
-    Parameters
-    ----------
-    name : str
-    left, right : tuple of int
-        Numbers of levels of both sides.
-    list_pairs : callable
-        Returns, for the codes of persons, codes of both sides, and shares of a person, (n, 1).
-    max_rows : int
-        Pairs of a person at most, all of which are in memory at once.
+    `list_pairs` returns, for the codes of persons, codes of both sides, and shares of a person, (n,
+    1); at most `max_rows` pairs of each are in memory at once.
     """
 
     sensitivities = TablesMechanism.sensitivities

@@ -74,19 +74,8 @@ def add_days(order, days, order_column, column):
 def obey_orders(values, movable, rules, types):
     """Return values within their bounds, moved as little as orders demand.
 
-    Parameters
-    ----------
-    values : dict of str to ndarray of shape (n_rows,)
-        By column, in units, NaN for missing ones.
-    movable : list of str
-        Columns that may be moved; others obey the rules among them.
-    rules : list of Ordered
-    types : dict of str to ColumnType
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_rows,)
-        The movable columns.
+    Values are in units, and NaN for missing ones. Only `movable` columns move, and are returned;
+    others obey the rules among them.
     """
     above = [pair[1] for pair in list_ordered(rules)]
     ordered = sorted(movable, key=above.count)

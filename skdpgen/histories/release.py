@@ -10,7 +10,7 @@ from ..accounting.plan import Plan, Terms
 from ..data.record_functions import RecordFunction
 from ..mechanisms.two_way import TablesMechanism
 from ..releases.release import Release
-from .mechanism import LINKS, PERSONS, ROWS, STEPS
+from .mechanism import LINKS, PERSONS, ROWS, STEPS, TIMES
 
 # Persons for useful results, per standard deviation of a count: with fewer, true rows that are
 # dealt out at random among persons are nearer (found by `run_histories.py`, seeds 0 and 1).
@@ -19,13 +19,14 @@ _MIN_PERSONS = 90.0
 
 @dataclass(eq=False, repr=False)
 class HistoryTables(Release):
-    """The tables of persons with histories: one sum over persons, in four parts.
+    """The tables of persons with histories: one sum over persons, in five parts.
 
     They are the two-way tables of the columns of persons, among them the number of rows; of the
-    columns of rows, among them their number in the order and the cells of its calendars; of each
-    column of persons with each of rows; and of each column of a row with each of the next row. Each
-    person has one share of each. All cells have the same noise: the budget is split by the number
-    of tables.
+    columns of rows; of each column of persons with each of rows and their number in the order; of
+    each column of rows with this number and the cells of calendars; and of each column of a row,
+    and of the first row, with each of the next row. Each person has one share of each. The budget
+    is split by the number of tables, and those of times have two shares: each is the only one that
+    shows its season.
     """
 
     is_sum = True
@@ -54,7 +55,7 @@ class HistoryTables(Release):
         return math.ceil(_MIN_PERSONS * noise)
 
     def run(self, curator, format) -> list[Any]:
-        """Release the tables of a resolved format: of rows, persons, both, and steps."""
+        """Release the tables of a resolved format: of rows, persons, both, times, and steps."""
         curator.encode_cells_by(RecordFunction(format.encode_histories))
         return [curator.release(mechanism) for mechanism in format.history_sizes.make_mechanisms()]
 
@@ -69,12 +70,13 @@ def count_tables(
     n_person_columns, n_row_columns : int
         Without the number of rows, and their numbers in the order.
     n_calendars : int, default=0
-        Calendars of the order, which are columns of rows in their own tables alone.
+        Calendars of the order.
     """
-    n_persons, n_rows = n_person_columns + 1, n_row_columns + 1
+    n_persons, n_rows = n_person_columns + 1, n_row_columns
     return {
-        ROWS: (n_rows + n_calendars) ** 2 / 2,
+        ROWS: n_rows**2 / 2,
         PERSONS: n_persons**2 / 2,
-        LINKS: float(n_persons * n_rows),
-        STEPS: float(n_row_columns**2),
+        LINKS: float(n_persons * (n_rows + 1)),
+        TIMES: 2.0 * n_rows * (n_calendars + 1),
+        STEPS: 2.0 * n_rows**2,
     }

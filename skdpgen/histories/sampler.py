@@ -15,9 +15,11 @@ from .history_format import HistoryFormat
 from .learner import HistoryParticles, find_undated, fit_particles, read_tables
 from .release import HistoryTables
 from .sampling import HistorySampler
+from .shrinkage import list_waves
 
-# Least and largest number of particles by default, probabilities in all of them, and steps.
-_FEWEST, _MOST, _MOST_NUMBERS, _STEPS = 500, 4000, 2**26, 1000
+# Least and largest number of particles by default, probabilities in all of them, steps, and the
+# learning rate of Adam.
+_FEWEST, _MOST, _MOST_NUMBERS, _STEPS, _RATE = 500, 4000, 2**26, 200, 0.2
 
 
 def _check_schemas(name, value):
@@ -37,16 +39,18 @@ class DPHistorySampler(BaseGenerator):
     Two tables belong together: one has a row for each person, the other up to M rows that count for
     each, in order. Privacy is for persons, with all their rows. One sum over persons is released:
     two-way tables of the columns of persons, among them the number of rows, of the columns of rows,
-    of persons with rows, and of each row with the next one. A person has one share of each table,
-    however many rows they have. Particles are persons with up to M rows, and are trained until
-    they match all tables, up to the noise.
+    of persons with rows, of rows with the calendar, and of each row with the next one and of the
+    first row with all later ones. A person has one share of each table, however many rows they
+    have. Particles are persons with up to M rows, and are trained until they match all tables, up
+    to the noise.
 
-    Kept are the pairs of columns within a row, of a person and their rows, and of a row and the
-    next; the number of rows; the number of a row in the order; the gaps between orders; and what
-    depends on the month, the weekday or the hour, if the inferred range, unit and steps of the
-    order have several of them. Other dates of a row are learned relative to its order. Not kept are
-    dependence over more than one step but for what follows from these, trends over years, further
-    tables, and rows of a person after the first M.
+    Kept are the pairs of columns within a row, of a person and their rows, of a row and the next,
+    and of the first row and later ones; the number of rows; the number of a row in the order; the
+    gaps between orders; and what depends on the month, the weekday or the hour, if the inferred
+    range, unit and steps of the order have several of them. Other dates of a row are learned
+    relative to its order. Not kept are
+    other dependence over more than one step but for what follows from these, trends over years,
+    further tables, and rows of a person after the first M.
 
     Parameters
     ----------
@@ -67,9 +71,9 @@ class DPHistorySampler(BaseGenerator):
         Number of particles. None: half of the persons, within [500, 4000], or fewer for so many
         rows and levels that they would fill the memory.
     n_steps : int, default=None
-        Largest number of steps; they cost no privacy. None: 1000.
+        Largest number of steps; they cost no privacy. None: 200.
     learning_rate : float, default=None
-        Learning rate of Adam, for logits. None: 0.03.
+        Learning rate of Adam, for logits. None: 0.2.
 
     Attributes
     ----------
@@ -216,7 +220,7 @@ class DPHistorySampler(BaseGenerator):
             sizes,
             marginals.starts,
             has_gaps,
-            make_kernels(released[0], marginals, format),
+            make_kernels(released[3], marginals, format),
             format.has_undated,
         )
         dates = HistorySampler(format, particles, generator, noise.public_generator())
@@ -224,10 +228,11 @@ class DPHistorySampler(BaseGenerator):
             particles.to(curator.device),
             released,
             marginals,
+            list_waves(format, marginals),
             dates.draw_times,
             generator=generator,
             n_steps=self.n_steps or _STEPS,
-            learning_rate=self.learning_rate or 0.03,
+            learning_rate=self.learning_rate or _RATE,
             verbose=self.verbose,
         )
         return Sampler(rows, losses, report=report, format=format)

@@ -147,21 +147,8 @@ class HistorySampler:
     def _draw_orders(self, first, own, weights, person):
         """Draw the orders of rows, from that of the first row of each row's person.
 
-        Parameters
-        ----------
-        first : ndarray of shape (n_rows,)
-            In units, NaN for missing ones.
-        own : ndarray of shape (n_persons, n_levels)
-            Weights of persons.
-        weights : ndarray of shape (n_rows, n_levels)
-            Weights of rows.
-        person : ndarray of int of shape (n_rows,)
-
-        Returns
-        -------
-        orders : ndarray of shape (n_rows,)
-            In units, also of those that are missing.
-        is_missing : ndarray of bool of shape (n_rows,)
+        `first` is in units, and NaN for missing ones. Return the orders of rows, also of those that
+        are missing, and which ones are.
         """
         block, gap = self._blocks[self._format.order_name], self._row_blocks[self._gap]
         is_first, is_missing = np.diff(person, prepend=-1) > 0, np.isnan(first)

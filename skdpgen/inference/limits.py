@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Inferred bounds, merged categories and clipped cells: the limits of estimates."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..checks import list_names
 from ..exceptions import FitQualityWarning, warn_caller
-from ..histograms.grids import find_widths
 from ..quality import CAUSES, WITHIN_NOISE, Finding, Findings
+from ..tables.quality import find_clipped
 from .projection import Features
 
 # Findings of a fit that are told anew, from released counts, where they concern a statistic.
-_TOLD = {"beyond", "range unresolved", "cut", "tail", "other", "at bound"}
-# Values may be clipped to a declared bound with so many times the density next to it. Smooth
-# densities have up to 2.7 times, those of an arcsine distribution.
-DENSER_THAN_BESIDE = 3.0
+_TOLD = {"beyond", "range unresolved", "cut", "tail", "other", "at bound", "clipped"}
 
 
 class Limits:
@@ -63,7 +58,8 @@ class Limits:
                 if counts[at] > WITHIN_NOISE * std[at]:
                     merged[name] = f"{counts[at] / model.n_records:.0%} {column_type.other!r}"
             ends = {"lower", "upper"}.difference(inferred) if column_type.has_knots else ()
-            if at := [e for e in sorted(ends) if is_clipped(column_type, e, counts, std, inferred)]:
+            given = counts, std, inferred
+            if at := [end for end in sorted(ends) if find_clipped(column_type, end, *given)]:
                 clipped[name] = " and ".join(f"at {getattr(column_type, end)}" for end in at)
         found.add(*(Finding("other", name, detail) for name, detail in merged.items()))
         found.add(*(Finding("clipped", name, detail) for name, detail in clipped.items()))
@@ -90,25 +86,3 @@ class Limits:
         report = getattr(self._model.generator, "schema_report_", None)
         found = {} if report is None else report.get("finding", {})
         return {b.name: found[b.name] for b in self._blocks if isinstance(found.get(b.name), str)}
-
-
-def is_clipped(
-    column_type, end: str, counts: np.ndarray, std: np.ndarray, inferred: Sequence[str] = ()
-) -> bool:
-    """Return whether a declared end has far more values than the density next to it predicts.
-
-    As for inferred bounds, not at 0, at a declared point mass, or if each value has a knot. Counts
-    are those near the knots and of the point masses.
-    """
-    number = column_type.to_number()
-    knots, atoms = number.positions, list(number.atoms or ())
-    bound, order = getattr(number, end), [0, 1] if end == "lower" else [-1, -2]
-    is_atom = bound in atoms
-    if bound == 0 or len(knots) in (2, number.n_values) or (is_atom and "atoms" not in inferred):
-        return False
-    first, second = counts[: len(knots)][order]
-    if is_atom:
-        first += counts[len(knots) + atoms.index(bound)]
-    ratio = np.divide(*find_widths(knots)[order]) * DENSER_THAN_BESIDE
-    noise = std[: len(knots)][order] @ [1 + is_atom, ratio]
-    return bool(first - ratio * max(second, 0) > WITHIN_NOISE * noise)

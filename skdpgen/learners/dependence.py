@@ -167,7 +167,11 @@ def _estimate_cells(table, expected, std):
     # No cell has more records than its row or column.
     most = np.minimum(expected.sum(1)[:, None], expected.sum(0))
     means = np.minimum(expected[..., None] * ratios, most[..., None])
-    log_likelihood = -(((table[..., None] - means) / std) ** 2) / 2
+    # Ratios lie anywhere between those of the prior: cells far above the noise stay as they are.
+    spread = (expected[..., None] * np.gradient(ratios)) ** 2 / 12
+    spread[..., ratios <= CONSTANTS.empty] = 0
+    variance, residual = std**2 + spread, table[..., None] - means
+    log_likelihood = -(residual**2 / variance + np.log(variance)) / 2
     likelihood = np.exp(log_likelihood - log_likelihood.max(-1, keepdims=True))
     prior = uniform = np.full(len(ratios), 1 / len(ratios))
     for _ in range(CONSTANTS.n_iterations):
@@ -179,7 +183,8 @@ def _estimate_cells(table, expected, std):
     is_empty &= table != 0
     if expected[is_empty].sum() < CONSTANTS.least_records * std:
         is_empty[:] = False
-    return np.where(is_empty, 0, (weights * means).sum(-1)), is_empty
+    estimates = means + residual * spread / variance
+    return np.where(is_empty, 0, (weights * estimates).sum(-1).clip(0)), is_empty
 
 
 def _fit_to_marginals(table, row, col):

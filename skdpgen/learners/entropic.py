@@ -97,10 +97,10 @@ def fit_to_noised_rows(
 ) -> Sampler:
     """Train a network in place by optimal transport from its rows to noised rows.
 
-    This is Algorithm 1 of [1]_. With labels, noised rows are grouped by their noised label. A
-    group holds rows of all classes, in proportions that follow from the randomised response;
-    generated rows are drawn in the same proportions, so that the network learns the rows of the
-    true labels.
+    This is Algorithm 1 of the paper of `LDPEntropicGAN`. With labels, noised rows are grouped by
+    their noised label. A group holds rows of all classes, in proportions that follow from the
+    randomised response; generated rows are drawn in the same proportions, so that the network
+    learns the rows of the true labels.
 
     Parameters
     ----------
@@ -114,10 +114,6 @@ def fit_to_noised_rows(
         Steps; rows of each noised label, and as many generated ones, in a step.
     learning_rate : float
         For Adam, after a warm-up; it decays linearly to 0.
-
-    References
-    ----------
-    .. [1] Reshetova, Chen & Özgür, "Training generative models from privatized data", 2023.
     """
     device = rows.scale.device
     records = torch.as_tensor(noised, dtype=torch.float32, device=device)

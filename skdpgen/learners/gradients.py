@@ -85,10 +85,11 @@ def fit_to_gradients(
     generator: torch.Generator,
     verbose: int = 0,
 ) -> Sampler:
-    """Train a network in place by noisy gradients: Algorithm 1 of the DP-Sinkhorn paper.
+    """Train a network in place by noisy gradients.
 
-    Losses are, at each step, the squared norm of the released gradient, less the energy of its
-    noise, over Δ²: an unbiased estimate of a number of at most 1.
+    This is Algorithm 1 of the paper of `DPSinkhornGenerator`. Losses are, at each step, the squared
+    norm of the released gradient, less the energy of its noise, over Δ²: an unbiased estimate of a
+    number of at most 1.
 
     Parameters
     ----------
@@ -105,11 +106,6 @@ def fit_to_gradients(
         Whether the gradient in the generated rows is released, or that in the weights.
     optimizer, learning_rate
         As in `Training`; the rate decays linearly to 0.
-
-    References
-    ----------
-    Cao, Bie, Vahdat, Fidler & Kreis, "Don't Generate Me: Training Differentially Private
-    Generative Models with Sinkhorn Divergence", NeurIPS 2021.
     """
     training = Training(rows, learning_rate, optimizer=optimizer)
     n, weights = n_generated, list_trained(rows.parameters())

@@ -135,21 +135,9 @@ class InteractionSearch:
     ) -> tuple[list[tuple[int, ...]], MultiWayTables, Any]:
         """Release interactions of all candidates, and multi-way tables of the chosen ones.
 
-        Parameters
-        ----------
-        rows : TableRows or StratifiedRows
-            Rows that match the released pairs.
-        generator : torch.Generator
-        public : numpy.random.Generator
-
-        Returns
-        -------
-        subsets : list of tuple of int
-            The chosen subsets of columns. If empty, `multi_way` must not be used.
-        multi_way : MultiWayTables
-            Their tables, or those of the first candidate.
-        format : TableFormat
-            With the levels of these tables.
+        `rows` match the released pairs. Return the chosen subsets of columns, their tables, or
+        those of the first candidate if none is chosen, and the format with the levels of these
+        tables.
         """
         release, curator, sizes = self.release, self.curator, tuple(self.format.code_sizes)
         by = release.find_strata(curator.plan, curator.n_records, self.format)
@@ -193,15 +181,7 @@ def list_products(
 
     They show where along a column an interaction changes, with fewer cells than all levels have.
 
-    Parameters
-    ----------
-    subsets : sequence of tuple of int
-    by : int or None
-        The column by which records are stratified; its levels are in each table, at the end.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-    signs : sequence of tensor of shape (n_levels, 1)
-        Signs of the halves of each column.
+    The levels of `by`, by which records are stratified, are in each table, at the end.
     """
     products = []
     for subset in subsets:
@@ -223,20 +203,6 @@ def halve_levels(
     """Return the sign of each level of each column: -1 or 1 for halves of about equal counts.
 
     Ordered levels are divided in their order, others in random order.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_levels,)
-        Noisy numbers of records.
-    sizes : sequence of int
-        Numbers of levels of the columns.
-    is_ordered : sequence of bool
-        Whether the levels of a column are ordered.
-    public : numpy.random.Generator
-
-    Returns
-    -------
-    list of tensor of shape (n_levels, 1)
     """
     signs, starts = [], np.cumsum(sizes)[:-1]
     for own_counts, has_order in zip(np.split(counts, starts), is_ordered, strict=True):
@@ -265,21 +231,8 @@ def predict_interactions(
 ) -> np.ndarray:
     """Return the interactions of generated rows: their mean products of signs.
 
-    Parameters
-    ----------
-    rows : TableRows or StratifiedRows
-    sizes : sequence of int
-        Numbers of levels of all columns.
-    by : int or None
-        The column by which rows are stratified.
-    signs : sequence of tensor of shape (n_levels, 1)
-    subsets : sequence of sequence of int
-        Columns of the products, without `by`.
-    generator : torch.Generator
-
-    Returns
-    -------
-    ndarray of shape (n_subsets, n_strata)
+    `by` is the column by which rows are stratified, which `subsets` lack. Of shape (n_subsets,
+    n_strata).
     """
     strata = rows if by is None else rows.rows
     counts = [CONSTANTS.n_rows] * (1 if by is None else sizes[by])
@@ -309,25 +262,9 @@ def find_subsets(
     All tables share a budget: each of K tables has √K times the noise. Supersets of a chosen subset
     are skipped, as they show the same interaction.
 
-    Parameters
-    ----------
-    released : ndarray of shape (n_subsets, n_strata)
-        Noisy sums of products of signs.
-    predicted : ndarray of shape (n_subsets, n_strata)
-        Mean products that the pairs imply.
-    counts : ndarray of shape (n_strata,)
-        Numbers of records.
-    std : float
-        Standard deviation of the noise of `released`.
-    subsets : sequence of tuple of int
-        Columns; with the target, if records are stratified.
-    table_std : float
-        Standard deviation of the noise on the cells of a single table.
-    is_stratified : bool
-
-    Returns
-    -------
-    list of tuple of int
+    `released` are noisy sums of products of signs, with noise `std`, and `predicted` mean products
+    that the pairs imply, both of shape (n_subsets, n_strata); `table_std` is the noise on the cells
+    of a single table.
     """
     n_columns = np.array([len(subset) for subset in subsets])
     # The pairs of each stratum include these: their size is how far strata differ from the mean.

@@ -16,28 +16,19 @@ class Sampler:
     A generator keeps `rows`, and calls ``rows.sample(classes, generator)`` after `fit`, as often as
     users sample. It returns a row in the unit ball for each of a tensor of classes, and must draw
     from `generator` alone.
-
-    Attributes
-    ----------
-    rows : object
-        With the method `sample`; saved with the generator.
-    losses : list of float
-        The loss at each step.
-    shares : ndarray of shape (n_classes,), default=None
-        Estimated shares of the classes; None for a single class.
-    format : Format, default=None
-        The format of generated rows, if releases have refined it.
-    report : DataFrame, default=None
-        Released facts on each column of a table.
-    n_steps : int, default=None
-        Number of steps; None: one for each loss.
     """
 
+    # With the method `sample`; saved with the generator.
     rows: Any
+    # The loss at each step.
     losses: list[float]
+    # Shape (n_classes,): estimated shares of the classes; None for a single class.
     shares: np.ndarray | None = None
+    # The format of generated rows, if releases have refined it.
     format: Any = None
+    # Released facts on each column of a table.
     report: Any = None
+    # Number of steps; None: one for each loss.
     n_steps: int | None = None
 
 

@@ -22,27 +22,19 @@ _HAS_SHARE = 0.75
 
 @dataclass(frozen=True)
 class Marginals:
-    """The number of records with each level of each column, estimated from released tables.
+    """The number of records with each level of each column, estimated from released tables."""
 
-    Attributes
-    ----------
-    counts, std : ndarray of shape (n_levels,)
-        Noisy counts, and standard deviations of their noise.
-    n_records : float
-        Number of the counted records.
-    is_empty : ndarray of bool of shape (n_levels,)
-        Spare levels whose counts are within noise of 0, which are taken to have no record.
-    is_knot : ndarray of bool of shape (n_levels,) or bool, default=False
-        Knots but those far out, which are taken to have some records.
-    is_far : ndarray of bool of shape (n_levels,) or bool, default=False
-        Numbers far out, whose noise would outweigh all others.
-    """
-
+    # Shape (n_levels,): noisy counts, and standard deviations of their noise.
     counts: np.ndarray
     std: np.ndarray
+    # Number of the counted records.
     n_records: float
+    # Shape (n_levels,): spare levels whose counts are within noise of 0, which are taken to have no
+    # record.
     is_empty: np.ndarray
+    # Shape (n_levels,): knots but those far out, which are taken to have some records.
     is_knot: Any = False
+    # Shape (n_levels,): numbers far out, whose noise would outweigh all others.
     is_far: Any = False
 
     def __post_init__(self):

@@ -203,9 +203,10 @@ def flow_along_slices(
 ) -> tuple[torch.Tensor, np.ndarray, list[float]]:
     """Move particles by the flow of the smoothed sliced distance to released rows.
 
-    One step of Euler and Maruyama is x ← x + h·v(x) + √(2λh)·z: equation 18 of [1]_. The
-    particles' projections are padded and noised as those of records are. Returns the particles, the
-    estimated shares of the classes, and the mean square of the drift at each step.
+    One step of Euler and Maruyama is x ← x + h·v(x) + √(2λh)·z: equation 18 of the paper of
+    `DPSWFlowSampler`. The particles' projections are padded and noised as those of records are.
+    Returns the particles, the estimated shares of the classes, and the mean square of the drift at
+    each step.
 
     Parameters
     ----------
@@ -218,11 +219,6 @@ def flow_along_slices(
         Expected records of a release.
     n_directions : int, default=None
         Number of released directions in a step, drawn anew for each step. None: all.
-
-    References
-    ----------
-    .. [1] Sebag et al., "Differentially Private Gradient Flow based on the Sliced Wasserstein
-       Distance", 2023.
     """
     rows, (n_classes, m, n_encoded) = starts.clone(), starts.shape
     labels = torch.eye(n_classes).to(rows).repeat_interleave(m, 0)

@@ -31,15 +31,10 @@ class RowsLearner(Learner):
     """Trains a network by the smoothed sliced distance to fresh releases of projected rows.
 
     Generated rows are joined with their classes, projected, padded and noised as records are. The
-    loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of
-    [1]_. The noise hides the variance of projections far more than their mean. Where principal
-    components were released, the second moments of the rows are known, and are matched as well.
-    Adam's rate follows a warm-up and a linear decay to 0.
-
-    References
-    ----------
-    .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML
-       2021.
+    loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of the
+    paper of `DPSlicedWassersteinGenerator`. The noise hides the variance of projections far more
+    than their mean. Where principal components were released, the second moments of the rows are
+    known, and are matched as well. Adam's rate follows a warm-up and a linear decay to 0.
     """
 
     rows: RowNetwork

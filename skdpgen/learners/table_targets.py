@@ -16,26 +16,18 @@ _N_JOINED = 64
 
 @dataclass(frozen=True)
 class TablesTarget:
-    """The tables of a stratum, as shares of its records: targets of the training.
+    """The tables of a stratum, as shares of its records: targets of the training."""
 
-    Attributes
-    ----------
-    pairs : list of tuple
-        From `join_narrow_tables`, as tensors.
-    columns : tensor of shape (n_levels,)
-    weight : float
-        Weight of one-way tables.
-    share : float
-        Share of the stratum among all records, by which gaps are weighted, since the counts of all
-        strata have the same noise.
-    noise_energy : float
-        Expected contribution of the noise to the gap.
-    """
-
+    # From `join_narrow_tables`, as tensors.
     pairs: list
+    # Shape (n_levels,).
     columns: torch.Tensor
+    # Weight of one-way tables.
     weight: float
+    # Share of the stratum among all records, by which gaps are weighted, since the counts of all
+    # strata have the same noise.
     share: float
+    # Expected contribution of the noise to the gap.
     noise_energy: float
 
     @classmethod
@@ -69,23 +61,15 @@ class TablesTarget:
 
 @dataclass(frozen=True)
 class SubsetsTarget:
-    """The multi-way tables of a stratum, as shares of its records: targets of the training.
+    """The multi-way tables of a stratum, as shares of its records: targets of the training."""
 
-    Attributes
-    ----------
-    products : list of (list of (int, tensor), tensor)
-        For each table, its columns, each with a map from levels to groups, and the shares.
-    sizes : list of int
-        Numbers of levels of the columns of rows.
-    weight : float
-        Precision of the tables, relative to that of one-way tables.
-    share : float
-        As in `TablesTarget`.
-    """
-
+    # For each table, its columns, each with a map from levels to groups, and the shares.
     products: list
+    # Numbers of levels of the columns of rows.
     sizes: list
+    # Precision of the tables, relative to that of one-way tables.
     weight: float
+    # As in `TablesTarget`.
     share: float
 
     @classmethod

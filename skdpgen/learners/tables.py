@@ -221,16 +221,8 @@ def approach_noise(
     Exact tables have no sampling error, so that large steps are stable. Nearer to the noise, they
     would fit more of it than tables of samples do.
 
-    Parameters
-    ----------
-    rows : TableParticles
-        Changed in place.
-    targets, subsets : list
-        The tables, and the multi-way tables if there are any, of each stratum.
-    coarsen : tensor or None
-        Map from the levels of rows to those of the tables.
-    noise_energies : tensor of shape (n_targets + n_subsets,)
-        Infinite for strata that are within their noise, which stay as they are.
+    `coarsen` maps the levels of rows to those of the tables. Strata that are within their noise
+    have infinite energies, and stay as they are.
     """
     for i, particles in enumerate(rows.logits.detach().split(rows.n_particles)):
         if noise_energies[i].isinf():
@@ -259,11 +251,7 @@ def hold_at_noise(
     gradients it would overfit the noise while other parts still learn. If all parts are at their
     noise, all have gradients.
 
-    Parameters
-    ----------
-    gaps, noise_energies : tensor of shape (n_parts,)
-    history : list of tensor of shape (n_parts,)
-        The gaps of earlier steps; the function appends these.
+    `history` has the gaps of earlier steps; the function appends these.
     """
     is_above = torch.ones_like(gaps, dtype=torch.bool)
     if len(history) >= TRAINING.window:
@@ -288,19 +276,8 @@ def match_clear(
 
     Training stops within the noise of all cells together. All else is held as it is.
 
-    Parameters
-    ----------
-    rows : TableRows
-        Changed in place.
-    tables, marginals, subsets : list
-        The released tables, their marginals, and the targets of multi-way tables, of each stratum.
-    coarsen : tensor or None
-        Map from the levels of rows to those of the tables.
-    generator : torch.Generator
-    n_steps : int
-        Largest number of steps, of which there are never more than those of `CONSTANTS`.
-    estimated : ndarray of shape (n_strata, n_cells) or float, default=nan
-        The cells of tables that are matched; NaN in others, of which clear moments are.
+    `coarsen` is as in `approach_noise`. `estimated` are the cells of tables that are matched, NaN
+    in others, of which clear moments are.
     """
     codes, sizes = rows.draw(rows.n_codes, generator), tables[0].sizes
     counts = np.array([stratum.n_records for stratum in marginals])
@@ -372,15 +349,7 @@ def match_marginals(
     Training stops within the noise of all tables. Marginals have far less noise, and the mean of a
     numeric column depends on the shares of a few levels.
 
-    Parameters
-    ----------
-    rows : TableRows
-        Changed in place.
-    marginals : list of Marginals
-        The marginals of each stratum.
-    batches : list of list of int
-        Numbers of rows of each stratum in each batch of a round.
-    generator : torch.Generator
+    `batches` are the numbers of rows of each stratum in each batch of a round.
     """
     # Rare levels are excluded: of their noise, only positive values could be matched.
     targets = [

@@ -257,7 +257,7 @@ def run_steps(
     rates = schedule(losses, n_steps)
     if (short := _short.get()) is not None:
         rates = short.cut(rates, n_expected or n_steps)
-    progress = tqdm(rates, desc=label, total=n_steps, disable=not verbose)
+    progress = tqdm(rates, desc=f"learning: {label}", total=n_steps, disable=not verbose)
     for rate in progress:
         losses.append(take_step(rate))
         if verbose and len(losses) % CONSTANTS.window == 0:

@@ -30,27 +30,18 @@ _CHUNK = 64
 
 @dataclass(frozen=True)
 class NoisyAggregate:
-    """A release of a sample.
+    """A release of a sample."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_classes, n_features)
-        Noisy sums over each class of features of norm at most 1.
-    counts : ndarray of shape (n_classes,)
-        Noisy numbers of records.
-    features_std, counts_std : float
-        Standard deviations of their noise.
-    products : ndarray of shape (n_products,) or None
-        The noisy sum of clipped vector-Jacobian products.
-    products_std : float or None
-        Standard deviation of its noise.
-    """
-
+    # Shape (n_classes, n_features): noisy sums over each class of features of norm at most 1.
     features: np.ndarray
+    # Shape (n_classes,): noisy numbers of records.
     counts: np.ndarray
+    # Standard deviations of their noise.
     features_std: float
     counts_std: float
+    # Shape (n_products,): the noisy sum of clipped vector-Jacobian products.
     products: np.ndarray | None = None
+    # Standard deviation of its noise.
     products_std: float | None = None
 
 

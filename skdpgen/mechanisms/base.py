@@ -39,53 +39,35 @@ _RADII = 1e-100, 1e100
 @savable
 @dataclass(frozen=True)
 class NoisySum:
-    """A released sum.
+    """A released sum."""
 
-    Attributes
-    ----------
-    value : ndarray
-        The noisy sum.
-    std : float
-        Standard deviation of the noise, where the mechanism does not say otherwise.
-    """
-
+    # The noisy sum.
     value: np.ndarray
+    # Standard deviation of the noise, where the mechanism does not say otherwise.
     std: float
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Whole numbers on a grid, before their noise.
+    """Whole numbers on a grid, before their noise."""
 
-    Attributes
-    ----------
-    exact : ndarray of int64
-        In units of 1/`scale`.
-    scale : float
-        1 over the grid's step.
-    std : float or ndarray
-        Scales of the noise, which broadcast to the shape of `exact`: standard deviations of
-        Gaussian noise, or scale parameters of Laplace noise.
-    context : object
-        Further arguments of `postprocess`.
-    then : callable, default=None
-        Takes the noisy numbers and returns the next `Measurement` of the same records, whose
-        context holds the released part of these. All measurements are one event.
-    is_laplace : bool, default=False
-        Whether the noise is Laplace noise rather than Gaussian.
-    block : int, default=None
-        Rows of `exact` that are noised at once, since noise takes more memory than rows. None: all.
-    n_dropped : int, default=0
-        Binary digits that are dropped from the noisy numbers, from a public count.
-    """
-
+    # In units of 1/`scale`.
     exact: np.ndarray
+    # 1 over the grid's step.
     scale: float
+    # Scales of the noise, which broadcast to the shape of `exact`: standard deviations of Gaussian
+    # noise, or scale parameters of Laplace noise.
     std: Any
+    # Further arguments of `postprocess`.
     context: Any = None
+    # Takes the noisy numbers and returns the next `Measurement` of the same records, whose context
+    # holds the released part of these. All measurements are one event.
     then: Callable | None = None
+    # Whether the noise is Laplace noise rather than Gaussian.
     is_laplace: bool = False
+    # Rows of `exact` that are noised at once, since noise takes more memory than rows. None: all.
     block: int | None = None
+    # Binary digits that are dropped from the noisy numbers, from a public count.
     n_dropped: int = 0
 
     @property

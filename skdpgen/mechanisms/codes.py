@@ -107,15 +107,6 @@ class Refinement:
 
     A record is in one bin, which shows where interactions change sharply; hats would blur it.
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Numbers of levels of the columns.
-    n_knots : tuple of int
-        How many of them are knots, which come first.
-    n_parts : tuple of int
-        Number of bins between two knots; 0: the column keeps its levels.
-
     Examples
     --------
     >>> import torch
@@ -130,8 +121,11 @@ class Refinement:
     [[0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]
     """
 
+    # Numbers of levels of the columns.
     sizes: tuple[int, ...]
+    # How many of them are knots, which come first.
     n_knots: tuple[int, ...]
+    # Number of bins between two knots; 0: the column keeps its levels.
     n_parts: tuple[int, ...]
 
     @classmethod

@@ -61,34 +61,22 @@ DEVIATIONS = {1: math.sqrt(2), 2: 1.0}
 @savable
 @dataclass(frozen=True)
 class NoisedRows:
-    """Rows with noise on each.
+    """Rows with noise on each."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_records, n_columns)
-        Noised rows, in units of the ball's radius.
-    scale : float
-        The scale parameter of Laplace noise, or the standard deviation of Gaussian noise.
-    """
-
+    # Shape (n_records, n_columns): noised rows, in units of the ball's radius.
     values: np.ndarray
+    # The scale parameter of Laplace noise, or the standard deviation of Gaussian noise.
     scale: float
 
 
 @savable
 @dataclass(frozen=True)
 class NoisedLabels:
-    """Labels after randomised response.
+    """Labels after randomised response."""
 
-    Attributes
-    ----------
-    codes : ndarray of int64 of shape (n_records,)
-        Positions of the labels among the classes.
-    probability : float
-        The probability with which a label was replaced by one drawn uniformly from all.
-    """
-
+    # Shape (n_records,): positions of the labels among the classes.
     codes: np.ndarray
+    # The probability with which a label was replaced by one drawn uniformly from all.
     probability: float
 
 

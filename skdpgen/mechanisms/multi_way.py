@@ -22,27 +22,18 @@ Factor = tuple[int, torch.Tensor]
 @savable
 @dataclass(frozen=True)
 class MultiWayTables:
-    """Released multi-way tables, in records.
+    """Released multi-way tables, in records."""
 
-    Attributes
-    ----------
-    refinement : Refinement
-        The levels of the columns.
-    products : tuple of tuple of (int, tensor)
-        The factors of each table: a column, and the group of each of its levels, or its sign.
-    cells : tuple of ndarray of shape (n_groups of each factor)
-        The noisy number of records with a level of each group; for signs, of which a factor has one
-        group, the noisy sum of their products.
-    std : float
-        Standard deviation of the noise.
-    by : int, default=None
-        The column by which records are stratified: the last factor of each table.
-    """
-
+    # The levels of the columns.
     refinement: Refinement
+    # The factors of each table: a column, and the group of each of its levels, or its sign.
     products: tuple[tuple[Factor, ...], ...]
+    # Of each table, the noisy number of records with a level of each group; for
+    # signs, of which a factor has one group, the noisy sum of their products.
     cells: tuple[np.ndarray, ...]
+    # Standard deviation of the noise.
     std: float
+    # The column by which records are stratified: the last factor of each table.
     by: int | None = None
 
     def without_impossible(self, impossible: np.ndarray) -> "MultiWayTables":

@@ -96,21 +96,14 @@ class SampledMechanism(Mechanism):
 @savable
 @dataclass(frozen=True)
 class ProjectedRows:
-    """Released projections of rows.
+    """Released projections of rows."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_classes, n_projections, n_slots)
-        For each class, the noisy projections of the slots, each with a record of the class or
-        zeros.
-    directions : tensor of shape (n_features, n_projections)
-        The public directions.
-    std : float
-        Standard deviation of the noise.
-    """
-
+    # Shape (n_classes, n_projections, n_slots): for each class, the noisy projections of the slots,
+    # each with a record of the class or zeros.
     values: np.ndarray
+    # Shape (n_features, n_projections): the public directions.
     directions: torch.Tensor
+    # Standard deviation of the noise.
     std: float
 
 

@@ -191,20 +191,13 @@ class CovarianceMechanism(FixedSensitivity, SumMechanism):
 @savable
 @dataclass(frozen=True)
 class Sketch:
-    """A released slice sketch.
+    """A released slice sketch."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_classes, n_values)
-        Noisy sums of the basis functions over each class.
-    counts : ndarray of shape (n_classes,)
-        Noisy numbers of records.
-    sums_std, counts_std : float
-        Standard deviations of their noise.
-    """
-
+    # Shape (n_classes, n_values): noisy sums of the basis functions over each class.
     sums: np.ndarray
+    # Shape (n_classes,): noisy numbers of records.
     counts: np.ndarray
+    # Standard deviations of their noise.
     sums_std: float
     counts_std: float
 

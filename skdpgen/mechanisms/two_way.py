@@ -225,7 +225,10 @@ class ProductMechanism(SumMechanism):
         return 4.0 ** (math.log2(grid_scale(std, bits)) // 2)
 
     def _add_up(self, scale, source):
-        return self._add_products(math.sqrt(scale), source)
+        half = math.sqrt(scale)
+        if source.database is not None:
+            return source.database.add_products(self, half)
+        return self._add_products(half, source)
 
 
 class TablesMechanism(FixedSensitivity, ProductMechanism):
@@ -278,8 +281,8 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
             raise ValueError(f"by must be one of several columns; got {by} of {len(sizes)}.")
         self._all_sizes, self._by = tuple(sizes), by
         self.by = None if by is None else own_and_later(sizes)[by][0]
-        self._kept = [c for c in range(len(sizes)) if c != by]
-        self.sizes = tuple(sizes[c] for c in self._kept)
+        self.kept = [c for c in range(len(sizes)) if c != by]
+        self.sizes = tuple(sizes[c] for c in self.kept)
         self.weight = one_way_weight(self.sizes)
 
     @staticmethod
@@ -331,7 +334,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
             for level, stratum in enumerate(total):
                 share = strata.weight_of(self._by, level)
                 has = share > 0
-                basis = HatBasis(codes[has][:, self._kept], self.sizes)
+                basis = HatBasis(codes[has][:, self.kept], self.sizes)
                 self._add(stratum, to_integers(basis, share[has, None]), to_integers(basis), half)
         return total
 
@@ -349,8 +352,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
     def _add(self, total, shared, rows, half):
         """Add products of integers; `shared` are `rows` times the share of a stratum."""
         n_levels = sum(self.sizes)
-        one_way = math.floor(half * self.weight / math.sqrt(2 * self.records))
-        total[-n_levels:] += _to_array(shared.sum(0)) * one_way
+        total[-n_levels:] += _to_array(shared.sum(0)) * self.find_one_way(half)
         tables = tables_with_later(total, self.sizes)
         for (own, later), table in zip(own_and_later(self.sizes), tables, strict=True):
             product = shared[:, own].T @ rows[:, later]
@@ -359,6 +361,10 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
                 table[product.coords] += product.data
             else:
                 table += _to_array(product)
+
+    def find_one_way(self, half: float) -> int:
+        """Return the second factor of one-way tables, in units of the grid."""
+        return math.floor(half * self.weight / math.sqrt(2 * self.records))
 
     def restore(self, tables: Tables, measured: Measurement) -> np.ndarray:
         """Return the noisy whole numbers of which `postprocess` made these tables, to the bit."""

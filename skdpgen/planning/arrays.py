@@ -90,15 +90,8 @@ def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
     have far more noise. Components of other rows lose differences between classes, unless they
     exceed the noise by far. Few columns are all kept; rotating and scaling them first matters if a
     sketch is mostly noise, of multiplier·√k on a sum of n/c values for c classes and k slices. A
-    fit then stays close to its start, which components place among the rows.
-
-    Parameters
-    ----------
-    n_samples, n_columns, n_classes : int
-    multiplier : float
-        Noise multiplier of one Gaussian release that spends the whole budget.
-    are_images : bool
-        See `BoxFormat.are_images`.
+    fit then stays close to its start, which components place among the rows. The multiplier is
+    that of one Gaussian release that spends the whole budget.
     """
     components = PrivatePCA()
     if n_columns <= _FEW_COLUMNS:
@@ -116,17 +109,7 @@ def try_encoder(format):
 
     It may fail for some rows, which count as absent, but not for all; and it must map each row on
     its own. That is compared to within 1e-4 of the largest number, since the rounding of networks
-    depends on the number of rows.
-
-    Parameters
-    ----------
-    format : BoxFormat
-        The `encoder` is not None.
-
-    Raises
-    ------
-    ValueError or TypeError
-        The message shows the encoder's own error.
+    depends on the number of rows. The message shows the encoder's own error.
     """
     plain, encoder = format.without_target(), format.encoder
     with rehearsing("encoder"), muted():

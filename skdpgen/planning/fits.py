@@ -12,6 +12,7 @@ from ..accounting.plan import Plan, Terms
 from ..accounting.spending import restate
 from ..accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from ..checks import check_size, is_one_of, list_names
+from ..curator.chunks import adapt_query
 from ..curator.dataset import Dataset, list_refusals
 from ..data.record_functions import clears_frames
 from ..encoders import split_encoder
@@ -107,6 +108,9 @@ class Planning(TakesSpecifications):
     def _read(self, X, y, target, persons) -> tuple[Format, Dataset]:
         """Check what is public of the data; return its format and the private records."""
         max_rows = self._find_max_rows(persons is not None)
+        is_alone = y is None and (persons is None or isinstance(persons, str))
+        if is_alone and self._takes_tables and self._resolve_spec("release").is_sum:
+            X = adapt_query(X)
         dataset = Dataset.of(X, y, target=target, persons=persons, max_rows=max_rows)
         schema = self._choose_schema(dataset)
         if dataset.is_in_parts:
@@ -135,8 +139,13 @@ class Planning(TakesSpecifications):
                 return None
             self._refuse_array_params()
             return "private"
-        is_array = self._resolve_spec("release").needs_columns or self._list_array_params()
-        return "private" if _has_names(dataset) and not is_array else None
+        return "private" if _has_names(dataset) and self._takes_tables else None
+
+    @property
+    def _takes_tables(self) -> bool:
+        if not is_one_of(self.schema, ("auto",)):
+            return self.schema is not None
+        return not (self._resolve_spec("release").needs_columns or self._list_array_params())
 
     def _name_array_params(self, error: Exception, dataset: Dataset) -> Exception:
         """Return an error that says which parameters make an array of a table in memory."""
@@ -383,19 +392,7 @@ def refuse_given(estimator, *names: str) -> None:
 
 
 def find_thresholds(shares, delta) -> dict[str, float]:
-    """Return the δ of planned releases by a threshold: equal parts of a share of all.
-
-    Parameters
-    ----------
-    shares : collection of str
-        Names of the planned releases.
-    delta : float
-        δ of all releases.
-
-    Returns
-    -------
-    dict of str to float
-    """
+    """Return the δ of planned releases by a threshold: equal parts of a share of all."""
     names = (CategoryCountsMechanism.name, FrequentValuesMechanism.name)
     planned = [name for name in names if name in shares]
     return {name: _THRESHOLDS_DELTA * delta / len(planned) for name in planned}

@@ -76,17 +76,8 @@ def rehearse_fit(estimator, format, plan: Plan, dataset: Dataset, device: torch.
 
     All releases are made of made-up records, zeros or missing cells, and training takes a step.
     Other errors are left to the fit, which states what it spent. Inferred columns of a table are
-    not known, and take less memory here than in the fit.
-
-    Parameters
-    ----------
-    estimator : BaseGenerator
-        It stays as it is.
-    format : Format
-    plan : Plan
-    dataset : Dataset
-        Its sizes and classes are used, and no record.
-    device : torch.device
+    not known, and take less memory here than in the fit. The estimator stays as it is, and no
+    record of the dataset is read.
     """
     error = None
     with muted(), PublicRun(), shortens_loops():

@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import numpy as np
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
@@ -21,7 +21,7 @@ from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks.autoencoders import make_autoencoder
 from ..networks.generators import seeded
-from ..params import Checked, DocumentedEstimator, choose_device, documented, fitting
+from ..params import Checked, choose_device, documented, fitting
 from ..saving.serialization import Saves
 
 # Shapes of images that flat rows are guessed to be, by the number of features.
@@ -35,9 +35,7 @@ _WARM_UP = 0.1
 
 
 @documented
-class Autoencoder(
-    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
-):
+class Autoencoder(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """Autoencoder with codes on the unit sphere, **for public data only**.
 
     .. warning::

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._process.isolation import isolated
@@ -29,7 +29,6 @@ from ..mechanisms.sums import CovarianceMechanism, RowCountMechanism, count_rows
 from ..params import (
     CENTRAL_CHECKS,
     Checked,
-    DocumentedEstimator,
     choose_device,
     documented,
     fitting,
@@ -63,9 +62,7 @@ class SecondMoments(Release):
 
 
 @documented
-class DPPCA(
-    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
-):
+class DPPCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """Principal component analysis under differential privacy.
 
     `fit` releases the second moments of the rows once, with Gaussian noise (Analyze Gauss [1]_),

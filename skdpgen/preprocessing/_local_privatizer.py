@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._process.isolation import isolated
@@ -23,7 +23,7 @@ from ..data.record_functions import clears_frames
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource, check_seed
-from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, documented, fitting
+from ..params import PRIVACY_CHECKS, Checked, documented, fitting
 from ..releases.local_noise import LocalNoise, find_local_sigma
 from ..saving.serialization import Certified
 
@@ -39,7 +39,7 @@ _ASSUMED = (
 
 @documented
 class LocalPrivatizer(
-    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator
 ):
     """Local differential privacy: clients add noise to their own rows before anybody collects them.
 

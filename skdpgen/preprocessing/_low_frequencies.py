@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._process.isolation import isolated
@@ -13,13 +13,13 @@ from ..arrays.image_layout import ImageLayout
 from ..checks import whole
 from ..data.inputs import flatten_images
 from ..images import cosine_matrices, find_shape
-from ..params import Checked, DocumentedEstimator, documented
+from ..params import Checked, documented
 from ..saving.serialization import Saves
 
 
 @documented
 class LowFrequencies(
-    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator
 ):
     """Coefficients of images in the lowest frequencies of the orthonormal cosine transform.
 

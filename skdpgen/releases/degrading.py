@@ -16,7 +16,6 @@ from ..curator.curator import find_digest
 from ..mechanisms.base import Measurement
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import Tables, TablesMechanism, own_and_later
-from .published import PublishedRelease
 from .two_way_tables import TwoWayTables
 
 # Least noise, in steps of the grid, by which the proof's bound is below 1e-136; and a margin of its
@@ -28,7 +27,7 @@ _HELD = (
 )
 
 
-def degrade(published: PublishedRelease, epsilon: float) -> PublishedRelease:
+def degrade(published, epsilon: float):
     """Return published tables with more noise; see `PublishedRelease.degrade`."""
     published.check()
     tables, certificate, plan = published.main, published.certificate, published.plan
@@ -44,6 +43,7 @@ def degrade(published: PublishedRelease, epsilon: float) -> PublishedRelease:
     if (multiplier := plain_multiplier(event)) == 0:
         raise ValueError("Tables without noise cannot be degraded: fit with a finite epsilon.")
     terms = {"accountant": plan.accountant, "relation": plan.relation}
+    # Of the values that inferred the schema, which stay, and of these and the tables.
     costs = [
         ledger_epsilon([one for _, one in plan.releases[:stop]], plan.delta, **terms) if stop else 0
         for stop in (n, n + 1)
@@ -52,7 +52,7 @@ def degrade(published: PublishedRelease, epsilon: float) -> PublishedRelease:
     if not costs[0] < epsilon < costs[1]:
         raise ValueError(
             f"epsilon must be below {show(costs[1])}, the cost of the tables, and above "
-            f"{show(costs[0])}, that of inferring their schema, which stays; got {epsilon!r}."
+            f"{show(costs[0])}, that of a schema that was not declared; got {epsilon!r}."
         )
 
     def plan_at(level):

@@ -59,6 +59,10 @@ class PublishedRelease(Saves):
     >>> again = from_release(sampler.release_.published, DPSWFlowSampler(n_steps=20))
     >>> again.privacy_ == sampler.privacy_
     True
+    >>> sampler.release_.to_frame("smokes").columns.to_list()
+    ['count', 'std', 'lower', 'upper']
+    >>> sampler.release_.published.degrade(8.0).certificate.epsilon <= 8.0
+    True
     """
 
     learner: str
@@ -116,6 +120,27 @@ class PublishedRelease(Saves):
             raise ValueError("The plan of the release is not that of its certificate.")
 
     _check_savable = check
+
+    def to_frame(self, *columns: str, level: float = 0.95):
+        """Return the released counts of one or two columns of a table, with their noise.
+
+        Margins and totals of all of them agree. Levels of numbers have weights; the codebook of
+        ``skdpgen tables`` says which.
+
+        Parameters
+        ----------
+        *columns : str
+        level : float, default=0.95
+            Nominal level of intervals, each for one count, and for the noise alone.
+
+        Returns
+        -------
+        DataFrame
+            *count*, *std* of its normal noise, *lower* and *upper*, by the levels of the columns.
+        """
+        from .tabulation import Tabulation  # of few fits
+
+        return Tabulation(self, level).tabulate(columns)
 
     def degrade(self, epsilon: float) -> "PublishedRelease":
         """Return the tables with more noise, for readers who are given a smaller ε.

@@ -72,6 +72,10 @@ class Release(Specification):
         """
         self.get_published().save(path)
 
+    def to_frame(self, *columns: str, level: float = 0.95):
+        """Return released counts of one or two columns; see `PublishedRelease.to_frame`."""
+        return self.get_published().to_frame(*columns, level=level)
+
     def get_published(self):
         """Return the released values, or raise a ValueError if there are none; see `to_file`."""
         if self.published is None:

@@ -158,8 +158,10 @@ class TableFormat(Format):
 
     @property
     def classes(self):
-        levels = None if self.layout is None else self._levels(self.layout.label)
-        return None if levels is None else np.array([x for x in levels if x not in self.absent])
+        if not self.levels_of_target:
+            return None
+        pairs = zip(self.levels_of_target, self.target.labels, strict=True)
+        return np.array([label for level, label in pairs if level not in self.absent])
 
     @property
     def n_columns(self):

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fit-quality warnings of columns and strata, computed from released tables."""
 
-import numpy as np
+from collections import defaultdict
+from collections.abc import Sequence
 
+import numpy as np
+import pandas as pd
+
+from ..histograms.grids import find_widths
 from ..messages import Message
 from ..quality import (
     LEAST_SIGNAL,
     MOSTLY_MISSING,
-    MOSTLY_OTHER,
     WITHIN_NOISE,
     warn_of_classes,
     warn_of_columns,
@@ -18,23 +22,20 @@ from ..quality import (
 MUCH_OTHER = 0.25
 # A level with this share of a column has nearly all of it.
 NEARLY_ALL = 0.98
-# A range may be truncated if an outermost knot has this share of a column, and this many times the
-# count of the next knot.
-MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
+# A bound may cut a column if this share is there, with so many times the density next to it. Smooth
+# densities have up to 2.7 times, those of an arcsine distribution.
+MUCH_AT_BOUND, DENSER_THAN_BESIDE = 0.05, 3.0
+# The rarer one of two values is clear of noise with so many standard deviations.
+RARE = 4.0
 
 
-def warn_of_levels(signals, counts, label, levels, other=None):
+def warn_of_levels(
+    signals: Sequence[float], counts: np.ndarray, label: str, levels: Sequence, other=None
+) -> None:
     """Warn if the tables of some strata of the target are mostly noise.
 
-    Parameters
-    ----------
-    signals, counts : ndarray of shape (n_levels,)
-        Signal-to-noise ratios of their tables, and noisy numbers of their records.
-    label : str
-        The target column.
-    levels : sequence
-    other : optional
-        The level of all rare categories, which may be empty.
+    `signals` are the signal-to-noise ratios of these tables, `counts` the noisy numbers of their
+    records, and `other` is the level of all rare categories, which may be empty.
     """
     weak = [
         f"{level!r} (about {max(count, 0):.0f} records)"
@@ -49,58 +50,55 @@ def warn_of_levels(signals, counts, label, levels, other=None):
         )
 
 
-def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_absent=False):
+def warn_of_table(
+    report: pd.DataFrame,
+    schema,
+    label: str | None,
+    counts: dict[str, np.ndarray],
+    std: dict[str, float],
+    inferred: dict[str, Sequence[str]] | None = None,
+    *,
+    has_absent: bool = False,
+) -> None:
     """Warn of columns that the released counts hardly describe.
 
-    Parameters
-    ----------
-    report : DataFrame
-        As from `tables.report.describe`.
-    schema : Schema
-        The columns.
-    label : str or None
-        The target column.
-    counts : dict of str to ndarray
-        For each column that is encoded, the noisy counts of its levels or near its knots.
-    std : dict of str to float
-        Standard deviations of their noise.
-    inferred : dict of str to tuple of str, default=None
-        The parameters of columns that were inferred rather than declared.
-    has_absent : bool, default=False
-        Whether many records count as absent.
+    `report` is as from `tables.report.describe`. For each column that is encoded, `counts` are the
+    noisy counts of its levels or near its knots, and `std` is the noise; `inferred` are the names
+    of parameters that were not declared.
     """
     inferred = inferred or {}
-    causes = ("missing", "other", "order", "at bound", "one left", "constant", "cut")
-    found: dict[str, dict[str, str]] = {cause: {} for cause in causes}
+    found: dict[str, dict[str, str]] = defaultdict(dict)
     for name, row in report.iterrows():
-        is_inferred = "categories" in inferred.get(name, ())
-        most_other = MUCH_OTHER if is_inferred else MOSTLY_OTHER
+        opened, column_type = inferred.get(name, ()), schema[name]
+        is_inferred, most_other = "categories" in opened, MUCH_OTHER
         if name == label and is_inferred:
             # All others are one class.
             most_other = WITHIN_NOISE * std[name] / max(counts[name].sum(), 1)
-        # Declared levels were chosen by somebody, so that much `other` is more likely meant.
-        if row["share_other"] > most_other and row["n_levels"] > 1:
-            found["other"][name] = f"{row['share_other']:.0%} {schema[name].other!r}"
         if row["share_missing"] > MOSTLY_MISSING:
             found["missing"][name] = f"{row['share_missing']:.0%}"
-        elif name in counts and _is_constant(counts[name], std[name]):
-            at = _find_bound(counts[name], schema[name], inferred.get(name, ()))
-            is_left = has_absent and not (is_inferred or schema[name].has_knots)
-            cause = "at bound" if at is not None else "one left" if is_left else "constant"
-            cause = "order" if name in schema.differences and at is not None else cause
-            found[cause][name] = "" if at is None else f"{at}"
         if name not in counts:
             continue
-        ends = [
-            f"{row[f'share_{end}']:.0%} at {row[end]}"
-            for end in ("lower", "upper")
-            if end in inferred.get(name, ()) and _is_cut(row, end, schema[name], counts, std)
-        ]
-        if ends:
-            found["cut"][name] = " and ".join(ends)
+        lacking = _list_lacking(counts[name], std[name], column_type)
+        # Of levels that somebody declared, and that occur, much `other` is likely meant.
+        if row["share_other"] > most_other and row["n_levels"] > 1 and (is_inferred or lacking):
+            cause = "other" if is_inferred else "spelled"
+            found[cause][name] = f"{row['share_other']:.0%} {column_type.other!r}"
+        if name not in found["missing"] and _is_constant(counts[name], std[name]):
+            at = _find_bound(counts[name], column_type, opened)
+            is_left = has_absent and lacking and not is_inferred
+            cause = "at bound" if at is not None else "spelled" if is_left else "constant"
+            cause = "order" if name in schema.differences and at is not None else cause
+            found[cause][name] = "" if at is None else f"{at}"
+        elif column_type.has_knots:
+            noise = np.full(len(counts[name]), std[name])
+            for end in ("lower", "upper"):
+                if share := find_clipped(column_type, end, counts[name], noise, opened):
+                    details = found["cut" if end in opened else "clipped"]
+                    before = f"{details[name]} and " if name in details else ""
+                    details[name] = f"{before}{share:.0%} at {row[end]}"
     for cause, details in found.items():
         warn_of_columns(cause, details)
-    levels = getattr(schema.get(label), "levels", ())
+    levels: Sequence = getattr(schema.get(label), "levels", ())
     if len(levels) == 1 and label in inferred:
         warn_of_fit(
             Message(
@@ -109,13 +107,14 @@ def warn_of_table(report, schema, label, counts, std, inferred=None, *, has_abse
                 {"label": label, "level": levels[0]},
             )
         )
-    found = [
-        level
-        for level, count in zip(levels, counts.get(label, ()), strict=False)
-        if count < WITHIN_NOISE * std[label] and level != getattr(schema[label], "other", None)
-    ]
-    if found:
-        warn_of_classes(f"{len(found)} of the {len(levels)} levels of {label!r}", f"{found}")
+    if label in counts and (lacking := _list_lacking(counts[label], std[label], schema[label])):
+        warn_of_classes(f"{len(lacking)} of the {len(levels)} levels of {label!r}", f"{lacking}")
+
+
+def _list_lacking(counts, std, column_type):
+    """List the levels, besides that of all others, that do not show above the noise."""
+    levels = zip(getattr(column_type, "levels", ()), counts, strict=False)
+    return [x for x, n in levels if n < WITHIN_NOISE * std and x != column_type.other]
 
 
 def _is_constant(counts, std):
@@ -142,24 +141,34 @@ def _find_bound(counts, column_type, inferred):
     return None
 
 
-def _is_cut(row, end, column_type, counts, std):
-    """Return whether an outermost knot has far more than the next one, and than noise.
+def find_clipped(
+    column_type, end: str, counts: np.ndarray, std: np.ndarray, inferred: Sequence[str] = ()
+) -> float:
+    """Return the share at a bound if it is far more than the density next to it predicts, else 0.
 
-    A bound of 0 never counts, since many columns end there; nor does one at which there is a point
-    mass, nor one of a column of which each value has its knot, as the counts show the next ones;
-    but of two values, the rarer must be clear of noise.
+    Not at 0, where many columns end, nor at dates that stand for missing ones; nor at a point mass,
+    if the bound was inferred or the point mass declared; nor if each value has a knot: counts show
+    the next one. But rare amounts that no range shows are all counted at the inferred second value.
+    Counts are those near the knots and of the point masses.
     """
-    if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
-        return False
-    number, n_knots = column_type.to_number(), len(column_type.positions)
-    is_lower = end == "lower"
-    atoms = number.atoms or ()
-    has_atom = any(a <= number.lower if is_lower else a >= number.upper for a in atoms)
-    knots = counts[row.name][:n_knots]
-    if n_knots < 3 and not atoms:
-        return n_knots == number.n_values and knots.min() < MORE_THAN_BESIDE * std[row.name]
-    if n_knots == number.n_values or has_atom:
-        return False
-    first, second = knots[:2] if is_lower else knots[:-3:-1]
-    beside = max(second, 0) + WITHIN_NOISE * std[row.name]
-    return first > MORE_THAN_BESIDE * beside
+    number = column_type.to_number()
+    knots, atoms = number.positions, list(number.atoms or ())
+    bound, order = getattr(number, end), [0, 1] if end == "lower" else [-1, -2]
+    is_atom, near, std = bound in atoms, counts[: len(knots)], std[: len(knots)]
+    is_usual = bound == 0 or (column_type.is_date and bound in column_type.candidates)
+    if is_usual or (is_atom and (end in inferred or "atoms" not in inferred)):
+        return 0.0
+    if len(knots) in (2, number.n_values):
+        is_amount = end in inferred and len(knots) == number.n_values == 2 and not atoms
+        is_rare = is_amount and near.min() < RARE * std.max()
+        return near[order[0]] / counts.sum() * is_rare
+    if end not in inferred and "atoms" in inferred:
+        # A point mass at the bound was looked for.
+        excess = first = counts[len(knots) + atoms.index(bound)] if is_atom else 0.0
+        noise = std[0]
+    else:
+        first, second = near[order]
+        ratio = np.divide(*find_widths(knots)[order]) * DENSER_THAN_BESIDE
+        excess, noise = first - ratio * max(second, 0), std[order] @ [1, ratio]
+    share = first / counts.sum()
+    return share * (excess > WITHIN_NOISE * noise and share > MUCH_AT_BOUND)

@@ -33,8 +33,8 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None, losses
         ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
         ``share_atoms``, what is at all atoms; ``noise`` and ``noise_pair``, the standard deviations
         of counts of the column, and of the column with another one, in records; ``mean_low``, the
-        most by which the mean, and the total, of a number may be low, as a share of it, since a
-        tail is beyond the inferred bound; and, which a fit
+        share by which the mean, and the total, of a number may be low where a tail is beyond the
+        inferred bound: at most so much in 19 of 20 columns, NaN if not known; and, which a fit
         fills in, ``interactions``, the subsets of columns whose tables were released, and
         ``finding``, the worst that it found.
     """

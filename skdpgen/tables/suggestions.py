@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..quality import WITHIN_NOISE
+from ..histograms.ranges import find_clear
 from .evidence import PairCounts
 from .rules.rules import Combinations, Derived
 
@@ -33,10 +33,10 @@ CONSTANTS = SuggestionConstants()
 
 
 def suggest_rules(source) -> list:
-    """Suggest rules that nearly all records obey, by released counts.
+    """Suggest rules that released counts agree with.
 
-    Whether they hold for all records is for people to say who know the data: synthetic rows obey
-    the rules of a schema in full.
+    Whether they hold is for people to say who know the data: counts of pairs show no sums, and
+    synthetic rows obey the rules of a schema in full.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _find_combinations(counted):
         rows = [
             [names[0][i], names[1][j]]
             for i, j in sorted(pairs)
-            if counts[i, j] > WITHIN_NOISE * std
+            if counts[i, j] > find_clear(std, counts.size)
             or not (names[0][i] in spare[0] or names[1][j] in spare[1])
         ]
         yield Combinations([first.name, second.name], rows)

@@ -226,16 +226,11 @@ def sinkhorn_divergence(
 class SinkhornGradient:
     """Gradients of the semi-debiased Sinkhorn loss of labelled rows.
 
-    ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n':])`` (Definition 4.3 of [1]_), where Ŵ is the cost of the
-    entropic plan, and the cost of two rows is ``L2² + l1_weight L1`` of the rows, each multiplied
-    by `scale` and joined with `label_weight` times the one-hot of its class. As in [1]_, plans are
-    fixed when gradients are taken. With `balance` each class of real rows has its weight among the
-    generated.
-
-    References
-    ----------
-    .. [1] Cao, Bie, Vahdat, Fidler & Kreis, "Don't Generate Me: Training Differentially Private
-       Generative Models with Sinkhorn Divergence", NeurIPS 2021.
+    ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n':])`` (Definition 4.3 of the paper of `DPSinkhornGenerator`),
+    where Ŵ is the cost of the entropic plan, and the cost of two rows is ``L2² + l1_weight L1`` of
+    the rows, each multiplied by `scale` and joined with `label_weight` times the one-hot of its
+    class. As there, plans are fixed when gradients are taken. With `balance` each class of real
+    rows has its weight among the generated.
     """
 
     def __init__(

@@ -17,8 +17,9 @@ from torch.utils.checkpoint import checkpoint
 from ..checks import check_number
 from .directions import random_directions
 
-# Projected values, k * (n + m), held at once; beyond it slices are taken in chunks.
-CHUNK_ELEMENTS = 2**24
+# Projected values, k * (n + m), held at once; beyond it slices are taken in chunks. A GPU holds one
+# for each so many bytes that are free, about twice what the backward pass keeps.
+CHUNK_ELEMENTS, CHUNK_BYTES = 2**24, 256
 
 
 def full_precision(function):
@@ -32,8 +33,8 @@ def full_precision(function):
     return wrapped
 
 
-def _as_float(values, name):
-    """Finite, non-empty floating tensor: float32 and float64 are kept, all else is float64."""
+def _as_float(values, name, is_checked=True):
+    """Non-empty floating tensor, finite if checked: all but float32 becomes float64."""
     if not isinstance(values, torch.Tensor):
         try:
             values = np.asarray(values)
@@ -45,9 +46,14 @@ def _as_float(values, name):
         values = values.to(torch.float64)
     if values.ndim == 0 or values.numel() == 0:
         raise ValueError(f"{name} must be a non-empty array, got shape {tuple(values.shape)}.")
+    if is_checked:
+        _check_finite(values, name)
+    return values
+
+
+def _check_finite(values, name):
     if not values.isfinite().all():
         raise ValueError(f"{name} holds NaN or infinite values; impute or drop them first.")
-    return values
 
 
 def _as_weights(weights, name, samples):
@@ -186,7 +192,8 @@ def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
     tensor(0.2500)
     """
     _check_order(p)
-    x, y = _as_float(x, "x"), _as_float(y, "y")
+    is_weighted = a is not None or b is not None
+    x, y = _as_float(x, "x", is_weighted), _as_float(y, "y", is_weighted)
     dtype = torch.promote_types(x.dtype, y.dtype)
     x, y = x.to(dtype), y.to(x.device, dtype)
     a, b = _as_weights(a, "a", x), _as_weights(b, "b", y)
@@ -197,6 +204,8 @@ def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
     gaps, widths = _gaps(x.expand(*batch, -1), y.expand(*batch, -1), a, b)
     cost = _transport_cost(gaps, widths, p)
     if not cost.isfinite().all():
+        _check_finite(x, "x")
+        _check_finite(y, "y")
         raise ValueError(
             f"x and y are too far apart: their distance to the power p = {p} leaves the range of "
             f"{str(dtype).removeprefix('torch.')}. Divide both by the same number."
@@ -208,7 +217,8 @@ def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
     _check_order(p)
     as_tensor = any(isinstance(part, torch.Tensor) for part in (X, Y, a, b))
     device = next((Z.device for Z in (X, Y) if isinstance(Z, torch.Tensor)), "cpu")
-    X, Y = _as_float(X, "X"), _as_float(Y, "Y")
+    is_weighted = a is not None or b is not None
+    X, Y = _as_float(X, "X", is_weighted), _as_float(Y, "Y", is_weighted)
     if X.ndim != 2 or Y.ndim != 2 or X.shape[1] != Y.shape[1]:
         raise ValueError(
             "X and Y must be 2-dimensional with the same number of features, "
@@ -228,14 +238,17 @@ def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
             d, n_projections, generator=generator, dtype=dtype, device=device
         )
     else:
-        projections = _as_float(projections, "projections").to(device, dtype)
+        projections = _as_float(projections, "projections", is_weighted).to(device, dtype)
         if projections.ndim != 2 or projections.shape[0] != d:
             raise ValueError(
                 f"projections must have one row for each of the {d} features, "
                 f"got shape {tuple(projections.shape)}."
             )
 
-    chunks = projections.split(max(1, CHUNK_ELEMENTS // (len(X) + len(Y))), dim=1)
+    most = CHUNK_ELEMENTS
+    if X.device.type == "cuda" and not sigma:  # noise is drawn by chunks
+        most = max(most, torch.cuda.mem_get_info(X.device)[0] // CHUNK_BYTES)
+    chunks = projections.split(max(1, most // (len(X) + len(Y))), dim=1)
     seeds = torch.randint(2**62, (len(chunks),), generator=generator).tolist()
 
     def find_gaps(directions, seed, unit):
@@ -268,8 +281,11 @@ def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
     mean, unit, scale = mean_cost(1.0, 1.0), 1.0, 1.0
     # Powers of gaps leave the range of the dtype where the distance does not.
     smallest = torch.finfo(dtype).tiny / torch.finfo(dtype).eps
-    largest = max(X.detach().abs().max().item(), Y.detach().abs().max().item(), sigma)
-    if not smallest <= mean < math.inf and largest > 0:
+    # Otherwise no other number is waited for.
+    if not smallest <= mean.item() < math.inf:
+        for Z, name in ((X, "X"), (Y, "Y"), (projections, "projections")):
+            _check_finite(Z, name)
+        largest = max(*(Z.detach().abs().max().item() for Z in (X, Y)), sigma)
         # The power of 2 below it: products with it are exact.
         unit = 2.0 ** (math.frexp(largest)[1] - 1)
         with torch.no_grad():
@@ -297,8 +313,8 @@ def sliced_wasserstein_distance(
 ):
     """Sliced Wasserstein distance: the p-th root of the mean W_p^p over projections [1]_.
 
-    Beyond ``CHUNK_ELEMENTS`` projected values the slices are taken in chunks; the backward pass
-    then computes each chunk again instead of keeping it.
+    Beyond ``CHUNK_ELEMENTS`` projected values, or what the free memory of a GPU holds, the slices
+    are taken in chunks; the backward pass then computes each chunk again instead of keeping it.
 
     Parameters
     ----------

@@ -239,6 +239,7 @@ def test_ordinary_use_is_not_called_a_copy(path, tmp_path):
     first, second = PrivacyBudget(9.0, 1e-5, path=path), open_silently(path)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks
         for budget in (first, second, first):
             with budget:
                 fit(0.5)

@@ -93,7 +93,13 @@ def test_pld_needs_less_noise_than_rdp_and_orthogonal_less_than_iid():
 
 
 @pytest.mark.parametrize(
-    ("name", "largest"), [("MNIST", 0.664), ("U-M", 0.4517), ("M-U", 0.4925), ("CelebA", 0.298)]
+    ("name", "largest"),
+    [
+        ("MNIST", 0.664),
+        ("U-M", 0.4517),
+        ("M-U", 0.4925),
+        pytest.param("CelebA", 0.298, marks=pytest.mark.slow),
+    ],
 )
 def test_exact_rdp_noise_of_the_papers_settings(name, largest):
     sigma = calibrate_slices(10, SETTINGS[name], "rdp")

@@ -453,31 +453,34 @@ def test_a_release_counts_once_by_its_digest(parts, n_counted):
     "accounting.composition:_covers",
     "_is_degraded(group) and not _is_degraded(other)",
     "False",
-    param="parts0-1-0",
+    param="A+D A>B-1-0",
 )
 @pytest.mark.catches(
     "accounting.composition:_covers",
     "_is_degraded(group) == _is_degraded(other)",
     "not _is_degraded(other)",
-    param="parts5-0-2",
+    param="A>B+C>E A>B+C>D-0-2",
 )
 @pytest.mark.parametrize(
     ("parts", "n_first", "n_degraded"),
     [
         # Whoever has the first release learns nothing from what was made of it.
-        ([(A,), (A, B)], 1, 0),
-        ([(A,), (A, B), (A, C), (D,)], 2, 0),
-        ([(A, B), (A, B)], 0, 1),
-        ([(A, B), (A, C)], 0, 2),
-        # Sums of degraded releases, by their first and their own digests.
-        ([(A, B, C, D), (A, B)], 0, 1),
-        ([(A, B, C, D), (A, B, C, "e" * 64)], 0, 2),
-        ([(A, B, C, D), (A,), (C,)], 2, 1),
+        ("A A>B", 1, 0),
+        ("A A>B A>C D", 2, 0),
+        ("A>B A>B", 0, 1),
+        ("A>B A>C", 0, 2),
+        ("A+D A>B", 1, 0),
+        # Sums of degraded releases.
+        ("A>B A>B+C>D", 0, 1),
+        ("A>B+C>E A>B+C>D", 0, 2),
+        ("A>B+C>D A C", 2, 1),
     ],
 )
 def test_degraded_releases_count_where_the_first_does_not(parts, n_first, n_degraded):
-    degraded = DegradedGaussianDpEvent(20.0)
-    made = [release(*d, events=(degraded if len(d) > 1 else EVENT,)) for d in parts]
+    degraded, made = DegradedGaussianDpEvent(20.0), []
+    for part in parts.split():
+        digests = [letter.lower() * 64 for letter in part if letter.isalpha()]
+        made.append(release(*digests, events=(degraded if ">" in part else EVENT,)))
     for order in itertools.permutations(made):
         events = compose(order[0], compose(*order)).events
         assert (events.count(EVENT), events.count(degraded)) == (n_first, n_degraded)

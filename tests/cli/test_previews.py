@@ -10,7 +10,7 @@ from skdpgen import DPSWFlowSampler, preview
 from skdpgen.__main__ import main
 from skdpgen.accounting.calibration import find_delta
 from skdpgen.cli.runs import choose_delta
-from skdpgen.privacy import PrivacyBudget
+from skdpgen.privacy import PrivacyBudget, infer_schema
 
 
 def read_json(path):
@@ -102,6 +102,7 @@ def test_delta_follows_from_the_public_number_of_rows():
     found = [find_delta(None, n) for n in sizes]
     assert found == [choose_delta(None, n, None) for n in sizes] == [1e-5, 1e-5, 1e-5, 1e-6, 1e-10]
     assert preview(DPSWFlowSampler(), np.zeros((10_001, 2))).delta == 1e-6
+    assert infer_schema(pd.DataFrame({"x": np.arange(10_001)})).privacy_.delta == 1e-6
     assert choose_delta(None, 300, PrivacyBudget(1.0, 1e-5)) == 1e-6
 
 

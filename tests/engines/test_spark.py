@@ -25,15 +25,17 @@ pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
+    """Spark Connect, whose sessions have no RDDs; its server is started here."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master("local[2,4]")  # a task may be tried four times
+        SparkSession.builder.remote("local[2,4]")  # a task may be tried four times
         .config("spark.ui.enabled", "false")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "5")
         .getOrCreate()
     )
     yield session

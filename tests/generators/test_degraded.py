@@ -113,7 +113,7 @@ def test_degraded_parts_are_merged_and_counted():
     "all(np.array_equal(getattr(tables, n), getattr(again, n)) for n in names)",
     "True",
 )
-@pytest.mark.catches("releases.degrading:degrade", "(n, n + 1)", "(n, n + 2)")
+@pytest.mark.catches("releases.degrading:degrade", "(n, n + 1)", "(n, n + 3)")
 @pytest.mark.catches("releases.degrading:degrade", "_LEAST_STEPS * ratio", "0")
 def test_what_cannot_be_degraded(monkeypatch):
     first = fit()

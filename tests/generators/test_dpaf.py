@@ -24,7 +24,7 @@ from skdpgen.learners.aggregates import (
 )
 from skdpgen.learners.rows import RowNetwork
 from skdpgen.mechanisms.aggregates import NoisyAggregate
-from skdpgen.networks.discriminators import Discriminator, OwnDiscriminator
+from skdpgen.networks.discriminators import Discriminator, OwnDiscriminator, default_layers
 from skdpgen.privacy import ForwardAggregateMechanism, preview
 from skdpgen.releases import ForwardAggregates
 from skdpgen.testing import privacy_checks, validate_network
@@ -318,13 +318,9 @@ def test_verdicts_on_single_rows():
     ("shape", "expected"),
     [((1, 28, 28), 7), ((3, 32, 32), 4), ((3, 64, 64), 4), ((3, 128, 128), 8)],
 )
-def test_images(shape, expected, seen):
-    X = np.random.RandomState(0).uniform(size=(6, math.prod(shape))).astype(np.float32)
-    fitted = make(bounds=(0, 1), release=ONE_STEP, accountant="rdp").fit(X)
-    assert seen[0][0].n_features == 64 * expected**2
-    made = fitted.sample(2)
-    assert made.shape == X[:2].shape
-    assert 0 <= made.min() < made.max() <= 1
+def test_maps_of_images_are_small(shape, expected):
+    network = Discriminator(math.prod(shape), 1, default_layers(shape), shape)
+    assert network.n_features == 64 * expected**2
 
 
 # Releases and plans.

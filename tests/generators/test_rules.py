@@ -67,7 +67,7 @@ def make_table(n=500, seed=0):
     )
 
 
-def fit(cls=DPSlicedWassersteinGenerator, epsilon=math.inf, table=None, **params):
+def fit(cls=DPSWFlowSampler, epsilon=math.inf, table=None, **params):
     params = {"schema": SCHEMA, "random_state": 0, "n_steps": 20} | params
     table = make_table() if table is None else table
     return cls(epsilon=epsilon, delta=1e-5, **params).fit(table, target="city")

@@ -148,7 +148,7 @@ def test_verbose(iris, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert "slice sketch: 100%" in err
-    assert "generator: 100%" in err
+    assert "learning: generator: 100%" in err
 
 
 # Privacy.

@@ -155,7 +155,7 @@ def test_containers_and_y():
     assert found.lower.notna().all()
     polars = pytest.importorskip("polars")
     sampler = fit(polars.from_pandas(frame), epsilon=20.0)
-    assert estimate(sampler, compute).lower.notna().all()
+    assert estimate(sampler, lambda frame: frame["x"].to_numpy().mean()).lower.notna().all()
 
 
 def test_estimates_of_streams():

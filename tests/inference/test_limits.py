@@ -20,11 +20,11 @@ from skdpgen import (
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.inference import estimate, estimate_quantiles
 from skdpgen.inference.estimates import _bound_quantile
-from skdpgen.inference.limits import is_clipped
 from skdpgen.inference.model import Model
 from skdpgen.inference.projection import Features
 from skdpgen.releases import from_release, merge
 from skdpgen.streams import ReleaseStream
+from skdpgen.tables.quality import find_clipped
 
 OPEN = "are open: the noise may hide values"
 GROUPS = Category(list("abc"))
@@ -382,15 +382,15 @@ def test_usual_densities_do_not_look_clipped():
         for name, density in densities.items():
             counts = density / density.sum() @ hats * 1000
             for end in ("lower", "upper"):
-                assert not is_clipped(kind, end, counts, std), name
+                assert not find_clipped(kind, end, counts, std), name
         # A third of a normal distribution is beyond the bound.
         counts = np.exp(-4.5 * (places - 0.85) ** 2) @ hats
         counts[-1] += counts.sum() / 2
-        assert is_clipped(kind, "upper", counts, std)
-        assert not is_clipped(kind, "lower", counts, std)
-        assert not is_clipped(kind, "upper", counts, std + counts[-1] / 3)
+        assert find_clipped(kind, "upper", counts, std)
+        assert not find_clipped(kind, "lower", counts, std)
+        assert not find_clipped(kind, "upper", counts, std + counts[-1] / 3)
     zero = Number(-10, 0, n_knots=n_knots)
-    assert not is_clipped(zero, "upper", counts, std)
+    assert not find_clipped(zero, "upper", counts, std)
 
 
 def test_absent_records_and_findings_of_the_fit_are_named():

@@ -1,11 +1,13 @@
 """Two-way tables judged by their own noise: shrunk ones, and those with empty cells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from skdpgen.learners import dependence as _dependence
 from skdpgen.learners.marginals import Marginals
-from skdpgen.mechanisms.two_way import Tables
+from skdpgen.mechanisms.two_way import Tables, tables_with_later
 
 SHARES = np.arange(1, 9) / 36
 EXPECTED = 4000 * np.outer(SHARES, SHARES)
@@ -42,6 +44,31 @@ def test_shrunk_tables_keep_the_share_of_james_and_stein(size, kept):
     (found,), shares = _dependence.shrink_to_independence(*([part] for part in noisy))
     np.testing.assert_allclose(found.cells, (EXPECTED + kept * 10 * size * CHECKS).ravel())
     np.testing.assert_allclose(shares, kept)
+
+
+def test_each_pair_of_columns_is_judged_alone():
+    sizes = (8, 8, 8)
+    cells, levels = np.zeros(3 * 64), np.tile(4000 * SHARES, 3)
+    first, second, _ = tables_with_later(cells, sizes)
+    first[:] = np.hstack([EXPECTED + 50 * CHECKS, EXPECTED + 10.5 * CHECKS])
+    second[:] = EXPECTED + 10.5 * CHECKS
+    tables = Tables(sizes, cells, levels, 1.0, 10.0, 10 * 2**0.5)
+    marginal = Marginals(levels, 0 * levels, 4000.0, levels < 0, levels < 0)
+    (found,), (shares,) = _dependence.shrink_to_independence([tables], [marginal])
+    kept = 1 - 62 / (64 * 1.05**2)
+    for c, d, own in ((0, 1, 1.0), (0, 2, kept), (1, 2, kept)):
+        gap = tables.pair(c, d) - EXPECTED
+        np.testing.assert_allclose(found.pair(c, d), EXPECTED + own * gap)
+        np.testing.assert_allclose(replace(tables, cells=shares).pair(c, d), own)
+
+
+def test_cells_far_above_the_noise_stay_beside_empty_ones():
+    rng = np.random.default_rng(0)
+    exact = EXPECTED * rng.choice([0, 0.62, 1.37, 2.6], size=(8, 8))
+    found = find_empty(exact, 2.0, rng)
+    is_far = exact > 100
+    assert is_far.sum() > 10
+    assert np.sqrt(((found - exact)[is_far] ** 2).mean()) < 1.5 * 2.0
 
 
 def test_blocks_are_found_with_their_marginals():

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from skdpgen import Date
 from skdpgen.histories.calendars import _couple, find_times, list_calendars
 from skdpgen.histories.learner import HistoryParticles, HistoryTarget, find_absent, make_tables
 from skdpgen.histories.mechanism import HistorySizes
 from skdpgen.histories.orders import add_gaps
+from skdpgen.histories.shrinkage import make_cycles, make_waves, shrink, shrink_tables
 
 from ..mechanisms.common import Blocks
 from ..mechanisms.test_tables import release
@@ -44,34 +46,30 @@ def make_target(codes, multiplier=0.0, seed=0):
         release(mechanism, Blocks(codes), multiplier, seed=seed + i)
         for i, mechanism in enumerate(SIZES.make_mechanisms())
     ]
-    return HistoryTarget.of(released, len(codes), "cpu")
+    return HistoryTarget.of(released, SIZES, None, len(codes), "cpu")
 
 
 def test_tables_of_particles_are_those_that_are_released():
     codes = make_codes(200, np.random.default_rng(0))
     particles = make_certain(codes)
-    tables, columns = make_tables(particles, *particles.find_probabilities(torch.arange(200)))
+    persons, rows = particles.find_probabilities(torch.arange(200))
+    tables = make_tables(particles, persons, rows)
     target = make_target(codes)
     for made, (table, mask) in zip(tables, target.tables, strict=True):
         assert (made * mask).detach() == pytest.approx(table, abs=3e-4)
-    for made, (shares, weight) in zip(columns, target.columns, strict=True):
-        assert weight * made.detach() == pytest.approx(shares, abs=3e-4)
     # The mean row is that of marginals, to which particles are shifted.
-    assert particles(torch.arange(200)).mean(0).detach() == pytest.approx(
-        torch.cat(columns).detach(), abs=1e-6
-    )
+    mean = (rows * particles.find_shares(persons)[0][..., None]).sum(1)
+    expected = torch.cat([persons, mean], dim=1).mean(0).detach()
+    assert particles(torch.arange(200)).mean(0).detach() == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_gap_to_exact_tables_is_the_energy_of_the_noise():
     codes = make_codes(200, np.random.default_rng(0))
     exact = make_target(codes)
-    at = (
-        [table for table, _ in exact.tables],
-        [part / (weight or 1) for part, weight in exact.columns],
-    )
+    at = [table for table, _ in exact.tables]
     assert float(exact.gap(at, at)) == pytest.approx(0, abs=1e-9)
     assert exact.noise_energy == 0
-    noisy = [make_target(codes, 5.0, 4 * i) for i in range(40)]
+    noisy = [make_target(codes, 5.0, 5 * i) for i in range(40)]
     gaps = [float(target.gap(at, at)) for target in noisy]
     assert np.mean(gaps) == pytest.approx(noisy[0].noise_energy, rel=0.1)
 
@@ -83,7 +81,7 @@ def test_tables_of_uncertain_particles_are_those_of_their_persons():
     for logits in (particles.persons, particles.rows):
         logits.data = torch.as_tensor(rng.normal(size=logits.shape)).float()
     persons, rows = (part.detach() for part in particles.find_probabilities(torch.arange(1)))
-    tables = make_tables(particles, persons, rows)[0]
+    tables = make_tables(particles, persons, rows)
     blocks = [(persons[0], SIZES.persons), *((row, SIZES.rows) for row in rows[0])]
     codes = [
         rng.choice(len(p), n, p=p.double().numpy() / p.double().numpy().sum())
@@ -151,6 +149,26 @@ def test_kernels_move_a_column_to_its_distribution_in_a_cell():
     # Numbers keep their ranks.
     means = kernel @ np.arange(6)
     assert (np.diff(means) >= -1e-9).all()
+
+
+def test_waves_are_shrunk_by_the_energy_of_their_group():
+    levels = make_waves(np.array([0.1, 0.2, 0.4, 0.2, 0.1, 0.0]), 5)
+    cells = make_cycles(12)
+    for waves in (levels, cells):
+        assert waves.basis.T @ waves.basis == pytest.approx(np.eye(len(waves.bands)), abs=1e-9)
+    # Half a wave over the ranks, and the sine and cosine of one wave a year.
+    assert (cells.bands == 1).sum() == 2
+    season = 50 * np.outer(cells.basis[:, cells.bands == 1][:, 0], levels.basis[:, 1])
+    found, n_left = shrink(season, 10.0, cells, levels, 0.1)
+    kept = 1 - stats.chi2.isf(0.1, 2) / 5**2
+    assert found == pytest.approx(kept * season, abs=1e-9)
+    assert n_left == pytest.approx(2 * kept)
+    assert not shrink(season / 5, 10.0, cells, levels, 0.1)[0].any()
+    # A table of its own shares is that of independent columns, whatever its noise.
+    mask, shares = np.ones((6, 6)), levels.shares
+    table, energy = shrink_tables(99 * np.outer(shares, shares), mask, 1.0, [levels], [levels])
+    assert table == pytest.approx(99 * np.outer(shares, shares))
+    assert energy == 0
 
 
 def test_orders_keep_first_days_and_weekdays():

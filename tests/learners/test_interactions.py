@@ -265,7 +265,7 @@ def make_product(n=4000):
 
 
 def test_numbers_get_finer_knots_where_they_interact():
-    sampler = DPSWFlowSampler(4.0, random_state=0, n_particles=1000, n_steps=400)
+    sampler = DPSWFlowSampler(4.0, random_state=0, n_particles=1000, n_steps=200)
     sampler.fit(make_product(), target="y")
     assert (sampler.schema_report_["interactions"] == "a × b × c × y").all()
     for name in "abc":

@@ -108,21 +108,24 @@ def test_sensitivity(name):
 
 
 def find_expected(persons):
-    """The tables by their definition: of row, person, person-row and step tables."""
+    """The tables by their definition: of row, person, person-row, time and step tables."""
     person_codes, numbers = persons[:, :3], persons[:, 2].clip(0, M).astype(int)
     rows = persons[:, 3:].reshape(len(persons), M, -1)
     own = np.hstack(encoded(person_codes, SIZES.persons))
-    within = links = steps = 0.0
+    within = links = times = steps = 0.0
+    sizes, n = (*SIZES.rows, *SIZES.times), sum(SIZES.rows)
     for i, number in enumerate(numbers):
         numbered = np.column_stack([rows[i, :number], np.arange(number)])
-        weights = np.hstack(encoded(numbered, SIZES.dated_rows))
-        plain = weights[:, : sum(SIZES.rows)]
+        weights = np.hstack(encoded(numbered, sizes))
+        plain, first = weights[:, :n], weights[:1, :n]
         if number:
-            within = within + weights.T @ weights / number
+            within = within + plain.T @ plain / number
+            times = times + plain.T @ weights[:, n:] / number
             links = links + np.outer(own[i], np.hstack([plain, weights[:, -M:]]).mean(0))
         if number > 1:
-            steps = steps + plain[:-1].T @ plain[1:] / (number - 1)
-    return dict(zip(MECHANISMS, (within, own.T @ own, links, steps), strict=True))
+            before = np.hstack([plain[:-1], first.repeat(number - 1, axis=0)])
+            steps = steps + before.T @ plain[1:] / (number - 1)
+    return dict(zip(MECHANISMS, (within, own.T @ own, links, times, steps), strict=True))
 
 
 @pytest.mark.catches(
@@ -165,8 +168,8 @@ def test_releases_without_noise(name):
 )
 @pytest.mark.catches(
     "histories.release:count_tables",
-    "(n_rows + n_calendars) ** 2 / 2",
-    "n_rows**2 / 2",
+    "2.0 * n_rows * (n_calendars + 1)",
+    "2.0 * n_rows * n_calendars",
     param="zero_out",
 )
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
@@ -183,6 +186,8 @@ def test_cells_of_all_tables_have_the_noise_of_the_budget_split_by_their_number(
             for seed in range(30)
         ]
         expected = total * math.sqrt(n_tables) * unit
+        # Tables of times have two shares each.
+        expected /= math.sqrt(1 + (name == "time tables"))
         if not isinstance(noisy[0], LinkTables):
             # One-way tables of columns with few levels weigh less.
             expected *= mechanism.records / len(noisy[0].sizes)

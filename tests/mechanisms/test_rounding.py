@@ -11,7 +11,7 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 
-from skdpgen.histories.mechanism import HistorySizes
+from skdpgen.histories.mechanism import HistorySizes, LinkTablesMechanism
 from skdpgen.mechanisms import gradients as _gradients
 from skdpgen.mechanisms import local as _local
 from skdpgen.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
@@ -161,7 +161,13 @@ def of_steps(width, bits):
     """A person has two rows of binary columns, in tables of four cells."""
     most, half = round(math.sqrt(width) / 2), 2.0 ** (bits - 4)
     n_columns = int(find_growing(half, np.arange(most // 4, most + 1)))
-    mechanism = HistorySizes((4,), (2,) * n_columns, 2).make_mechanisms()[-1]
+    sizes = HistorySizes((4,), (2,) * n_columns, 2)
+
+    def list_pairs(codes):
+        before, after, shares = sizes.list_steps(codes)
+        return before[:, :n_columns], after, shares
+
+    mechanism = LinkTablesMechanism("step tables", sizes.rows, sizes.rows, list_pairs, 2)
     codes = torch.arange(2 * n_columns, dtype=torch.float64) % 2
     codes = torch.cat([torch.tensor([2.0], dtype=torch.float64), codes])
     n_records = 2 ** (62 - 2 * (bits - 4)) - 1

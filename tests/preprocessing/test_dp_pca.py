@@ -1,3 +1,4 @@
+import inspect
 import math
 import pickle
 from functools import partial
@@ -204,9 +205,9 @@ def test_no_row_is_kept(X):
 
 def test_fitted_attributes_are_those_that_are_documented(X):
     fitted = of_ball().fit(pd.DataFrame(X, columns=list("abcdef")))
-    attributes = DPPCA.__doc__.split("Attributes\n")[1].split("See Also")[0]
+    attributes = inspect.getdoc(DPPCA).split("Attributes\n")[1].split("See Also")[0]
     learnt = {name for name in (*vars(fitted), "epsilon_", "sigma_") if name.endswith("_")}
-    assert learnt == {name for name in learnt if f"\n    {name} : " in attributes}
+    assert learnt == {name for name in learnt if f"\n{name} : " in attributes}
     assert learnt == {
         line.split(" :")[0].strip() for line in attributes.splitlines() if "_ :" in line
     } - {"record_shape_in_"}

@@ -19,6 +19,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget, load
+from skdpgen.curator import chunks
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.persons import Persons
 from skdpgen.data import containers
@@ -281,6 +282,27 @@ def test_batches_and_queries_are_read_as_what_they_give():
         expected = adapt(table)
         pd.testing.assert_frame_equal(adapt(given).data, expected.data)
         assert adapt(given)[1:] == expected[1:]
+
+
+@pytest.mark.parametrize("library", ["polars", "duckdb", "arrow"])
+def test_large_queries_are_read_in_batches_with_the_same_sums(tmp_path, monkeypatch, library):
+    table = pd.DataFrame({"a": np.arange(3000) % 7 / 7, "job": np.resize(["x", "y", None], 3000)})
+    table = table.assign(person=np.arange(3000) // 2)
+    table.to_parquet(path := str(tmp_path / "table.parquet"))
+    if library == "arrow":
+        query = pytest.importorskip("pyarrow.dataset").dataset(path)
+    elif library == "duckdb":
+        query = pytest.importorskip("duckdb").connect().sql(f"SELECT * FROM '{path}'")
+    else:
+        query = pytest.importorskip("polars").scan_parquet(path)
+    monkeypatch.setattr(chunks, "MOST_COLLECTED", 2000)
+    schema = Schema({"a": Number(0, 1, n_knots=4), "job": Category(["x", "y"], missing=True)})
+    sampler = DPSWFlowSampler(2.0, 1e-6, schema=schema, n_steps=1, random_state=0)
+    expected = sampler.fit(table, persons="person").privacy_
+    found = sampler.fit(query, persons="person").privacy_
+    assert found.digest == expected.digest
+    more = set(found.assumptions) - set(expected.assumptions)
+    assert more == {"all readings of the query give the same rows"}
 
 
 # Properties that are stated beside cells.

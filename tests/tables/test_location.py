@@ -444,13 +444,13 @@ def test_other_columns_lose_no_tail(name, std):
     }[name]
     unit = 1.0 if name == "geometric" else None
     (loss, *_), *_ = lose(values, float(values.max()), std, unit=unit)
-    assert loss < CONSTANTS.least_loss
+    assert not loss >= CONSTANTS.least_loss
 
 
 def test_numbers_of_both_signs_and_declared_bounds_lose_no_tail():
     values = np.random.default_rng(0).lognormal(0, 2, 3000)
     _, (wide, fine), density = lose(values, 16.0)
-    assert estimate_loss(fine, wide, density, -1.0, 16.0) == (0.0, 0.0, False)
+    assert np.isnan(estimate_loss(fine, wide, density, -1.0, 16.0)[0])
     assert "mean and total low by" in describe_loss(Number(), fine, wide, density, 0.0, 16.0)[1]
     assert describe_loss(Number(None, 16.0), fine, wide, density, 0.0, 16.0) == (0.0, "")
     assert "mean and total low by" in describe_loss(Number(0.0), fine, wide, density, 0.0, 16.0)[1]
@@ -462,6 +462,6 @@ def test_long_tails_are_told_with_their_effect_on_the_mean():
     schema = Schema({"x": Number(), "y": Number()})
     with pytest.warns(
         FitQualityWarning,
-        match=r"Columns 'x' \(mean and total low by \d\d% ± \d+%\) have long tails",
+        match=r"Columns 'x' \(mean and total low by up to \d\d%\) have long tails",
     ):
         infer(frame, schema, epsilon=1.0)

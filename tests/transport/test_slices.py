@@ -548,3 +548,26 @@ def test_cuda_equals_cpu(distance, m, weighted, budget, monkeypatch):
         torch.testing.assert_close(cuda, cpu)
     assert distance(X.cuda(), Y.numpy()).is_cuda
     assert distance(X.detach().numpy(), Y.cuda()).is_cuda
+
+
+class Waits(TorchDispatchMode):
+    """Counts the numbers that are read from tensors, for each of which a GPU is waited for."""
+
+    n_read = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.n_read += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_distance_waits_once_for_its_device():
+    X = torch.randn(30, 3, requires_grad=True)
+    Y, directions = X.detach() + 1, torch.eye(3)
+    for distance in (
+        lambda: sliced_wasserstein_distance(X, Y, random_state=0),
+        lambda: sliced_wasserstein_distance(X, Y[:20], projections=directions),
+        lambda: wasserstein_1d(X.T, Y.T).sum(),
+    ):
+        with Waits() as counted:
+            distance().backward()
+        assert counted.n_read == 1

@@ -12,6 +12,7 @@ from ...data.cells import find_dtype, read_cell
 from ...data.names import map_cells
 from ...data.texts import MISSING_TEXTS, TextStyle
 from ..declaration import check_flag, check_labels
+from .category import Category
 from .column_type import LevelColumn, mask
 
 _STYLE = TextStyle(expected="boolean")
@@ -88,10 +89,8 @@ class Boolean(LevelColumn):
         values = {word: read_cell(word, _STYLE) for word in sorted(counts, key=counts.get)}
         found = {value: word for word, value in values.items() if isinstance(value, bool)}
         if counts and not found:
-            raise ValueError(
-                "by the noisy counts that were released it has other words: declare these, as in "
-                "Boolean(words=('no', 'yes'))."
-            )
+            # They come back as they are, but which one is True is not known.
+            return Category(sorted(counts), missing=self.missing)
         words = found.get(False), found.get(True)
         is_plain = None in words or words == ("False", "True")
         return replace(self, words=None if is_plain else words)
@@ -129,6 +128,10 @@ class Boolean(LevelColumn):
     def levels(self):
         """All values that synthetic rows have."""
         return (False, True)
+
+    @property
+    def labels(self):
+        return self.words if self.words and self.words != ("0", "1") else self.levels
 
     def describe_mismatch(self, dtype):
         """Return the fault of cells of another dtype, and the remedy, for an error."""

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ...data.cells import factorize
+from ...data.cells import clip_years, factorize
 from ...data.record_functions import call_quietly, drops_errors
 
 # Quotients by smaller floats overflow.
@@ -91,7 +91,7 @@ def read_dates(column, zone=None, unit="ms"):
     else:
         present = find_present(local)
         dates = local.to_numpy()[present]
-    return present, dates.astype(f"M8[{unit}]")
+    return present, clip_years(dates, unit)
 
 
 def _read_in_zone(value, zone):

@@ -188,6 +188,11 @@ class LevelColumn(ColumnType):
     """Base of column types whose values are one of a list of `levels`."""
 
     @property
+    def labels(self):
+        """The levels as cells show them."""
+        return self.levels
+
+    @property
     def n_levels(self):
         """Number of weights of a column, without that of missing values."""
         return len(self.levels)

@@ -121,10 +121,10 @@ def _is_multiple(numbers, step, decimals):
 def snap_dates(dates, step):
     """Return the multiple of a step that is next to each date; before it for a day or less."""
     if step in ("year", "month", "month end"):
-        code = "M8[Y]" if step == "year" else "M8[M]"
+        unit = "Y" if step == "year" else "M"
         shift = np.timedelta64(step == "month end", "D")
-        below = (dates + shift).astype(code)
-        ends = [(below + i).astype("M8[ms]") - shift for i in (0, 1)]
+        below = (dates + shift).astype(f"M8[{unit}]")
+        ends = [(below + np.timedelta64(i, unit)).astype("M8[ms]") - shift for i in (0, 1)]
     else:
         # Weeks begin on Mondays: the first one was the fifth day of 1970.
         length = np.timedelta64(round(86_400_000 * DAYS[step]), "ms")

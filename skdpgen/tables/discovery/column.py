@@ -79,7 +79,7 @@ class ColumnInference:
     findings : dict of str to str
         Details of what users should know, by cause.
     loss : float
-        The most, as a share, by which the mean may be low, since a tail is cut.
+        About the most, as a share, by which the mean is low if a tail is cut; NaN if not known.
     """
 
     declared: KnotColumn
@@ -90,7 +90,7 @@ class ColumnInference:
     frequent: list = field(default_factory=list)
     histograms: list = field(default_factory=list)
     findings: dict = field(default_factory=dict)
-    loss: float = 0.0
+    loss: float = math.nan
 
     def __post_init__(self):
         self.number = self.declared.to_number()
@@ -259,14 +259,8 @@ class ColumnInference:
     def _find_density(self, fine, n_values, atoms):
         """Return the histograms of a range that has nearly all values, and their density.
 
-        Parameters
-        ----------
-        fine : Histogram
-            Counts near the knots of the finer grid, without point masses.
-        n_values : float
-            Number of these values.
-        atoms : list of float
-            The point masses.
+        `fine` are counts near the knots of the finer grid, without point masses, of `n_values`
+        values.
         """
         knots, counts, std = fine.knots, fine.counts, fine.std
         if not self._is_resolved:
@@ -358,22 +352,8 @@ def is_unresolved(knots, counts, std, n_values, unit):
 def may_identify(number, density, n_values, atoms, is_text):
     """Return whether nearly all values of a column are different, and evenly spread or too long.
 
-    Parameters
-    ----------
-    number : Number
-        As declared.
-    density : (points, masses)
-        As from `estimate_density`.
-    n_values : float
-        Number of values that are neither missing nor at point masses, as far as it is known.
-    atoms : list of float
-        The point masses of the column.
-    is_text : bool
-        Whether the cells are texts, which may have more digits than floats.
-
-    Returns
-    -------
-    bool
+    `n_values` are those that are neither missing nor at point masses. Texts may have more digits
+    than floats.
     """
     points, masses = density
     if not masses.sum() > 0:

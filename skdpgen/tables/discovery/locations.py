@@ -43,17 +43,8 @@ SIZE, _SPAN = N_LEVELS * N_COUNTERS, N_COUNTERS + 1
 def encode_locations(numbers, clusters):
     """Encode the numbers of a column by their position in its clusters, each number on its own.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n,)
-    clusters : sequence of (float, float)
-        Disjoint cells to look into: the first level divides each of them into `FACTOR` cells.
-
-    Returns
-    -------
-    ndarray of shape (n, N_LEVELS)
-        Codes of the hat basis; see `place_counters`. Numbers that are NaN, or in no cluster, have
-        the last code.
+    Clusters are disjoint cells, each of which the first level divides into `FACTOR` cells. Numbers
+    that are NaN, or in no cluster, have the last code; see `place_counters`.
     """
     codes = np.full((len(numbers), N_LEVELS), float(len(clusters) * _SPAN))
     for i, (lower, upper) in enumerate(clusters):
@@ -70,17 +61,7 @@ def place_counters(n_clusters):
     """Return the sizes and the places of the counts of levels, as `LevelCountsMechanism` has them.
 
     Knots of a level of a cluster take turns at its counters, whose sums are those of `SIZE` numbers
-    for each cluster.
-
-    Parameters
-    ----------
-    n_clusters : sequence of int
-        Numbers of clusters of the columns.
-
-    Returns
-    -------
-    sizes : list of int
-    places : ndarray of int
+    for each cluster. `n_clusters` are those of each column.
     """
     sizes, places, start = [], [], 0
     turns = np.arange(_SPAN) % N_COUNTERS
@@ -207,14 +188,7 @@ def read_value(counts, std, n_values, lower, upper, unit=None):
     Where cells are wider than a unit, it is the number with the fewest digits that is in them; None
     if these are so many that any number would have one, such as 1/3, as it equals no value.
 
-    Parameters
-    ----------
-    counts, std, n_values, lower, upper, unit
-        As in `read_locations`.
-
-    Returns
-    -------
-    float or None
+    Parameters are as in `read_locations`.
     """
     finest = 0.0 if unit is None else unit / 2
     levels, cells = _descend(counts, std, n_values, lower, upper, finest)

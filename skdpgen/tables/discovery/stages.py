@@ -58,8 +58,7 @@ class StageConstants:
     decimals: float = 0.25
     locations: float = 0.8
     categories: float = 4 / 3
-    # The weight of frequent values for few columns, and over all of many.
-    frequent: float = 0.6
+    # The weight of frequent values over all of many columns, each of which has at most 1.
     all_frequent: float = 2.4
     # Number of standard deviations of noise that the count of all records should have where
     # categories are found, and most of the budget for that: a threshold hides categories of few
@@ -120,7 +119,7 @@ class Inferred:
     scale : CodeScale, default=None
         The calibrated scale of a number or date, from `calibrate_marginals`.
     loss : float, default=None
-        The most by which the mean of a number may be low, as a share.
+        As in `ColumnInference`.
     """
 
     parameters: tuple = ()
@@ -485,8 +484,10 @@ class SchemaInference:
         table = self.parse(cells)
         for name in filter(self.lacks_levels, self.categories):
             check_type(name, table[name], self.schema[name].other)
-        if learned := [name for name in self.schema.learned if name not in self.unknown]:
-            self._encoder.encode(table[learned])
+        # Nothing is known of words that are to be found.
+        unread = {*self.unknown, *(n for n in self.categories if not self.lacks_levels(n))}
+        if learned := [name for name in self.schema.learned if name not in unread]:
+            TableEncoder(self._encoder.schema.select(learned)).encode(table[learned])
 
     def parse(self, cells):
         """Return cells in the order of the schema as a table, with differences of columns."""
@@ -502,6 +503,8 @@ class SchemaInference:
             stage.read(self, curator.release(mechanism))
             if isinstance(stage, Types):
                 _review.get()(self, curator)
+                # After the review, which may end the fit for the same reason.
+                warn_of_columns("looks", self.looks)
                 known = partial(parse_private, schema=self.schema, styles=self.texts)
                 curator.parse_cells(known)
         self._warn()
@@ -576,7 +579,7 @@ def split_budget(
     weights = dict.fromkeys(releases, 1.0)
     weights |= {
         # The more columns there are, the fewer values are clear of the noise.
-        FREQUENT: min(CONSTANTS.frequent, CONSTANTS.all_frequent / max(n_undeclared, 1)),
+        FREQUENT: min(1.0, CONSTANTS.all_frequent / max(n_undeclared, 1)),
         DECIMALS: CONSTANTS.decimals,
         LOCATIONS: CONSTANTS.locations,
         CATEGORIES: CONSTANTS.categories,
@@ -596,18 +599,9 @@ def noise_on_counts(plan, release, n_columns):
 
 
 def count_knots(plan, n_columns, n_rows, std, is_stratified):
-    """Return the largest number of inferred knots of a column.
+    """Return the largest number of inferred knots of a column, whose counts have noise `std`.
 
-    Parameters
-    ----------
-    plan : Plan
-    n_columns : int
-        Number of learned columns.
-    n_rows : float
-    std : float
-        Standard deviation of the noise on counts of its values.
-    is_stratified : bool
-        Whether tables are stratified by the target, or its halves.
+    Tables may be stratified by the target, or its halves.
     """
     most, least = N_KNOTS, CONSTANTS.min_knots
     has_tables = TablesMechanism.name in dict(plan.releases)

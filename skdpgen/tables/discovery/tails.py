@@ -32,19 +32,21 @@ class TailConstants:
     n_quantiles: int = 50
     # Rate of the exponential prior of h ≥ 0.
     rate: float = 2.0
-    # Least expected loss that is reported, as a share of the mean, and the least probability of
-    # half of it: wide posterior distributions have large means where nothing is lost.
+    # Least expected loss that is reported, as a share of the mean; the least probability of half of
+    # it; and the χ² by which tails that lose less fit worse, at a level of 5 %: where noise hides a
+    # tail, the prior distribution alone would tell of a loss.
     least_loss: float = 0.08
     min_probability: float = 0.8
+    min_chi2: float = 2.71
 
 
 CONSTANTS = TailConstants()
 
 
 def describe_loss(number, fine, wide, density, lower, upper):
-    """Return the most that the mean loses at an inferred bound, and a text where that is clear.
+    """Return about the most that the mean loses at an inferred bound, and a text if it is clear.
 
-    The most is two standard deviations above the estimate.
+    The most is two standard deviations above the estimate; NaN if it is not known.
 
     Parameters
     ----------
@@ -57,9 +59,9 @@ def describe_loss(number, fine, wide, density, lower, upper):
         return 0.0, ""
     unit = None if number.decimals is None else 10.0**-number.decimals
     loss, std, is_clear = estimate_loss(fine, wide, density, lower, upper, unit)
+    most = min(loss + 2 * std, 1.0)
     is_reported = is_clear and loss >= CONSTANTS.least_loss
-    text = f"mean and total low by {loss:.0%} ± {std:.0%}" if is_reported else ""
-    return min(loss + 2 * std, 1.0), text
+    return most, f"mean and total low by up to {most:.0%}" if is_reported else ""
 
 
 def estimate_loss(fine, wide, density, lower, upper, unit=None):
@@ -86,7 +88,7 @@ def estimate_loss(fine, wide, density, lower, upper, unit=None):
     -------
     loss, std : float
         Mean and standard deviation of the posterior distribution of the share of the mean that is
-        lost; 0 for numbers of both signs, and where no tail of the family fits.
+        lost; NaN for numbers of both signs, and where no tail of the family fits.
     is_clear : bool
         Whether it is hardly next to nothing.
 
@@ -97,7 +99,7 @@ def estimate_loss(fine, wide, density, lower, upper, unit=None):
     """
     points, masses = density
     if lower < 0 < upper or not masses.sum() > 0:
-        return 0.0, 0.0, False
+        return np.nan, np.nan, False
     parts = [(fine.knots, fine.counts, fine.std, None), (wide.knots, wide.counts, wide.std, -1)]
     if lower < 0:
         parts = [(-knots[::-1], counts[::-1], *rest) for knots, counts, *rest in parts]
@@ -110,7 +112,7 @@ def estimate_loss(fine, wide, density, lower, upper, unit=None):
         if chi2 <= CONSTANTS.max_chi2:
             return found
         share /= 2
-    return 0.0, 0.0, False
+    return np.nan, np.nan, False
 
 
 def _fit_tail(parts, points, cumulative, share, upper, unit):
@@ -121,7 +123,7 @@ def _fit_tail(parts, points, cumulative, share, upper, unit):
     n_tail = total - np.interp(start, points, cumulative)
     median = np.interp(total - n_tail / 2, cumulative, points) - start
     if n_tail <= 2 or median <= 0:
-        return (0.0, 0.0, False), np.inf
+        return (np.nan, np.nan, False), np.inf
     shapes, tails, weights = _list_tails(n_tail)
     excess = (median * 2.0 ** np.array(CONSTANTS.log2_scales)[:, None, None] * tails).reshape(
         -1, len(weights)
@@ -141,7 +143,7 @@ def _fit_tail(parts, points, cumulative, share, upper, unit):
             fit = fit + np.stack([chi2.sum(axis=1), np.log(variance).sum(axis=1)])
             n_counts += len(counts[where])
     if n_counts <= 0:
-        return (0.0, 0.0, False), np.inf
+        return (np.nan, np.nan, False), np.inf
     chi2, spread = fit
     score = -(chi2 + spread) / 2 - CONSTANTS.rate * np.tile(shapes, len(CONSTANTS.log2_scales))
     posterior = np.exp(score - score.max())
@@ -152,7 +154,9 @@ def _fit_tail(parts, points, cumulative, share, upper, unit):
     losses /= below + n_tail * (excess @ weights)
     loss = float(posterior @ losses)
     std = float(np.sqrt(posterior @ (losses - loss) ** 2))
-    is_clear = posterior @ (losses >= CONSTANTS.least_loss / 2) >= CONSTANTS.min_probability
+    is_small, misfit = losses < CONSTANTS.least_loss / 2, chi2 + spread
+    is_clear = posterior @ ~is_small >= CONSTANTS.min_probability
+    is_clear &= misfit[is_small].min(initial=np.inf) >= misfit.min() + CONSTANTS.min_chi2
     return (loss, std, bool(is_clear)), chi2[score.argmax()] / n_counts
 
 

@@ -111,23 +111,9 @@ def _find_type(cell, style):
 def find_types(unknown, counts, std, n_rows):
     """Return the column types that released counts show, and the style of their texts.
 
-    Parameters
-    ----------
-    unknown : dict of str to Unknown
-        The columns, in the styles of their texts.
-    counts : ndarray of shape (n_columns, n_types)
-        Noisy numbers of the cells of each type, in the order of `COUNTED`.
-    std : float
-        Standard deviation of their noise.
-    n_rows : float
-        Number of rows, as far as it is known.
-
-    Returns
-    -------
-    types : dict of str to ColumnType
-    styles : dict of str to TextStyle
-    looks : dict of str to str
-        For columns of texts, the form of numbers or dates that most cells have, if it is not read.
+    `counts` are the noisy numbers of the cells of each type, in the order of `COUNTED`, a row for
+    each column. The last result has, for columns of texts, the form of numbers or dates that most
+    cells have, if it is not read.
     """
     if n_rows < FEW * std:
         warn_of_fit(
@@ -158,7 +144,6 @@ def find_types(unknown, counts, std, n_rows):
             looks[name] = f"look like {look}"
     warn_of_columns("objects", objects)
     warn_of_columns("other type", lost)
-    warn_of_columns("looks", looks)
     return found, styles, looks
 
 

@@ -81,14 +81,14 @@ class _LevelCondition(_Condition):
     """The condition that a column has one of some levels."""
 
     def _set_alternatives(self, levels):
-        known = self._block.column_type.levels
+        known, labels = self._block.column_type.levels, self._block.column_type.labels
         for level in levels:
-            if not pd.api.types.is_scalar(level) or level not in known:
+            if not pd.api.types.is_scalar(level) or level not in (*labels, *known):
                 raise ValueError(
-                    f"{level!r} is not among the levels of {self._block.name!r}: {list(known)}. "
+                    f"{level!r} is not among the levels of {self._block.name!r}: {list(labels)}. "
                     "Pass several levels as a list."
                 )
-        codes = [known.index(level) for level in levels]
+        codes = [(labels if level in labels else known).index(level) for level in levels]
         codes += [len(known)] * self._may_be_missing
         self._codes = np.unique(codes)
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Codes of the cells of declared columns, as expressions of SQL in the dialect of DuckDB.
+
+They equal those in memory: levels are found by comparisons with literals, and numbers take the
+operations of `CodeScale` on doubles, in the same order.
+"""
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..data.cells import CellReader, FrameCells, as_frame, read_cell
+from ..data.dtypes import list_text_columns
+from ..data.texts import PLAIN
+from ..tables.columns.date import DATE_CODES
+from ..tables.encoder import TableEncoder
+
+# Types of Arrow that SQL reads as they are read in memory: doubles hold 15 digits exactly.
+_NUMBER = r"u?int\d+|float|double|bool|decimal\d+\((\d|1[0-5]), \d+\)|decimal\d+\(\d+, 0\)"
+_DATE, _TEXT = r"date.*|timestamp\[(s|ms|us)\]", r"(large_)?string|dictionary<values=string.*"
+# What `str.strip` removes.
+_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))
+# NaN is missing, and greater than infinity or not comparable.
+_INFINITE = "CAST('inf' AS DOUBLE)"
+# Numbers up to this are read as 0.
+_SMALL = np.nextafter(np.finfo(np.float64).tiny, 0)
+
+
+class ColumnCode(NamedTuple):
+    """A cell, a text or a double; its code by the name of that cell; whether it has a code."""
+
+    cell: str
+    code: str
+    present: str = "TRUE"
+
+
+def write_codes(format, table) -> list[ColumnCode]:
+    """Return the codes of the columns of a resolved format; the i-th cell is named ``x{i}``."""
+    reader, names = format.make_reader(list_text_columns(table, table.head)), list(format.schema)
+    columns: list[ColumnCode] = []
+    for block in TableEncoder(format.schema).make_blocks():
+        at, held = names.index(block.name), str(table.types.field(block.name).type)
+        own = CellReader((reader.styles[at],), (reader.levels[at],))
+        write = _write_knots if block.column_type.has_knots else _write_levels
+        columns.append(write(block, held, f"x{len(columns)}", own))
+    if format.halves is not None:
+        upper = ", ".join(map(str, np.flatnonzero(format.halves.is_upper)))
+        level = f"FLOOR({columns[format.halves.column].code})"
+        columns.append(ColumnCode("NULL", f"CASE WHEN {level} IN ({upper}) THEN 1 ELSE 0 END"))
+    return columns
+
+
+def write_double(number: float) -> str:
+    """Return the literal of a double; 0.1 alone would be a decimal."""
+    return f"CAST('{float(number)!r}' AS DOUBLE)"
+
+
+def _quote(text, mark="'"):
+    return mark + text.replace(mark, 2 * mark) + mark
+
+
+def _write_levels(block, held, x, reader):
+    column, cell, write = block.column_type, _quote(block.name, '"'), _quote
+    absent = str(block.n_levels) if column.missing else "NULL"
+    other = absent if column.other is None else str(column.levels.index(column.other))
+    is_text = re.fullmatch(_TEXT, held)
+    if is_text:
+        # Texts that an ENUM has not cannot be compared with it.
+        cell, levels = f"CAST({cell} AS VARCHAR)", getattr(column, "words", None) or column.levels
+        texts = dict.fromkeys(text for t in map(str, levels) for text in (t, t.strip()))
+        keys = pd.Series(list(texts), dtype="str")
+    else:
+        is_word = held == "bool" and isinstance(column.levels[0], str)
+        _check(block, held, "" if is_word else _NUMBER, "DOUBLE, or a text, or declare Boolean")
+        cell = f"CAST({cell} AS INTEGER)" if held == "bool" else cell
+        cell, write = f"CAST({cell} AS DOUBLE)", write_double
+        read = (read_cell(v, PLAIN) if isinstance(v, str) else v for v in column.levels)
+        keys = pd.Series([float(v) for v in read if isinstance(v, int | float)], dtype="float64")
+
+    def match(cell, spelled, other):
+        cells = as_frame(reader(FrameCells(spelled.to_frame()))).iloc[:, 0]
+        codes = block.encode_cells(cells, strict=False)
+        found = {write(k): int(c) for k, c in zip(keys, codes, strict=True) if not np.isnan(c)}
+        cases = " ".join(f"WHEN {key} THEN {code}" for key, code in found.items())
+        return f"CASE {cell} {cases} ELSE {other} END" if found else other, found
+
+    if is_text:
+        # Blanks around are no part of numbers and words, but of other texts.
+        other, _ = match(f"TRIM({x}, {_quote(_BLANKS)})", " " + keys, other)
+    code, found = match(x, keys, other)
+    is_known = f"{x} IS NOT NULL" if is_text else f"{x} <= {_INFINITE}"
+    code = f"CASE WHEN {is_known} THEN {code} ELSE {absent} END"
+    # Nearly all cells are listed: that is found faster.
+    listed = f"({x} IN ({', '.join(['NULL', *found])}) OR {code} IS NOT NULL)"
+    return ColumnCode(cell, code, "TRUE" if column.missing else listed)
+
+
+def _write_knots(block, held, x, reader):
+    cell, column = _quote(block.name, '"'), block.column_type
+    if column.is_date:
+        _check(block, held, "" if column.zone else _DATE, "TIMESTAMP, and declare no zone")
+        cell = _write_units(f"CAST({cell} AS TIMESTAMP)" if "date" in held else cell, block)
+    else:
+        _check(block, held, _NUMBER, "DOUBLE, or DECIMAL of at most 15 digits")
+    points, codes = block.scale.numbers, block.scale.codes
+    cases = list(_list_atoms(block, x))
+    for sign, end in zip(("<", ">="), points[[0, -1]], strict=True):
+        cases.append(f"{x} {sign} {write_double(end)} THEN {write_double(block.scale.encode(end))}")
+    for (lower, upper), ends in zip(pairwise(points), pairwise(codes), strict=True):
+        # As `locate_between`, and then the map to codes.
+        numbers = lower, upper - lower, ends[0], ends[1] - ends[0], upper
+        lower, width, start, gap, upper = map(write_double, numbers)
+        cases.append(f"{x} < {upper} THEN {start} + ({x} - {lower}) / {width} * {gap}")
+    is_number = f"{x} <= {_INFINITE}"
+    code = f"CASE WHEN {is_number} THEN CASE {' '.join(f'WHEN {case}' for case in cases)} END"
+    code += f" ELSE {block.n_levels if column.missing else 'NULL'} END"
+    present = "TRUE" if column.missing else is_number
+    return ColumnCode(f"CAST({cell} AS DOUBLE)", code, present)
+
+
+def _list_atoms(block, x):
+    """Yield the cases of numbers that count as point masses, once rounded and clipped."""
+    codes = dict(zip(block.atoms, range(len(block.knots), block.n_levels), strict=True))
+    for atom, code in codes.items():
+        unit, middle, edge, sign = 1.0, atom, 0.0 if atom else _SMALL, "="
+        if block.decimals is not None:
+            unit, middle, edge = block.values.unit, round(atom * block.values.unit), 0.5
+            sign = "" if middle % 2 else "="  # halves are rounded to even numbers
+        above, below = map(write_double, (middle - edge, middle + edge))
+        scaled = f"{x} * {write_double(unit)}"
+        yield f"{scaled} >{sign} {above} AND {scaled} <{sign} {below} THEN {code}"
+    for sign, bound in zip("<>", (block.number.lower, block.number.upper), strict=True):
+        if bound in codes:
+            yield f"{x} {sign} {write_double(bound)} THEN {codes[bound]}"
+
+
+def _write_units(cell, block):
+    """Return the units since 1970 of a date; beyond those that count, one before or after them."""
+    unit, values = block.column_type.unit, (block.number.lower, block.number.upper, *block.atoms)
+    first, last = int(min(values)), int(max(values))
+    from_date, to_date = (
+        f"CAST('{np.datetime64(end, DATE_CODES[unit]).astype('M8[ms]')}' AS TIMESTAMP)"
+        for end in (first, last)
+    )
+    date = f"DATE_TRUNC('{unit}', {cell})"
+    return (
+        f"CASE WHEN {date} < {from_date} THEN {first - 1} WHEN {date} > {to_date} "
+        f"THEN {last + 1} ELSE DATE_DIFF('{unit}', {from_date}, {date}) + {first} END"
+    )
+
+
+def _check(block, held, types, what):
+    if not re.fullmatch(types, held):
+        raise ValueError(
+            f"Column {block.name!r} is of type {held}, which SQL may not read as it is read in "
+            f"memory: give a view that casts it to {what}."
+        )
