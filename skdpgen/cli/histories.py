@@ -69,7 +69,7 @@ class Histories(Run):
         self._find_least = partial(find_least_epsilon, self.generator, plan, n_persons, 1, format)
         self._n_made = self.read.n_units if options.n_persons is None else options.n_persons
         for name, schema in columns.items():
-            self.tables[name].make_form({}).check(schema, self._n_made)
+            self.tables[name].make_form({}, schema).check(self._n_made)
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
@@ -85,9 +85,7 @@ class Histories(Run):
         texts = sampler._format.table.texts
         for name, rows in drawn.items():
             found = {n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts}
-            form = self.tables[name].make_form(found)
-            if name in sampler.schemas_:
-                form = form.with_units(sampler.schemas_[name])
+            form = self.tables[name].make_form(found, sampler.schemas_.get(name, {}))
             names[name], forms[name] = f"{name}{form.suffix}", form
             # Dates are objects where files hold texts.
             form.write([rows.infer_objects()], folder / names[name])
