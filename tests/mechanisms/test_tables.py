@@ -90,7 +90,9 @@ def encoded_places(sizes, rng, n, between=()):
 @pytest.mark.catches(
     "mechanisms.two_way:TablesMechanism._add_products", "half / math.sqrt(self.records)", "half"
 )
-@pytest.mark.catches("mechanisms.two_way:TablesMechanism._add", "2 * self.records", "self.records")
+@pytest.mark.catches(
+    "mechanisms.two_way:TablesMechanism.find_one_way", "2 * self.records", "self.records"
+)
 @pytest.mark.catches(
     "mechanisms.codes:HatBasis.__init__",
     """

@@ -247,8 +247,8 @@ def test_categories_that_a_dtype_lists_do_not_get_out(container, mode):
 
 @pytest.mark.catches(
     "curator.dataset:Dataset.list_assumptions",
-    "(*inferred, *names, *ordered, *alike, *refusals)",
-    "(*inferred, *names, *alike, *refusals)",
+    "(*inferred, *names, *ordered, *alike, *refusals, *self._assumed)",
+    "(*inferred, *names, *alike, *refusals, *self._assumed)",
     param="pandas",
 )
 @pytest.mark.parametrize("container", ["polars", pytest.param("pandas", marks=pytest.mark.slow)])
