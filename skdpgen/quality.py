@@ -312,18 +312,10 @@ def warn_of_absent(share, std):
     return "all" if are_all else "many"
 
 
-def warn_of_sketch(sums, sums_std, counts, counts_std):
-    """Warn if a sketch, or the counts of classes, are mostly noise.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (n_classes, n_values)
-        Noisy sums.
-    counts : ndarray of shape (n_classes,)
-        Noisy numbers of records.
-    sums_std, counts_std : float
-        Standard deviations of their noise.
-    """
+def warn_of_sketch(
+    sums: np.ndarray, sums_std: float, counts: np.ndarray, counts_std: float
+) -> None:
+    """Warn if a sketch, or the noisy numbers of records of classes, are mostly noise."""
     warn_of_noise(find_signal(sums, sums_std), "a slice sketch")
     if len(counts) > 1:
         few = np.flatnonzero(counts < WITHIN_NOISE * counts_std)

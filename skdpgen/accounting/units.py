@@ -50,7 +50,8 @@ def describe_n_rows(n_units: int, max_rows: int | None = None) -> str:
     """Return the public number of rows as text, an upper bound for persons."""
     if max_rows is None:
         return f"{n_units:,}"
-    return f"{n_units * max_rows:,} at most, of {n_units:,} persons"
+    at_most = f"{n_units * max_rows:,} at most, of " if max_rows > 1 else ""
+    return f"{at_most}{n_units:,} persons"
 
 
 def unit_assumptions(assumptions: Iterable[str], max_rows: int | None = None) -> tuple[str, ...]:

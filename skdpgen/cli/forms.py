@@ -4,7 +4,7 @@
 import contextlib
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ..data.texts import PLAIN, TextStyle
-from ..tables.schema import Schema
+from ..tables.columns.texts import find_date_format, write_cells
 
 # First characters of what spreadsheets run as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# How dates are written that are in these units.
-_DATE_FORMATS = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d %H:%M", "minute": "%Y-%m-%d %H:%M"}
 # Most rows of a sheet below its first one, columns, and characters of a cell.
 _MOST_OF_SHEET, _MOST_COLUMNS, _LONGEST = 2**20 - 1, 2**14, 2**15 - 1
 # Sheets have no dates before, and 15 digits of a number.
@@ -32,13 +30,12 @@ class Form:
     ----------
     suffix : str
         Suffix of the file, which says its format.
-    sep, encoding : str
+    sep, encoding, line_end : str
         Those of a CSV file.
     styles : dict of str to TextStyle
         How numbers and dates of columns are written in a CSV file.
-    has_groups : bool
-        Whether groups of three digits are separated by declaration, and not as counts show: then
-        those of numbers with decimals are, as years, for one, have none.
+    schema : Schema
+        The columns that are written in these styles.
     escapes : bool
         Whether to write an apostrophe before texts of a CSV file that begin like a formula.
     """
@@ -46,8 +43,9 @@ class Form:
     suffix: str
     sep: str = ","
     encoding: str = "utf-8"
+    line_end: str = "\n"
     styles: Mapping[str, TextStyle] = field(default_factory=dict)
-    has_groups: bool = False
+    schema: Mapping = field(default_factory=dict)
     escapes: bool = False
 
     @property
@@ -55,20 +53,8 @@ class Form:
         """Whether rows are written as texts."""
         return self.suffix not in (".parquet", ".xlsx")
 
-    def with_units(self, schema: Schema) -> "Form":
-        """Return the form in which dates have no more digits than their units."""
-        formats = {
-            name: _DATE_FORMATS.get(getattr(c, "unit", None) or "") for name, c in schema.items()
-        }
-        styles = {
-            name: replace(style, date_format=formats[name])
-            for name, style in self.styles.items()
-            if formats.get(name) and style.date_format is None
-        }
-        return replace(self, styles={**self.styles, **styles})
-
-    def check(self, schema: Schema, n_rows: int) -> None:
-        """Raise ValueError if rows of a schema cannot be written."""
+    def check(self, n_rows: int) -> None:
+        """Raise ValueError if rows of the schema cannot be written."""
         if self.escapes and not self.is_csv:
             raise ValueError(f"--escape-formulas is for CSV files; got a {self.suffix} file.")
         if self.suffix == ".xlsx" and n_rows > _MOST_OF_SHEET:
@@ -76,41 +62,40 @@ class Form:
                 f"{n_rows:,} rows are more than a sheet holds, {_MOST_OF_SHEET:,}. Ask for fewer "
                 "by --n-rows, or give the table as a CSV or Parquet file."
             )
-        if self.suffix == ".xlsx" and len(schema) > _MOST_COLUMNS:
+        if self.suffix == ".xlsx" and len(self.schema) > _MOST_COLUMNS:
             raise ValueError(
-                f"{len(schema):,} columns are more than a sheet holds, {_MOST_COLUMNS:,}. Give the "
-                "table as a CSV or Parquet file."
+                f"{len(self.schema):,} columns are more than a sheet holds, {_MOST_COLUMNS:,}. "
+                "Give the table as a CSV or Parquet file."
             )
         # Before the fit, since an error in writing would come after the budget is spent.
         cells = {
             name: column.make_extremes()
-            for name, column in schema.items()
+            for name, column in self.schema.items()
             if not (column.is_open or column.is_generated)
         }
         # All at once, which takes less time than to find the column that fails.
-        if not self._can_write(cells):
-            for name, column in cells.items():
-                self._try(name, column)
+        if self._find_fault(cells) is not None:
+            for name, held in cells.items():
+                self._explain(name, self._find_fault({name: held}))
 
-    def _can_write(self, cells: Mapping[str, Any]) -> bool:
+    def _find_fault(self, cells: Mapping[str, Any]) -> Exception | None:
+        """Return the error that writing cells of columns raises, or None."""
         longest = max(map(len, cells.values()), default=0)
         frame = {n: pd.Series(c).take(np.arange(longest) % len(c)).array for n, c in cells.items()}
-        with contextlib.suppress(Exception), tempfile.TemporaryDirectory() as folder:
-            self.write([pd.DataFrame(frame)], Path(folder) / "tried")
-            return True
-        return False
-
-    def _try(self, name: str, cells: Any) -> None:
-        """Raise ValueError if cells of a column cannot be written."""
         try:
             with tempfile.TemporaryDirectory() as folder:
-                self.write([pd.DataFrame({name: cells})], Path(folder) / "tried")
-        except (LookupError, UnicodeError):
+                self.write([pd.DataFrame(frame)], Path(folder) / "tried")
+        except Exception as error:
+            return error
+        return None
+
+    def _explain(self, name: str, error: Exception | None) -> None:
+        if isinstance(error, LookupError | UnicodeError):
             raise ValueError(
                 f"--encoding {self.encoding} cannot write all categories of column {name!r}. "
                 "Save the table as UTF-8."
             ) from None
-        except Exception as error:
+        if error is not None:
             raise ValueError(
                 f"A {self.suffix} file cannot hold column {name!r} as it is declared: {error} "
                 "Declare it otherwise, or give the table as a CSV file."
@@ -118,17 +103,20 @@ class Form:
 
     def write(self, pieces: Iterable[pd.DataFrame], path: Path) -> None:
         """Write pieces of a table, at least one, to a file."""
-        write = {".parquet": _write_parquet, ".xlsx": _write_excel}.get(self.suffix)
-        if write is not None:
-            write(pieces, path)
+        if self.suffix == ".parquet":
+            _write_parquet(pieces, path)
+            return
+        if self.suffix == ".xlsx":
+            _write_excel(map(self._as_texts, pieces), path)
             return
         # newline="": the writer of CSV sets line ends itself, on Windows as well.
         with path.open("w", encoding=self.encoding, newline="") as file:
             for i, piece in enumerate(pieces):
                 # Piece by piece, so that memory does not grow with the number of rows.
-                texts = piece.assign(**{name: self._as_texts(piece[name]) for name in piece})
+                texts = self._as_texts(piece)
                 texts = escape_formulas(texts) if self.escapes else texts
-                texts.to_csv(file, sep=self.sep, index=False, header=i == 0, lineterminator="\n")
+                form = {"sep": self.sep, "lineterminator": self.line_end, "index": False}
+                texts.to_csv(file, header=i == 0, **form)
 
     def describe(self, resource: dict) -> dict:
         """Return a resource of a data package that says how its file is written."""
@@ -138,34 +126,31 @@ class Form:
             name = spec["name"]
             style = self.styles.get(name, PLAIN)
             if spec["type"] in ("number", "integer") and not style.has_python_numbers:
-                groups = self._find_groups(style, "f")
-                spec |= {"decimalChar": style.decimal} | ({"groupChar": groups} if groups else {})
-            elif spec["type"] in ("date", "datetime") and style.date_format is not None:
-                spec["format"] = style.date_format
-            elif spec["type"] == "datetime":
-                # As pandas writes them.
-                spec["format"] = "%Y-%m-%d %H:%M:%S" + "%z" * ("tz" in spec)
+                groups = {"groupChar": style.thousands} if style.thousands else {}
+                spec |= {"decimalChar": style.decimal} | groups
+            elif spec["type"] in ("date", "datetime"):
+                spec["format"] = find_date_format(self.schema[name], style)
+                bounds = spec.get("constraints", {})
+                for end in {"minimum", "maximum"} & {*bounds}:
+                    # Validators read bounds as cells.
+                    date = pd.Timestamp(bounds[end]).tz_localize(spec.get("tz"))
+                    bounds[end] = date.strftime(spec["format"])
+            if style.find_way("missing"):
+                spec["missingValues"] = ["", style.find_way("missing")]
+            if "{}" in (style.find_way("numbers") or ""):
+                spec["bareNumber"] = False
         return resource | {"encoding": self.encoding, "dialect": {"delimiter": self.sep}}
 
-    def _as_texts(self, column: pd.Series) -> pd.Series:
-        """Return numbers and dates as texts, where they are written otherwise than by default."""
-        style = self.styles.get(column.name, PLAIN)
-        kind = getattr(column.dtype, "kind", "O")
-        if kind in "iuf" and not style.has_python_numbers:
-            signs = str.maketrans({",": self._find_groups(style, kind), ".": style.decimal})
-            # The shortest text that reads back as the same number.
-            return column.map(lambda x: f"{x:,}".translate(signs), na_action="ignore")
-        if kind == "M" and style.date_format is not None:
-            return column.dt.strftime(style.date_format)
-        return column
-
-    def _find_groups(self, style: TextStyle, kind: str) -> str:
-        """Return what separates groups of digits in numbers of a kind of dtype, or an empty text.
-
-        Counts tell groups from none, but beside decimal commas.
-        """
-        is_grouped = kind == "f" if self.has_groups else style.decimal == PLAIN.decimal
-        return (style.thousands or "") if is_grouped else ""
+    def _as_texts(self, piece: pd.DataFrame) -> pd.DataFrame:
+        """Return cells as texts, as those of the private table; spreadsheets hold others, too."""
+        texts = {}
+        for name, column in piece.items():
+            style, column_type = self.styles.get(name, PLAIN), self.schema.get(name)
+            texts[name] = write_cells(column, column_type, style, are_texts=self.is_csv)
+            is_day = getattr(column_type, "unit", None) == "day"
+            if is_day and not self.is_csv and texts[name].dtype.kind == "M":
+                texts[name] = texts[name].dt.date
+        return pd.DataFrame(texts)
 
 
 def _write_parquet(pieces, path):

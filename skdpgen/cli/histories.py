@@ -4,6 +4,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from ..histories.joining import join_names
 from ..histories.sampler import DPHistorySampler
 from ..metadata.frictionless import write_package
+from ..planning.few_rows import find_least_epsilon
 from .exits import STOPPED
 from .outputs import check_folder, collected_warnings, print_message
 from .runs import Run, choose_delta, end, list_doubts, shows_progress
@@ -56,22 +58,24 @@ class Histories(Run):
         )
         frames = {name: table.rows for name, table in self.tables.items()}
         keys = options.key, options.order
-        _, fit_plan, self.planned = self.generator._plan_data(frames, None, None, keys)
+        format, fit_plan, self.planned = self.generator._plan_data(frames, None, None, keys)
         self.fit_arguments = {"X": frames, "persons": options.key, "order": options.order}
         self._needed = fit_plan.min_samples
         n_columns = sum(len(table.names) for table in self.tables.values())
         self.read = Read(", ".join(options.table), self.planned.n_records or 0, True, n_columns)
         delta = choose_delta(options.delta, self.read.n_units, self.total)
         self.generator.set_params(delta=delta)
+        n_persons, plan = self.read.n_units, fit_plan.plan
+        self._find_least = partial(find_least_epsilon, self.generator, plan, n_persons, 1, format)
         self._n_made = self.read.n_units if options.n_persons is None else options.n_persons
         for name, schema in columns.items():
-            self.tables[name].make_form({}).check(schema, self._n_made)
+            self.tables[name].make_form({}, schema).check(self._n_made)
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
-        tables, n_persons = list(self.tables.values()), self.read.n_units
-        delta = self.generator.delta
-        return list_doubts(self.options, tables, self.read, delta, self._needed, n_persons)
+        read, tables, delta = self.read, list(self.tables.values()), self.generator.delta
+        needed = self._needed, read.n_units, self._find_least
+        return list_doubts(self.options, tables, read, delta, *needed)
 
     def write(self, folder: Path, messages: list[str]) -> dict[str, str]:
         """Write both tables and what is public of them; return the names of the files."""
@@ -81,9 +85,7 @@ class Histories(Run):
         texts = sampler._format.table.texts
         for name, rows in drawn.items():
             found = {n: texts[join_names(name, n)] for n in rows if join_names(name, n) in texts}
-            form = self.tables[name].make_form(found)
-            if name in sampler.schemas_:
-                form = form.with_units(sampler.schemas_[name])
+            form = self.tables[name].make_form(found, sampler.schemas_.get(name, {}))
             names[name], forms[name] = f"{name}{form.suffix}", form
             # Dates are objects where files hold texts.
             form.write([rows.infer_objects()], folder / names[name])
@@ -132,7 +134,9 @@ class Histories(Run):
         }
         cost = tell_cost(self.planned, self.read)
         heading = [f"Read {self.read}. Spent nothing; planned {cost}."]
-        notes = [f"It takes {self._needed:,} persons or more to be of use."]
+        least = self._find_least()
+        larger = "" if least is None else f", or ε = {least:g} or more,"
+        notes = [f"It takes {self._needed:,} persons or more{larger} to be of use."]
         steps = ["Next: the same command without --preview."]
         return Summary(heading, pd.DataFrame(), notes, warnings, steps, data)
 

@@ -150,10 +150,6 @@ class Run:
 
     Subclasses read what is public of the rows, plan the fit, and write its results.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-
     Attributes
     ----------
     total : PrivacyBudget or None

@@ -105,13 +105,13 @@ class Synthesis(Run):
         self.forecast = Forecast.of(self.generator, **self.fit_arguments)
         self.planned, self.read = self.forecast.certificate, table.describe(self.forecast.n_records)
         self.n_made = self.read.n_units if options.n_rows is None else options.n_rows
-        self.make_form({}).check(table.schema, self.n_made)
+        self.make_form({}, table.schema).check(self.n_made)
         most_levels = self.forecast.most_levels
         check_enough(table.schema.rules, table.schema, self.n_made, most_levels=most_levels)
 
-    def make_form(self, found: Mapping[str, TextStyle]) -> Form:
+    def make_form(self, found: Mapping[str, TextStyle], schema: Schema) -> Form:
         """Return the form of the private table, with inferred styles, for synthetic rows."""
-        return self.table.make_form(found, escapes=self.options.escape_formulas)
+        return self.table.make_form(found, schema, escapes=self.options.escape_formulas)
 
     def _find_rest(self, spent: Certificate) -> float:
         """Return the ε of a fit that makes --epsilon together with what a stopped run spent."""
@@ -126,8 +126,8 @@ class Synthesis(Run):
         n_fitting = bisect_left(range(1, _N_PARTS), True, key=exceeds)
         if not n_fitting:
             raise ValueError(
-                f"--epsilon {show(whole)} is hardly more than ε = {show(spent.epsilon)}, which the "
-                "stopped run has spent on column types and which counts: use a larger one."
+                f"--epsilon {show(whole)} leaves nothing to spend: the stopped run has spent "
+                f"ε = {show(spent.epsilon)} on column types. Use a larger one."
             )
         return whole * n_fitting / _N_PARTS
 
@@ -161,12 +161,13 @@ class Synthesis(Run):
         A report that cannot be made is added to the messages: the rows are paid for.
         """
         results = None
-        generator, names = self.generator, {"rows": f"synthetic{self.make_form({}).suffix}"}
+        generator = self.generator
         if shows_progress(self.options):
             print("drawing rows, and writing them and the report", file=sys.stderr)
         self.suggested = suggest_rules(generator)
         # Columns whose types were inferred are written as their texts were.
-        form = self.make_form(generator._format.texts).with_units(generator.schema_)
+        form = self.make_form(generator._format.texts, generator.schema_)
+        names = {"rows": f"synthetic{form.suffix}"}
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
         first = next(pieces)
         form.write(chain([first], pieces), folder / names["rows"])
@@ -284,14 +285,7 @@ def find_certificate(schema: str) -> str:
 def _add_earlier(
     certificate: Certificate, schema: str | None, kept: KeptTypes | None
 ) -> tuple[Certificate | None, list[str]]:
-    """Return the certificate of a fit, and of the look or stopped run that it went on from, if any.
-
-    Returns
-    -------
-    Certificate or None
-    list of str
-        Why they cannot be added.
-    """
+    """Return the certificate of a fit and what it went on from, if any, and why there is none."""
     path = None if schema is None else find_certificate(schema)
     earlier = [] if kept is None else [kept.certificate]
     try:
@@ -328,5 +322,6 @@ def write_schema(
 
 def _list_given(style: TextStyle) -> dict:
     """Return the parameters of a style that are not at their defaults."""
-    given = {f.name: getattr(style, f.name) for f in fields(TextStyle) if f.name != "expected"}
-    return {key: value for key, value in given.items() if value != getattr(PLAIN, key)}
+    given = {f.name: getattr(style, f.name) for f in fields(TextStyle)}
+    others = ("expected", "is_file")
+    return {k: v for k, v in given.items() if v != getattr(PLAIN, k) and k not in others}

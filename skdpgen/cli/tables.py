@@ -138,14 +138,15 @@ class TableOptions:
         """Return how the numbers and dates of a column are written, as options and files say."""
         return self._styles.get(name, self._style)
 
-    def make_form(self, found: Mapping[str, TextStyle], *, escapes: bool = False) -> Form:
+    def make_form(
+        self, found: Mapping[str, TextStyle], schema: Schema, *, escapes: bool = False
+    ) -> Form:
         """Return the form of the files, which synthetic rows have, with inferred styles."""
-        form = Form(Path(self.path).suffix.lower(), escapes=escapes)
+        styles = {name: self.style_of(name) for name in self.names} | dict(found)
+        form = Form(Path(self.path).suffix.lower(), styles=styles, schema=schema, escapes=escapes)
         if not form.is_csv:
             return form
-        styles = {name: self.style_of(name) for name in self.names} | dict(found)
-        has_groups = self._options.thousands is not None
-        form = replace(form, sep=self.file.sep, styles=styles, has_groups=has_groups)
+        form = replace(form, sep=self.file.sep, line_end=self.file.line_end)
         return replace(form, encoding=self._options.encoding)
 
     def list_doubts(self) -> list[str]:
@@ -329,7 +330,8 @@ def read_sep(options: Namespace) -> str | None:
 def read_style(options: Namespace) -> TextStyle:
     """Return how numbers and dates are written."""
     decimal = PLAIN.decimal if options.decimal is None else options.decimal
-    return TextStyle(decimal, options.thousands, options.date_format)
+    is_file = not is_parquet(list_given(options)[0])
+    return TextStyle(decimal, options.thousands, options.date_format, is_file=is_file)
 
 
 def list_dropped(options: Namespace) -> list[str]:
@@ -398,7 +400,7 @@ def read_styles(path: str | None) -> dict[str, TextStyle]:
     """Return how the columns of a schema that `look` or `synthesize` wrote are written."""
     texts = read_beside(path, "texts")
     with contextlib.suppress(AttributeError, TypeError, ValueError):
-        return {name: TextStyle(**style) for name, style in (texts or {}).items()}
+        return {name: TextStyle(**style, is_file=True) for name, style in (texts or {}).items()}
     return {}
 
 

@@ -159,6 +159,12 @@ class TableChunks(TableInParts):
         self.are_parsed = getattr(function, "are_parsed", False)
         self.may_hold_arrays = not hasattr(function, "states_dtypes")
 
+    @property
+    def stated_dtypes(self):
+        """The dtypes of `head`, as the source states them."""
+        is_stated = self.has_fixed_dtypes and hasattr(self._function, "stated_dtypes")
+        return self._function.stated_dtypes() if is_stated else dict(self.head.dtypes)
+
     def by_person(self, column):
         table = copy.copy(self)
         table.person_column = column

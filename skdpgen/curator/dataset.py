@@ -201,7 +201,8 @@ class Dataset:
     def stated_dtypes(self) -> dict:
         """Dtypes of the columns of a table and of `y`, by name, as their containers state them."""
         head = self._stated_head
-        return dict(zip(head, head.dtypes if self.is_in_parts else self.dtypes, strict=True))
+        dtypes = list(head.dtypes) if self.is_in_parts else self.dtypes
+        return getattr(self._held[0][0], "stated_dtypes", dict(zip(head, dtypes, strict=True)))
 
     @property
     def _stated_head(self):

@@ -56,12 +56,7 @@ OBJECT = _Object()
 
 
 class FrameCells:
-    """Cells of a frame by position. `numpy.asarray` gives objects, which take far more memory.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    """
+    """Cells of a frame by position. `numpy.asarray` gives objects, which take far more memory."""
 
     ndim, dtype = 2, np.dtype(object)
 
@@ -209,10 +204,6 @@ def read_column(
         How texts are written, and what the column is declared to be. None: cells stay unchanged.
     missing : frozenset of str
         Texts that become missing.
-
-    Returns
-    -------
-    Series
     """
     dtype = column.dtype
     if _holds_dates(dtype):
@@ -321,16 +312,6 @@ def read_cells(cells: np.ndarray, style: TextStyle, missing: frozenset = frozens
     """Return the canonical form of cells.
 
     A cell that cannot be read is None, and one that no column type holds is `OBJECT`.
-
-    Parameters
-    ----------
-    cells : ndarray of object of shape (n,)
-    style, missing
-        As in `read_column`.
-
-    Returns
-    -------
-    ndarray of object of shape (n,)
     """
     listed = cells.tolist()
     types = call_quietly(set, map(type, listed))

@@ -59,11 +59,14 @@ class Container:
             return self.give_array(data.to_numpy())
         if self.library == "array":
             return data.array
-        if self.library == "columns":
-            return {name: NUMPY.give(column) for name, column in data.items()}
-        if self.library == "records":
+        if self.library in ("columns", "records"):
             cells = data.astype(object)
-            return cells.where(cells.notna(), None).to_dict("records")
+            cells = cells.where(cells.notna(), None)
+            if self.library == "records":
+                return cells.to_dict("records")
+            # NumPy would choose a dtype by whether cells of nullable dtypes are missing.
+            plain = {n for n, dtype in data.dtypes.items() if isinstance(dtype, np.dtype)}
+            return {n: (c if n in plain else cells[n]).to_numpy() for n, c in data.items()}
         if data.ndim == 1:
             frame = nw.from_native(self._write(data.to_frame("column")), eager_only=True)
             column = frame[frame.columns[0]].alias(data.name or "")

@@ -142,7 +142,7 @@ def hide_values(dtype):
     """Return the dtype without values of cells; None for one that consists of them.
 
     A categorical dtype holds private categories, a sparse one a cell, and a string dtype of NumPy
-    the length of the longest text.
+    the length of the longest text. Categories of dates become dates.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def hide_values(dtype):
     plain = _find_plain(dtype)
     if plain is not None:
         is_boolean = isinstance(plain, pd.BooleanDtype)
-        return pd.CategoricalDtype([False, True] if is_boolean else None, dtype.ordered)
+        return pd.CategoricalDtype([False, True], dtype.ordered) if is_boolean else plain
     is_sized = isinstance(dtype, np.dtype) and dtype.kind in "US"
     return None if is_sized or isinstance(dtype, pd.CategoricalDtype) else dtype
 
@@ -285,13 +285,15 @@ def list_text_columns(X, head) -> Sequence[str] | None:
         return None
     if not getattr(X, "states_dtypes", True):
         return ()
-    return tuple(name for name, dtype in head.dtypes.items() if _is_text(dtype))
+    return tuple(name for name, dtype in head.dtypes.items() if is_text(dtype))
 
 
-def _is_text(dtype):
+def is_text(dtype):
     """Whether a dtype, or that of its categories, holds texts only, unlike objects."""
     if isinstance(dtype, pd.CategoricalDtype):
         dtype = dtype.categories.dtype
+    if isinstance(dtype, pd.ArrowDtype):
+        return str(dtype.pyarrow_dtype) in _TEXTS
     return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)
 
 

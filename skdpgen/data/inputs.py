@@ -150,13 +150,7 @@ def _describe_shape(found, ndim=3):
 
 
 def _check_dtypes(X):
-    """Refuse shapes and dtypes for which a message of scikit-learn or NumPy would quote cells.
-
-    Returns
-    -------
-    bool
-        Whether the dtypes say that all cells are numbers.
-    """
+    """Refuse shapes and dtypes for which a message of scikit-learn or NumPy would quote cells."""
     ndim = X.ndim if hasattr(X, "ndim") else np.asanyarray(X).ndim
     if ndim == 0:
         raise ValueError(
@@ -236,16 +230,6 @@ def read_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray:
 
     This is for data that users map or compare outside of the ledger: whether it raises depends on
     the cells.
-
-    Parameters
-    ----------
-    estimator, X, reset
-        As in `check_rows`.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-        Finite numbers.
 
     Raises
     ------
@@ -377,15 +361,6 @@ def _infer_classes(y):
 def check_classes(classes) -> np.ndarray:
     """Check declared labels, and return them as an array.
 
-    Parameters
-    ----------
-    classes : iterable
-        Distinct labels of one type.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-
     Raises
     ------
     ValueError
@@ -441,16 +416,6 @@ def _match_classes(classes, dtype):
 
 def encode_labels(labels: np.ndarray, levels) -> np.ndarray:
     """Return the position of each label among the levels, decided for each on its own.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-    levels : array-like of shape (n_levels,)
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-        -1 for a label that is no level.
 
     Examples
     --------

@@ -227,11 +227,6 @@ class PullingFunction(RecordFunction):
     def with_products(self, *blocks, width: int | None = None) -> tuple[torch.Tensor, Callable]:
         """Apply the function to private records.
 
-        Parameters
-        ----------
-        *blocks, width
-            As in `on`.
-
         Returns
         -------
         rows : tensor of shape (n_records, width)

@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -96,6 +97,31 @@ _CURRENCY = (
     "KRW|MAD|MXN|MYR|NGN|NOK|NZD|PEN|PHP|PKR|PLN|QAR|RON|RSD|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|"
     "VND|ZAR)"
 )
+# How missing values, times of dates, and numbers are written, by what each stands for: a sign of a
+# currency, groups of three digits, and zeros at the end of the decimals.
+_SIGNS = {f"{s}{gap}{{}}": rf"[+-]?{re.escape(s)}{gap}[0-9].*" for s in "$€£" for gap in ("", " ")}
+_SIGNS |= {f"{{}}{gap}{s}": rf"[^ ]*[0-9]{gap}{re.escape(s)}" for s in "$€£%" for gap in ("", " ")}
+WAYS = {
+    "missing": {w: re.escape(w) for w in (*sorted(MISSING_TEXTS), "-", ".", "?")},
+    "dates": {
+        "D": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
+        " ": "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:.*",
+        "TZ": "[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9:.,]+Z",
+        "T": "[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9].*",
+    },
+    "numbers": {
+        **_SIGNS,
+        "1,000": "[+-]?[1-9][0-9]{0,2}(?:[.,' \u00a0\u202f’][0-9]{3})+(?:[.,][0-9]+)?",
+        "1.0": "[+-]?[0-9]+[.,]0",
+        "1.50": "[+-]?[0-9]*[.,][0-9]+0",
+        "1.5": "[+-]?[0-9]*[.,][0-9]",
+        "1": "[+-]?[0-9]+(?:[.,][0-9]*)?",
+    },
+}
+ALL_WAYS = [way for ways in WAYS.values() for way in ways]
+_WAY = re.compile(
+    "|".join(f"(?P<w{i}>{p})" for i, p in enumerate(p for w in WAYS.values() for p in w.values()))
+)
 # Declared types of cells.
 _EXPECTED = ("number", "integer", "boolean", "date")
 # Unpaired surrogates.
@@ -124,6 +150,11 @@ class TextStyle:
     expected : {None, "number", "integer", "boolean", "date"}, default=None
         The declared type of the cells. With it, ``yes``, ``no``, ``1`` and ``0`` are booleans,
         numbers may have leading zeros, and 31.0 is an integer.
+    is_file : bool, default=False
+        Whether cells are of a file, where texts that pandas reads as missing are no categories.
+    written : sequence of str, default=()
+        How texts are written, apart from this: of `ALL_WAYS`, the most frequent ones first. It
+        says nothing of how they are read.
 
     Raises
     ------
@@ -135,8 +166,11 @@ class TextStyle:
     thousands: str | None = None
     date_format: str | None = None
     expected: str | None = None
+    is_file: bool = False
+    written: Sequence[str] = ()
 
     def __post_init__(self):
+        object.__setattr__(self, "written", tuple(self.written))
         for name in ("decimal", "thousands"):
             # `thousands` may be None, `decimal` may not.
             value = getattr(self, name)
@@ -150,6 +184,10 @@ class TextStyle:
             raise ValueError(f"expected must be None or one of {_EXPECTED}; got {self.expected!r}.")
         if self.date_format is not None:
             _check_date_format(self.date_format)
+
+    def find_way(self, what: str) -> str | None:
+        """Return the most frequent way in which `what`, a key of `WAYS`, is written, if known."""
+        return next((way for way in self.written if way in WAYS[what]), None)
 
     @property
     def has_python_numbers(self) -> bool:
@@ -264,6 +302,18 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
     if date is not None:
         return "date" if date.tzinfo is None else "zoned date", date
     return _guess(text, style), text
+
+
+def find_way(cell, is_file: bool = True) -> int:
+    """Return the position in `ALL_WAYS` of how a text is written, -1 for none; None is <NA>.
+
+    Beside files, readers may turn each text of a missing value into None.
+    """
+    text = cell.strip() if isinstance(cell, str) else cell
+    if text is None or (not is_file and isinstance(text, str) and text in MISSING_TEXTS):
+        text = "<NA>"
+    match = _WAY.fullmatch(text) if isinstance(text, str) else None
+    return -1 if match is None else int(str(match.lastgroup)[1:])
 
 
 def _guess(text, style):

@@ -140,6 +140,13 @@ class TableFile:
         return self._sep
 
     @property
+    def line_end(self) -> str:
+        """How the first line ends, which holds names."""
+        with self._list_files()[0].open("rb") as file:
+            line = file.readline(_MOST_HEADER).decode(self._encoding, errors="replace")
+        return "\r\n" if line.endswith("\r\n") else "\n"
+
+    @property
     def has_fixed_dtypes(self) -> bool:
         """Whether all chunks have the same dtypes, in which samples come back."""
         return self._is_parquet
@@ -162,6 +169,15 @@ class TableFile:
         """
         dtypes = next(self._withhold(lambda: [self._read_dtypes()]))
         return {name: dtypes[name] for name in self._keep(list(dtypes))}
+
+    def stated_dtypes(self) -> dict:
+        """Return `dtypes`, or those of Arrow where pandas would write another one."""
+        import pyarrow as pa
+
+        held, dtypes = self._read_schema(), self.dtypes()
+        written = pa.Schema.from_pandas(_read_arrow(held.empty_table()), preserve_index=False)
+        types = {n: (held.field(n).type, written.field(n).type) for n in dtypes}
+        return {n: dtypes[n] if a == b else pd.ArrowDtype(a) for n, (a, b) in types.items()}
 
     def on_engine(self, engine: str) -> PartitionedTable:
         """Return Parquet files as the table of an engine, a module of this package."""

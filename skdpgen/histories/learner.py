@@ -34,7 +34,7 @@ from .shrinkage import TIME_RATE, shrink_tables
 
 # Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
 _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
-# Standard deviation of initial logits: the best of 0.1, 0.3 and 0.6 on seed 0 of both swings of
+# Standard deviation of initial logits, of 0.1, 0.3 and 0.6, by seed 0 of both swings of
 # run_histories_calendar.py.
 _SPREAD = 0.3
 # Steps of the training between two draws of the dates of particles; set by hand.

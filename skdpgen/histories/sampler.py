@@ -19,7 +19,7 @@ from .shrinkage import list_waves
 
 # Least and largest number of particles by default, probabilities in all of them, steps, and the
 # learning rate of Adam.
-_FEWEST, _MOST, _MOST_NUMBERS, _STEPS, _RATE = 500, 4000, 2**26, 200, 0.2
+_FEWEST, _MOST, _MOST_NUMBERS, _STEPS, _RATE = 500, 4000, 2**26, 300, 0.1
 
 
 def _check_schemas(name, value):
@@ -71,9 +71,9 @@ class DPHistorySampler(BaseGenerator):
         Number of particles. None: half of the persons, within [500, 4000], or fewer for so many
         rows and levels that they would fill the memory.
     n_steps : int, default=None
-        Largest number of steps; they cost no privacy. None: 200.
+        Largest number of steps; they cost no privacy. None: 300.
     learning_rate : float, default=None
-        Learning rate of Adam, for logits. None: 0.2.
+        Learning rate of Adam, for logits. None: 0.1.
 
     Attributes
     ----------

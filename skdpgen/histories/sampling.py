@@ -245,7 +245,8 @@ class HistorySampler:
         joined = {n: join_names(format.names[i], n) for n in layout.names}
         dtypes = {n: dtypes[name] for n, name in joined.items() if name in dtypes}
         layout = replace(layout, names=(format.key, *layout.names), dtypes=dtypes)
-        return layout.restore(frame, self._schemas[i])
+        texts = {n: format.table.texts[m] for n, m in joined.items() if m in format.table.texts}
+        return layout.restore(frame, self._schemas[i], texts)
 
 
 def _with_units(schema):

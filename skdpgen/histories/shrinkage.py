@@ -107,7 +107,7 @@ def list_waves(format, marginals) -> tuple[list[Waves], list[Waves], Waves]:
     ]
     # The number of rows of a person is no column of the schema.
     ordered.insert(n - 1, M + 2)
-    waves = [make_waves(s / s.sum(), k) for s, k in zip(shares, ordered, strict=True)]
+    waves = [make_waves(s / max(s.sum(), 1e-12), k) for s, k in zip(shares, ordered, strict=True)]
     numbers = np.append(shares[n - 1][1:M], shares[n - 1][M:].sum()) / np.arange(1, M + 1)
     in_order = numbers[::-1].cumsum()[::-1]
     return waves[:n], waves[n:], make_waves(in_order / max(in_order.sum(), 1e-12), M)

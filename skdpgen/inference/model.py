@@ -70,7 +70,9 @@ class Model:
     def _sample(self, n_rows):
         """Return synthetic rows as a pandas DataFrame with the target."""
         format = self.generator._format
-        layout = format.layout
+        # Numbers and dates among texts are values here.
+        parsed = [name for name in format.texts if format.schema[name].cell_types is not None]
+        layout = format.layout.without_dtypes(parsed)
         names = (*layout.names, *([layout.label] if layout.y is not None else []))
         self._layout = replace(layout, names=names, X=PANDAS, y=None)
         plain = replace(format, layout=self._layout)

@@ -33,13 +33,7 @@ WRITABLE = tuple(name for name, module in FORMATS.items() if hasattr(module, "wr
 
 
 def load(path_or_document: str | PathLike | Mapping) -> Any:
-    """Return a document: a dict, or the text of SQL.
-
-    Parameters
-    ----------
-    path_or_document : str, path or dict
-        The document, its text, or the name of its file.
-    """
+    """Return a document: a dict, or the text of SQL."""
     if isinstance(path_or_document, Mapping):
         return dict(path_or_document)
     text = path_or_document
@@ -49,17 +43,7 @@ def load(path_or_document: str | PathLike | Mapping) -> Any:
 
 
 def read_metadata(document: object, declared: Mapping, table: str | None) -> tuple[dict, list]:
-    """Return the columns and rules that a document declares, and warn of what is lost.
-
-    Parameters
-    ----------
-    document : object
-        As `load` returns it.
-    declared : dict of str to column
-        Columns to describe in this way instead.
-    table : str or None
-        The table to read, of several.
-    """
+    """Return the columns and rules that a document declares, and warn of what is lost."""
     found = _find_format(document)
     if found is None:
         own = find_own(document)
@@ -168,14 +152,7 @@ def _find_rules(description, columns):
 
 
 def write_metadata(schema, format: str) -> dict:
-    """Return a schema in another format, and warn of what that cannot express.
-
-    Parameters
-    ----------
-    schema : Schema
-    format : str
-        One of `WRITABLE`.
-    """
+    """Return a schema in another format, and warn of what that cannot express."""
     check_choice("format", format, WRITABLE)
     module = FORMATS[format]
     document = module.write(schema)

@@ -263,13 +263,7 @@ class Field:
             self.style["date_format"] = date_format
 
     def make_column(self):
-        """Return the column that the field declares, and note what is lost.
-
-        Raises
-        ------
-        ValueError
-            If it declares none.
-        """
+        """Return the column that the field declares, and note what is lost."""
         if self.problem is not None:
             raise ValueError(self.problem)
         form = self.form
@@ -354,13 +348,7 @@ def as_list(value: object) -> list:
 
 
 def choose_table(names: Iterable[str], table: str | None) -> str:
-    """Return the table that is asked for, or the only one.
-
-    Raises
-    ------
-    ValueError
-        If there is no such table, or there are several.
-    """
+    """Return the table that is asked for, or the only one."""
     listed = list(names)
     if table is None and len(listed) == 1:
         return listed[0]

@@ -90,14 +90,7 @@ def _parse(text):
 
 
 class _Reader:
-    """Reads the columns of one table, and then its constraints.
-
-    Parameters
-    ----------
-    table : expression of sqlglot
-    enums : dict of str to list of str
-        Types that the text defines.
-    """
+    """Reads the columns of one table, and then its constraints."""
 
     def __init__(self, table, enums):
         self._enums = enums

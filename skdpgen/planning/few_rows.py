@@ -18,15 +18,15 @@ def find_few_rows(estimator, fit_plan, n_samples: int, n_classes: int, format) -
     # Persons may have that many rows each: compare with the largest possible number.
     if fit_plan.min_samples <= n_samples * (fit_plan.plan.weight or 1):
         return None
-    given = describe_n_rows(n_samples, fit_plan.plan.weight)
-    remedy = "a larger epsilon, "
+    given, remedy = describe_n_rows(n_samples, fit_plan.plan.weight), "a larger epsilon, "
+    unit = "persons" if fit_plan.plan.weight == 1 else "rows"
     # The other release may not suit the format, as for too many columns.
     with contextlib.suppress(ValueError):
         remedy = _find_remedy(estimator, fit_plan, n_samples, n_classes, format)
     return (
-        f"{type(estimator).__name__} takes about {fit_plan.min_samples:,} rows to be of use at "
-        f"this ε, with this number of columns and classes; here are {given}. Use {remedy}more "
-        f"rows, or fewer columns or classes.{advice_on_few_rows.get()}"
+        f"{type(estimator).__name__} takes about {fit_plan.min_samples:,} {unit} to be of use "
+        f"at this ε, with this number of columns and classes; here are {given}. Use {remedy}more "
+        f"{unit}, or fewer columns or classes.{advice_on_few_rows.get()}"
     )
 
 
@@ -46,7 +46,7 @@ def _find_remedy(estimator, fit_plan, n_samples, n_classes, format):
     if epsilon is not None and epsilon > estimator.epsilon:
         return f"{name} with epsilon={epsilon:g}, " if name else f"epsilon={epsilon:g}, "
     other.epsilon = estimator.epsilon
-    needed = other._make_plan(n_samples, format, n_classes, plan.max_rows).min_samples
+    needed = other._make_plan(n_samples, format, n_classes, plan.weight).min_samples
     which = f"{name}, which needs about {needed:,} rows, " if name else ""
     return f"{which}a larger epsilon, "
 
@@ -59,7 +59,7 @@ def find_least_epsilon(estimator, plan, n_samples: int, n_classes: int, format) 
         other.epsilon = epsilon
         # Some releases refuse a small one.
         with contextlib.suppress(ValueError):
-            other_plan = other._make_plan(n_samples, format, n_classes, plan.max_rows)
+            other_plan = other._make_plan(n_samples, format, n_classes, plan.weight)
             return other_plan.min_samples <= n_rows
         return False
 

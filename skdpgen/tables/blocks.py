@@ -308,10 +308,6 @@ def share_between_knots(weights):
     roots of the weights of the neighbouring knots keep a flat density flat, also for geometrically
     growing distances of knots, and keep a row between two knots between them.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n, n_knots)
-
     Returns
     -------
     from_left, from_right : ndarray of shape (n, n_knots - 1)

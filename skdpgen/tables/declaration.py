@@ -17,12 +17,7 @@ class Declaration:
     """Base of frozen dataclasses that users write, or read from JSON."""
 
     def to_dict(self):
-        """Return the parameters that are not at their defaults, and the type, for JSON.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the parameters that are not at their defaults, and the type, for JSON."""
         return {"type": type(self).__name__.lower(), **self._given(is_json=True)}
 
     def __repr__(self):
@@ -151,13 +146,7 @@ def check_keys(given, known, owner):
 
 
 def parse(given, classes):
-    """Return a declaration, which may be given as a dict with the name of its class as ``"type"``.
-
-    Parameters
-    ----------
-    given : Declaration or dict
-    classes : dict of str to type
-    """
+    """Return a declaration, or that of a dict with the name of its class as ``"type"``."""
     if type(given) in classes.values():
         return given
     if not isinstance(given, Mapping):

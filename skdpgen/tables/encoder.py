@@ -68,14 +68,6 @@ class TableEncoder:
     def encode(self, table):
         """Encode a table with the columns of the schema, in any order.
 
-        Parameters
-        ----------
-        table : DataFrame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_columns)
-
         Raises
         ------
         TableError

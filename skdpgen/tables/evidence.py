@@ -100,25 +100,15 @@ def _show(rule):
     return repr(replace(rule, difference=None) if hasattr(rule, "difference") else rule)
 
 
-def find_coincident(format, tables, counts):
+def find_coincident(format, tables, counts: np.ndarray) -> tuple[tuple[tuple, ...], ...]:
     """Return groups of point masses, or missing values, that the same records have.
 
     Rows of weights draw them apart: zeros of all parts of a sum, and of the sum, would be lost.
-
-    Parameters
-    ----------
-    format : TableFormat
-    tables : Tables
-    counts : ndarray of shape (n_levels,)
-        Noisy number of records with each level.
-
-    Returns
-    -------
-    tuple of tuple of (str, int, float)
-        Names of columns, their levels, from the last one on, since knots before them may become
-        finer, and shares of the records relative to the mean of a group.
+    A member has the name of its column, its level, from the last one on, since knots before it may
+    become finer, and its share of the records relative to the mean of the group.
     """
-    counted, masses = PairCounts(format, tables), {}
+    counted = PairCounts(format, tables)
+    masses: dict = {}
     for block in counted.blocks:
         values = [*getattr(block, "atoms", ()), *[None] * block.column_type.missing]
         for level, value in enumerate(values, -len(values)):

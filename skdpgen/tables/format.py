@@ -10,6 +10,7 @@ import torch
 
 from ..curator.dataset import Dataset
 from ..data.cells import CellReader, as_frame
+from ..data.dtypes import is_text
 from ..data.names import find_ambiguous
 from ..data.record_functions import RecordFunction
 from ..data.texts import PLAIN, TextStyle
@@ -338,8 +339,11 @@ class TableFormat(Format):
             return self
         inference = SchemaInference(self.schema, self.layout.label, self.has_class_target)
         schema, layout = self.layout.put_in_order(inference.run(curator))
+        # Objects may be texts or values of Python, which come back; texts stay texts.
         layout = layout.without_dtypes(
-            name for name in inference.unknown if schema[name].cell_types is not None
+            name
+            for name in inference.unknown
+            if schema[name].cell_types is not None and not is_text(layout.dtypes.get(name))
         )
         # Their texts are read as readers of files would read them; those of other dtypes stay.
         of_objects = [n for n in inference.unknown if self.layout.dtypes.get(n) == np.dtype(object)]
@@ -425,7 +429,7 @@ class TableFormat(Format):
 
                 positions = find_positions(y, self.classes)
                 table = sampler.draw_classes(positions, self.classes, self.layout.label, where)
-            yield self.layout.restore(table, self.schema)
+            yield self.layout.restore(table, self.schema, self.texts)
 
 
 def _style_of(name, column, is_stated):

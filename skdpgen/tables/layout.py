@@ -2,17 +2,19 @@
 """Containers, dtypes and target of fitted tables, which samples get again."""
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
 from ..data.cells import read_cell
 from ..data.containers import PANDAS, Container
-from ..data.dtypes import cast, find_held_range, hide_values
+from ..data.dtypes import cast, find_held_range, hide_values, is_text
 from ..data.names import name_cell
 from ..data.texts import PLAIN
 from ..registry import savable
 from .columns import Category, Ordinal
+from .columns.texts import write_cells
 from .columns.values import Values
 
 
@@ -109,9 +111,11 @@ class TableLayout:
         columns = {name: _put_in_order(schema[name], dtype) for name, dtype in self.listed.items()}
         return schema.replace(columns), replace(self, listed={})
 
-    def restore(self, frame, schema):
-        """Return a table of samples in the containers and dtypes of `fit`."""
+    def restore(self, frame, schema, styles=MappingProxyType({})):
+        """Return a table of samples in the containers and dtypes of `fit`, texts in its styles."""
         for name, dtype in self.dtypes.items():
+            if name in styles and is_text(dtype):
+                frame[name] = write_cells(frame[name], schema[name], styles[name])
             if frame[name].dtype != dtype:
                 frame[name] = _cast(frame[name], dtype, schema[name])
         X = self.X.give(frame[list(self.names)])

@@ -166,10 +166,6 @@ def sample_from_schema(
     random_state : None, int or numpy.random.RandomState, default=None
         Seed of the draws.
 
-    Returns
-    -------
-    DataFrame of shape (n_samples, n_columns)
-
     Raises
     ------
     ValueError

@@ -45,7 +45,7 @@ def test_summary_of_a_synthesis(folder, capsys):
         "Read private.csv: 300 rows, 2 columns. Spent ε = 5 at δ = 1e-05 for each row (zero_out)."
     )
     assert re.match(r"Whether a row took part can be guessed rightly in at most \d\d%", lines[1])
-    assert re.match("column +type +found +other +missing +noise +counts", lines[2])
+    assert re.match("column +type +found +other +missing +(low by +)?noise +counts", lines[2])
     assert re.search("^ward +category +2: A, B .*±", printed.out, re.MULTILINE)
     assert "Wrote made/synthetic.csv, made/certificate.json, made/report.html" in printed.out
     assert lines[-2] == (

@@ -224,7 +224,7 @@ def change(cell):
     param="chunks of 7",
 )
 @pytest.mark.catches(
-    "data.dtypes:_is_text",
+    "data.dtypes:is_text",
     "is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)",
     "is_string_dtype(dtype)",
     param="mixed",

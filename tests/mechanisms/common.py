@@ -41,7 +41,7 @@ class Rows:
 class Blocks:
     """A source of rows, or codes, that are given in blocks; all or none are present."""
 
-    max_rows, n_classes = None, 1
+    max_rows, n_classes, database = None, 1, None
 
     def __init__(self, *blocks, absent=False, n_records=None):
         self._blocks, self._absent = blocks, absent

@@ -1,5 +1,7 @@
 """Out as in: samples have the dtypes, levels and words of the table, in any container and file."""
 
+import re
+
 import hypothesis
 import numpy as np
 import pandas as pd
@@ -56,6 +58,18 @@ FAMILIES = {
         np.where(is_true, "yes", "no"),
         None,
     ),
+    "written": (
+        ["str", "string", "string[pyarrow]", pd.ArrowDtype(pa.string())],
+        [None],
+        [f"${x:,.2f}" for x in fraction * 100],
+        lambda x: re.fullmatch(r"-?\$(\d?\d,)?\d{1,3}\.\d\d", x),
+    ),
+    "moments": (
+        ["str", "string"],
+        [None],
+        [f"{x}Z" for x in seconds],
+        lambda x: re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", x),
+    ),
     "days": (
         ["M8[s]", "M8[ns]", pd.ArrowDtype(pa.date32())],
         [date],
@@ -73,6 +87,9 @@ CONTAINERS = {
     "pandas": lambda frame: frame,
     "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
     "polars": lambda frame: pytest.importorskip("polars").from_pandas(frame),
+    "duckdb": lambda frame: pytest.importorskip("duckdb").from_arrow(
+        pa.Table.from_pandas(frame, preserve_index=False)
+    ),
 }
 
 
@@ -98,7 +115,8 @@ def check(drawn, container):
     table = CONTAINERS[container](frame)
     sampler = DPSWFlowSampler(1000.0, 1e-6, schema=schema, n_steps=1, random_state=0).fit(table)
     many, few = sampler.sample(200), sampler.sample(2)
-    assert type(many) is type(table)
+    # What an engine holds comes back as Arrow's.
+    assert type(many) is (pa.Table if container == "duckdb" else type(table))
     if container != "pandas":
         assert few.schema == many.schema
         if container == "pyarrow":
@@ -153,6 +171,9 @@ def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
             "flag": np.where(is_true, *reversed(words)),
             "code": [f"{x:05d}" for x in whole % 7],
             "day": pd.Series(days).dt.strftime(date_format),
+            "fixed": np.where(
+                whole % 4, pd.Series(fraction).map("{:.2f}".format).str.replace(".", decimal), "NA"
+            ),
         }
     )
     form = {"sep": dialect["sep"], "encoding": dialect.get("encoding", "utf-8")}
@@ -167,9 +188,75 @@ def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
     assert set(made["flag"]) == set(words)
     assert set(made["code"]) <= set(table["code"])
     assert pd.to_datetime(made["day"], format=date_format).notna().all()
+    assert made["fixed"].str.fullmatch(rf"\d+\{decimal}\d0|NA").all()
     read = pd.read_csv(
         tmp_path / "made/synthetic.csv", decimal=decimal, thousands=thousands, **form
     )
     assert read["amount"].dtype == np.float64
     if thousands:
         assert made["amount"].str.contains(thousands, regex=False).mean() > 0.5
+
+
+@pytest.mark.slow
+def test_a_parquet_file_has_the_types_of_the_table(tmp_path):
+    table = pa.table(
+        {
+            "int8": pa.array(whole, pa.int8()),
+            "decimal": pa.array(fraction.round(1).astype(str)).cast(pa.decimal128(8, 2)),
+            "text": pa.array(texts),
+            "number": pa.array(whole.astype(str), pa.large_string()),
+            "ordered": pa.DictionaryArray.from_arrays(
+                pa.array(whole % 3, pa.int16()), pa.array(LEVELS), ordered=True
+            ),
+            "day": pa.array(days.astype("M8[D]")),
+            "moment": pa.array(seconds).cast(pa.timestamp("us", "Europe/Vienna")),
+            "flag": pa.array(is_true),
+        }
+    )
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(table, tmp_path / "t.parquet")
+    asked = ["synthesize", str(tmp_path / "t.parquet"), "--epsilon", "200", "--delta", "1e-6"]
+    assert main([*asked, "--quiet", "--anyway", "--seed", "1", "-o", str(tmp_path / "made")]) == 0
+    assert pq.read_schema(tmp_path / "made/synthetic.parquet").equals(table.schema)
+
+
+@pytest.mark.slow
+def test_a_sheet_has_the_cells_of_the_table(tmp_path):
+    """A number that is a text stays one, beside numbers, dates and missing cells."""
+    cells = {
+        "number": [None if x % 3 == 0 else x for x in whole.tolist()],
+        "text": whole.astype(str).tolist(),
+        "date": days.astype("M8[D]").astype(str).tolist(),
+        "day": pd.Series(days),
+    }
+    pd.DataFrame(cells).to_excel(tmp_path / "t.xlsx", index=False)
+    asked = ["synthesize", str(tmp_path / "t.xlsx"), "--epsilon", "200", "--delta", "1e-6"]
+    assert main([*asked, "--quiet", "--anyway", "--seed", "1", "-o", str(tmp_path / "made")]) == 0
+    made = pd.read_excel(tmp_path / "made/synthetic.xlsx", dtype=object).convert_dtypes()
+    assert [str(dtype) for dtype in made.dtypes[:3]] == ["Int64", "string", "string"]
+    assert pd.api.types.is_datetime64_any_dtype(made["day"])
+
+
+@pytest.mark.slow
+def test_a_data_package_is_valid_for_others(tmp_path):
+    validate = pytest.importorskip("frictionless").validate
+    persons = pd.DataFrame(
+        {
+            "id": range(N),
+            "born": pd.Series(days).dt.strftime("%Y-%m-%d"),
+            "paid": np.where(whole % 5, [f"{x:.2f}".replace(".", ",") for x in fraction], "NA"),
+        }
+    )
+    visits = pd.DataFrame(
+        {
+            "id": np.arange(N) // 2,
+            "seen": [f"{x}Z" for x in seconds],
+            "cost": [f"{x:.1f} €".replace(".", ",") for x in fraction],
+        }
+    )
+    asked = ["histories", "--key", "id", "--epsilon", "200", "--delta", "1e-6", "--anyway"]
+    for name, table in {"persons": persons, "visits": visits}.items():
+        table.to_csv(tmp_path / f"{name}.csv", sep=";", index=False)
+        asked += ["--table", f"{name}={tmp_path / name}.csv"]
+    assert main([*asked, "--quiet", "--seed", "1", "-o", str(tmp_path / "made")]) == 0
+    assert validate(str(tmp_path / "made/datapackage.json")).valid

@@ -78,12 +78,6 @@ def read_dates(column, zone=None, unit="ms"):
         it. None: those with one are none.
     unit : str, default="ms"
         NumPy's code of the unit to which they are rounded down.
-
-    Returns
-    -------
-    present : ndarray of bool of shape (n,)
-    dates : ndarray of datetime64 of shape (n_present,)
-        NaT for a cell that is no such date.
     """
     has_zone = isinstance(column.dtype, pd.DatetimeTZDtype)
     if has_zone and zone is not None:

@@ -142,13 +142,7 @@ class ColumnType(Declaration):
         return self
 
     def as_classes(self, present=None):
-        """Return integers with few values as ordered classes, other columns as they are.
-
-        Parameters
-        ----------
-        present : set of float, default=None
-            Values with counts above noise. None: all values are classes.
-        """
+        """Return integers with few values as ordered classes, other columns as they are."""
         return self
 
     @property

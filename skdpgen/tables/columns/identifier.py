@@ -109,10 +109,6 @@ class Identifier(ColumnType):
             Where random keys come from.
         n_before : int, default=0
             Number of rows that were made before: numbers go on from there.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
         """
         if self.random:
             drawn = random_state.bytes(16 * n_rows)

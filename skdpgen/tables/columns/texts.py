@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parsing of text cells by a schema."""
+"""Parsing of text cells by a schema, and synthetic cells as texts."""
 
 import datetime
 import math
@@ -11,9 +11,12 @@ import pandas as pd
 from ...data.cells import FrameCells, as_frame, as_objects, find_dtype
 from ...data.names import map_cells, name_cell
 from ...data.record_functions import drops_errors
-from ...data.texts import BLANK_TEXTS, PLAIN, read_text
+from ...data.texts import BLANK_TEXTS, MISSING_TEXTS, PLAIN, WAYS, read_text
 from ...histograms.grids import MAX_UNITS
 from .cells import find_present, read_date, read_number
+
+# How times of dates of a unit are written.
+_CLOCKS = {"hour": "%H:%M", "minute": "%H:%M", "millisecond": "%H:%M:%S.%f"}
 
 
 def parse_cells(frame, schema, style=PLAIN):
@@ -30,10 +33,6 @@ def parse_cells(frame, schema, style=PLAIN):
         Other columns stay as they are.
     style : TextStyle, default=PLAIN
         How numbers and dates are written. Undeclared columns have their own.
-
-    Returns
-    -------
-    DataFrame of object
     """
     parsed = {}
     for name, column in frame.items():
@@ -44,20 +43,7 @@ def parse_cells(frame, schema, style=PLAIN):
 
 
 def parse_inferred(table, schema, styles):
-    """Turn the texts of columns of inferred types into values, each cell on its own.
-
-    Parameters
-    ----------
-    table : DataFrame
-    schema : Schema
-        With the inferred types.
-    styles : dict of str to TextStyle
-        The columns, and how they are written.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Turn the texts of columns of inferred types into values, each cell on its own."""
     parsed = {
         name: parse_column(table[name], schema[name].cell_types, style)
         for name, style in styles.items()
@@ -98,13 +84,10 @@ def _parse_cell(cell, types, style):
         found, value = read_cell(cell, style)
         if types is not None:
             return value if found in types else None
-        return None if is_blank(cell) else name_cell(cell)
+        # NA may be a country.
+        missing = MISSING_TEXTS if style.is_file else BLANK_TEXTS
+        return None if isinstance(cell, str) and cell.strip() in missing else name_cell(cell)
     return None
-
-
-def is_blank(cell):
-    """Whether a text is no category; the others are, since NA may be a country."""
-    return isinstance(cell, str) and cell.strip() in BLANK_TEXTS
 
 
 def read_cell(cell, style=PLAIN):
@@ -133,3 +116,58 @@ def read_cell(cell, style=PLAIN):
         return "date", date.item()
     is_missing = math.isinf(number) or not find_present(as_objects([cell]))[0]
     return "missing" if is_missing else "object", None
+
+
+def write_cells(column, column_type, style, *, are_texts=True):
+    """Return synthetic cells as texts, numbers, dates and missing ones as those of a style.
+
+    Unless all cells `are_texts`, those stay that were none by released counts.
+    """
+    kind, texts = getattr(column.dtype, "kind", "O"), column
+    # A word that is a category in one column means a missing value in another.
+    levels = getattr(column_type, "levels", ())
+    words = (way for way in style.written if way in WAYS["missing"] and way not in levels)
+    missing = next(words, "<NA>")
+    what = "dates" if kind == "M" else "numbers"
+    if column_type is None or not (are_texts or style.find_way(what)):
+        pass
+    elif kind in "iuf":
+        write = partial(_write_number, kind=kind, decimals=column_type.decimals, style=style)
+        codes, numbers = pd.factorize(column)
+        listed = [*(write(number) for number in numbers), None]
+        texts = pd.Series(as_objects(listed)[codes], column.index)
+    elif kind == "M":
+        date_format = find_date_format(column_type, style)
+        texts = column.dt.strftime(date_format).str.replace(r"([.][0-9]{3})000", r"\1", regex=True)
+        if date_format.endswith("%z"):
+            texts = texts.str[:-2] + ":" + texts.str[-2:]
+    return texts if missing == "<NA>" else texts.astype(object).where(column.notna(), missing)
+
+
+def _write_number(number, kind, decimals, style):
+    """Return a number as it is written; without a known way, as Python writes it."""
+    way = style.find_way("numbers")
+    has_sign, has_zeros = way is not None and "{}" in way, "1.50" in style.written
+    if (has_sign or has_zeros) and decimals is not None:
+        text = f"{abs(number):,.{max(decimals, 2 * has_zeros)}f}"
+    elif way is not None and (kind != "f" or float(number).is_integer()):
+        text = f"{abs(int(number)):,}" + ".0" * ("1.0" in style.written)
+    else:
+        text = f"{abs(number):,}"
+    # Years, for one, have no groups.
+    is_grouped = "1,000" in style.written or (kind == "f" and (way is None or has_sign))
+    signs = {",": (style.thousands or "") * is_grouped, ".": style.decimal}
+    text = text.translate(str.maketrans(signs))
+    return "-" * bool(number < 0) + (way.format(text) if has_sign else text)
+
+
+def find_date_format(column_type, style):
+    """Return the format in which synthetic dates are written: with the digits of their unit."""
+    if style.date_format is not None:
+        return style.date_format
+    way, unit, zone = style.find_way("dates"), column_type.unit, column_type.zone
+    if unit == "day" and zone is None and way in (None, "D"):
+        return "%Y-%m-%d"
+    way = " " if way in (None, "D") else way
+    offset = "" if zone is None else "Z" if (way, zone) == ("TZ", "UTC") else "%z"
+    return f"%Y-%m-%d{way[0]}{_CLOCKS.get(unit, '%H:%M:%S')}{offset}"

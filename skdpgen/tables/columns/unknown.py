@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 from pandas.api.types import is_object_dtype
 
-from ...data.texts import MISSING_TEXTS, TextStyle
+from ...data.texts import TextStyle
 from ...registry import savable
 from .category import Category
 from .column_type import ColumnType
@@ -42,6 +42,8 @@ class Unknown(ColumnType, TextStyle):
     expected : {None, "number", "integer", "boolean", "date"}, default=None
         The declared type of the cells. If noisy counts show that many have another one, the fit
         stops, and only these counts are spent.
+    is_file, written
+        As generators infer them, in the `TextStyle` of a column.
 
     Raises
     ------
@@ -91,5 +93,5 @@ class Unknown(ColumnType, TextStyle):
         return f"are no texts (dtype {dtype})", advice
 
     def parse(self, cells, style):
-        """Return the texts, None where they stand for missing values."""
-        return cells.map(lambda c: None if c in MISSING_TEXTS else c).astype(object)
+        """Return the texts, which say how missing values are written, too."""
+        return cells.astype(object)

@@ -90,10 +90,6 @@ class Values:
             random, so that expected codes are unchanged and, if the knots, at integer codes, are
             values, the expected weights, too.
         random_state : RandomState or Generator of NumPy
-
-        Returns
-        -------
-        ndarray of shape (n,)
         """
         numbers = scale.decode(codes)
         if self.unit is None:

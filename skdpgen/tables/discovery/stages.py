@@ -42,7 +42,7 @@ from .decimals import (
     read_levels,
 )
 from .locations import N_LEVELS, SIZE, encode_locations, place_counters
-from .type_inference import KINDS, encode_types, find_types
+from .type_inference import KINDS, encode_types, find_types, read_types
 
 _review: ContextVar[Callable] = ContextVar("review", default=lambda inference, curator: None)
 # Names of releases.
@@ -177,9 +177,9 @@ class Stage(ABC):
 class Types(Stage):
     """Counts of the cells of undeclared columns that parse as numbers, dates, and so on.
 
-    Each cell has one type. A record is encoded by the weight 1/√m at one type for each of the m
-    columns: a non-negative vector of norm 1, and two of these are at most √2 apart. In counts this
-    is a sensitivity of √m, or of √(2m) if a record is replaced.
+    Each cell has one type, and is written in one way. A record is encoded by squared weights of
+    7/(8m) at a type, and of 1/(8m) at a way, for each of the m columns: a non-negative vector of
+    norm 1, and two of these are at most √2 apart.
     """
 
     name = KINDS
@@ -197,11 +197,8 @@ class Types(Stage):
         return encode_types(inference.parse(cells)[list(unknown)], unknown)
 
     def read(self, inference, released):
-        # A row adds one cell to each column: its counts were divided by the root of their number.
-        unit = math.sqrt(len(inference.unknown))
-        counts = (released.value * unit).reshape(len(inference.unknown), -1)
         found, inference.texts, inference.looks = find_types(
-            inference.unknown, counts, released.std * unit, inference.n_rows
+            *read_types(inference.unknown, released), inference.n_rows
         )
         inference.set_schema(inference.schema.replace(found))
 

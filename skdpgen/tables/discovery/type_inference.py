@@ -11,10 +11,11 @@ import pandas as pd
 
 from ...checks import list_names
 from ...data.names import map_cells
-from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, is_placeholder
+from ...data.texts import ALL_WAYS, COMMA_STYLES, LOOKS, TEXT_KINDS, find_way, is_placeholder
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
 from ..columns import TYPES, Category
+from ..columns.cells import find_present
 from ..columns.number import FITTING_SHARE
 from ..columns.texts import find_types_of_dtype, read_cell
 from .decimals import encode_levels
@@ -32,6 +33,10 @@ _FEW_CODES = 0.005
 COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
 FEW = 10
+# Numbers of counts and squared weights of a cell: of its type, and of how it is written.
+_PARTS = (len(COUNTED), 0.875), (len(ALL_WAYS) + 1, 0.125)
+# Numbers that have zeros at the end of some decimals, and not of others, are codes.
+_MIXED = {"1.5", "1.50"}
 _COMMAS = ("decimal comma", "grouped", "comma")
 # The column type of each type of cells, and the types that it may hold, or that are measurements.
 _CLASSES = {name: cls for cls in TYPES.values() for name in cls.evidence}
@@ -48,8 +53,41 @@ def encode_types(table, styles):
     styles : dict of str to Unknown
         How the texts of each column are written.
     """
-    found = (encode_column(table[name], style) for name, style in styles.items())
-    return np.hstack([encode_levels(codes, len(COUNTED), 1 / len(styles)) for codes in found])
+    parts = []
+    for name, style in styles.items():
+        found = encode_column(table[name], style), encode_ways(table[name], style)
+        for codes, (size, weight) in zip(found, _PARTS, strict=True):
+            parts.append(encode_levels(codes, size, weight / len(styles)))
+    return np.hstack(parts)
+
+
+def encode_ways(column, style):
+    """Return how each cell of a column is written, as its position in `ALL_WAYS`, or -1."""
+    # Whether a column is of numbers, or of objects, may follow from a single cell.
+    found, missing = np.full(len(column), -1), ~find_present(column)
+    if find_types_of_dtype(column) is None:
+        found = map_cells(partial(find_way, is_file=style.is_file), column).astype(np.int64)
+    return np.where(missing, find_way(None), found)
+
+
+def read_types(unknown, released):
+    """Return columns in the ways in which counts show that they are written; counts of types.
+
+    Returns
+    -------
+    dict of str to Unknown
+    counts : ndarray of shape (n_columns, n_types)
+    std : float
+    """
+    sizes, weights = np.transpose(_PARTS)
+    unit = math.sqrt(len(unknown) / weights[0])
+    counts = released.value.reshape(len(unknown), -1)
+    types, ways = np.split(counts, [int(sizes[0])], axis=1)
+    least, found = find_clear(released.std, ways.size), {}
+    for (name, column), row in zip(unknown.items(), ways[:, :-1], strict=True):
+        written = [ALL_WAYS[i] for i in np.argsort(-row) if row[i] > least]
+        found[name] = replace(column, written=written)
+    return found, types * unit, released.std * unit
 
 
 def encode_column(column, style):
@@ -91,6 +129,8 @@ def find_types(unknown, counts, std, n_rows):
         if n_objects > least:
             objects[name] = f"{n_objects / max(sum(row), n_objects):.1%}"
         chosen = _choose_type(name, style.expected, of_cells, std)
+        if chosen == "number" and style.expected is None and _MIXED <= {*style.written}:
+            chosen, looks[name] = "text", "look like codes, 1.10 beside 1.1"
         cls = _CLASSES.get(chosen, Category)
         found[name] = cls.infer(chosen, of_cells, std)
         styles[name] = _choose_style(style, of_cells, least)
@@ -172,7 +212,8 @@ def _choose_style(style, counts, least):
         return style
     if decimal > group + least and decimal <= point:
         return style
-    chosen = COMMA_STYLES[0 if decimal > max(point, group) else 1]
+    # If no comma shows what it is, all stand before three digits.
+    chosen = COMMA_STYLES[0 if decimal > max(point, group) + least else 1]
     return replace(style, decimal=chosen.decimal, thousands=chosen.thousands)
 
 

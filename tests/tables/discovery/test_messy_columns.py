@@ -9,6 +9,7 @@ import pytest
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.tables import Schema, Unknown
+from skdpgen.tables.public_tables import read_public
 
 N = 1500
 rng = np.random.default_rng(0)
@@ -80,7 +81,8 @@ def made():
     sampler = DPSWFlowSampler(math.inf, schema=schema, random_state=0, n_steps=30, n_particles=500)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return sampler.fit(frame).sample(4000)
+        styles = {name: schema[name] for name in FORMATS}
+        return read_public(sampler.fit(frame).sample(4000), styles)
 
 
 def quartiles(values):
