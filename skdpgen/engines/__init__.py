@@ -3,4 +3,4 @@
 
 from .._lazy import import_late
 
-__getattr__, __dir__, __all__ = import_late(__name__, {".warehouse": "sql"})
+__getattr__, __dir__, __all__ = import_late(__name__, {".warehouse": "Warehouse sql"})

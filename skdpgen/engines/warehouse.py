@@ -23,7 +23,7 @@ _MOST_SUMS = 1_000
 
 
 class Warehouse(TableInParts, Partitions):
-    """A table of a database, which computes the sums that a fit releases.
+    """A table of a database, which computes the sums that a fit releases; `sql` is short for it.
 
     Rows stay there. Noise is added in this process, to exact sums: those of the same table in
     memory, to the bit, where doubles follow IEEE 754. A `Schema` must declare all columns. Texts
