@@ -132,7 +132,8 @@ def differ(first, second) -> bool:
         return not torch.equal(first.detach().cpu(), second.detach().cpu())
     if isinstance(first, np.ndarray):
         return not np.array_equal(first, np.asarray(second))
-    return first != second
+    # NaN, which differs from itself, stands for an unknown number.
+    return first != second and not (first != first and second != second)
 
 
 def assert_raises(expected: type[Exception], call: Callable) -> Exception:

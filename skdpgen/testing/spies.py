@@ -21,6 +21,7 @@ class _RecordingSource:
         self._source = source
         self.n_records, self.n_classes = source.n_records, source.n_classes
         self.max_rows, self.count_rows = source.max_rows, source.count_rows
+        self.database = source.database
         self.batches = []
 
     def add_up(self, function):

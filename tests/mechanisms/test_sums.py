@@ -68,7 +68,7 @@ def members(classes, n_classes=3):
 class Blocks:
     """A source of records that are given in blocks."""
 
-    n_records, max_rows = 1000, None
+    n_records, max_rows, database = 1000, None, None
 
     def __init__(self, blocks):
         self._blocks = blocks

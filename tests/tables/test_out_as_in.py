@@ -61,7 +61,7 @@ FAMILIES = {
     "written": (
         ["str", "string", "string[pyarrow]", pd.ArrowDtype(pa.string())],
         [None],
-        [f"${x:,.2f}" for x in fraction * 100],
+        [f"${x:,.2f}" for x in fraction * 99.9],
         lambda x: re.fullmatch(r"-?\$(\d?\d,)?\d{1,3}\.\d\d", x),
     ),
     "moments": (

@@ -154,8 +154,8 @@ def _write_number(number, kind, decimals, style):
         text = f"{abs(int(number)):,}" + ".0" * ("1.0" in style.written)
     else:
         text = f"{abs(number):,}"
-    # Years, for one, have no groups.
-    is_grouped = "1,000" in style.written or (kind == "f" and (way is None or has_sign))
+    # Years, for one, have no groups; amounts of money do.
+    is_grouped = "1,000" in style.written or has_sign or (kind == "f" and way is None)
     signs = {",": (style.thousands or "") * is_grouped, ".": style.decimal}
     text = text.translate(str.maketrans(signs))
     return "-" * bool(number < 0) + (way.format(text) if has_sign else text)

@@ -484,10 +484,8 @@ class SchemaInference:
         table = self.parse(cells)
         for name in filter(self.lacks_levels, self.categories):
             check_type(name, table[name], self.schema[name].other)
-        # Nothing is known of words that are to be found.
-        unread = {*self.unknown, *(n for n in self.categories if not self.lacks_levels(n))}
-        if learned := [name for name in self.schema.learned if name not in unread]:
-            TableEncoder(self._encoder.schema.select(learned)).encode(table[learned])
+        if learned := [name for name in self.schema.learned if name not in self.unknown]:
+            self._encoder.encode(table[learned])
 
     def parse(self, cells):
         """Return cells in the order of the schema as a table, with differences of columns."""
