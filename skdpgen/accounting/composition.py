@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .certificate import Certificate
-from .events import DegradedGaussianDpEvent, gaussian_mu
+from .events import DegradedGaussianDpEvent, gaussian_mu, plain_multiplier
 from .provenance import Provenance
 
 _SEEDS = "the seeds of the fits are different: fits that share a seed share noise"
@@ -121,10 +121,18 @@ def _share(group: tuple, other: tuple) -> list:
 
 def _covers(group: tuple, other: tuple) -> bool:
     """Return whether a group holds all releases of another, or those of which they were made."""
-    if _is_degraded(group) and not _is_degraded(other):
-        return False
-    needed = other[0] if _is_degraded(group) == _is_degraded(other) else other[0][:-1]
-    return 0 < len(needed) and set(needed) <= set(group[0])
+    (held, releases), (needed, made) = group, other
+    if _is_degraded(group) != _is_degraded(other):
+        *kept, (name, event) = made
+        n = len(kept)
+        # What states more than can be made of the first release counts beside it.
+        is_made = releases[:n] == kept and any(
+            first == name and plain_multiplier(of_first) <= event.noise_multiplier
+            for first, of_first in releases[n : n + 1]
+            if isinstance(event, DegradedGaussianDpEvent)
+        )
+        needed = needed[:-1] if is_made else ()
+    return 0 < len(needed) and set(needed) <= set(held)
 
 
 def _is_degraded(group: tuple) -> bool:

@@ -18,12 +18,12 @@ from ..mechanisms.noise import NoiseSource
 from ..mechanisms.two_way import Tables, TablesMechanism, own_and_later
 from .two_way_tables import TwoWayTables
 
-# Least noise, in steps of the grid, by which the proof's bound is below 1e-136; and a margin of its
-# variance for rounding.
-_LEAST_STEPS, _MARGIN = 4.0, 2.0**-48
+# Least noise, in steps of the grid, by which the proof's bound is below 1e-136; a margin of its
+# variance for rounding; and bits of the first tables that the degraded ones do not tell.
+_LEAST_STEPS, _MARGIN, _LEAST_BITS = 4.0, 2.0**-48, 128
 _HELD = (
     "whoever also holds the release that a degraded one was made of, whose digest is listed first, "
-    "has the ε of that release, for both together"
+    "has the ε of that release, for both together; its BLAKE2b digest cannot be inverted"
 )
 
 
@@ -74,6 +74,12 @@ def degrade(published, epsilon: float):
             f"tables cost {show(costs[1])}. Choose a smaller one."
         )
     noisy = mechanism.restore(tables, measured)
+    # Of the two noises, this much is left of the first, in steps, beside a degraded cell.
+    if noisy.size * math.log2(std * scale / ratio) < _LEAST_BITS:
+        raise ValueError(
+            "Tables of so few cells cannot be degraded: the digest on the certificate would tell "
+            "them. Fit to more columns, or fit again with the smaller epsilon."
+        )
     more = Measurement(noisy, scale, std, context=measured.context * ratio)
     values = *published.values[:n], mechanism.postprocess(more.add_noise(NoiseSource()), more)
     sigma = None if plan.sigma is None else plan.sigma * ratio
@@ -93,7 +99,7 @@ def _find_grid(published, event):
     """Return the mechanism of tables, and the grid of its sums: that of sums over no record."""
     tables, weight = published.main, published.plan.weight
     shape = (*tables.cells.shape[:-1], tables.cells.shape[-1] + tables.columns.shape[-1])
-    n_records = published.n_samples * (1 if published.certificate.engine else weight or 1)
+    n_records = published.n_samples * (weight or 1)
     source = SimpleNamespace(
         n_records=n_records, max_rows=weight, add_up=lambda add: np.zeros(shape, np.int64)
     )

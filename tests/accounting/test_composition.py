@@ -397,14 +397,14 @@ def release(*digests, events=(EVENT,), **options):
 
 @pytest.mark.catches(
     "accounting.composition:_covers",
-    "set(needed) <= set(group[0])",
+    "set(needed) <= set(held)",
     "False",
     param="parts3-1",
 )
 @pytest.mark.catches(
     "accounting.composition:_covers",
-    "set(needed) <= set(group[0])",
-    "set(needed) & set(group[0])",
+    "set(needed) <= set(held)",
+    "set(needed) & set(held)",
     param="parts4-2",
 )
 @pytest.mark.catches("accounting.composition:_covers", "0 < len(needed)", "True", param="parts8-2")
@@ -451,15 +451,9 @@ def test_a_release_counts_once_by_its_digest(parts, n_counted):
 
 @pytest.mark.catches(
     "accounting.composition:_covers",
-    "_is_degraded(group) and not _is_degraded(other)",
-    "False",
-    param="A+D A>B-1-0",
-)
-@pytest.mark.catches(
-    "accounting.composition:_covers",
-    "_is_degraded(group) == _is_degraded(other)",
-    "not _is_degraded(other)",
-    param="A>B+C>E A>B+C>D-0-2",
+    "_is_degraded(group) != _is_degraded(other)",
+    "_is_degraded(other)",
+    param="A>B A>C-0-2",
 )
 @pytest.mark.parametrize(
     ("parts", "n_first", "n_degraded"),
@@ -485,6 +479,22 @@ def test_degraded_releases_count_where_the_first_does_not(parts, n_first, n_degr
         events = compose(order[0], compose(*order)).events
         assert (events.count(EVENT), events.count(degraded)) == (n_first, n_degraded)
         assert len(events) == n_first + n_degraded
+
+
+@pytest.mark.catches(
+    "accounting.composition:_covers", "plain_multiplier(of_first) <= event.noise_multiplier", "True"
+)
+@pytest.mark.catches("accounting.composition:_covers", "first == name", "True")
+@pytest.mark.catches("accounting.composition:_covers", "releases[:n] == kept", "True")
+def test_what_cannot_be_made_of_the_first_release_counts_beside_it():
+    more = DegradedGaussianDpEvent(20.0)
+    for first, made in (
+        ((EVENT,), release(A, B, events=(DegradedGaussianDpEvent(EVENT.noise_multiplier / 2),))),
+        ((EVENT,), replace(release(A, B, events=(more,)), releases=("other",))),
+        ((EVENT, EVENT), release(A, B, events=(GaussianDpEvent(6.0), more))),
+    ):
+        for order in ((release(A, events=first), made), (made, release(A, events=first))):
+            assert set(made.events) < set(compose(*order).events)
 
 
 def test_releases_of_one_fit_count_together():

@@ -115,10 +115,19 @@ def test_degraded_parts_are_merged_and_counted():
 )
 @pytest.mark.catches("releases.degrading:degrade", "(n, n + 1)", "(n, n + 3)")
 @pytest.mark.catches("releases.degrading:degrade", "_LEAST_STEPS * ratio", "0")
+@pytest.mark.catches(
+    "releases.degrading:degrade",
+    "noisy.size * math.log2(std * scale / ratio) < _LEAST_BITS",
+    "False",
+)
 def test_what_cannot_be_degraded(monkeypatch):
     first = fit()
     with pytest.raises(ValueError, match=r"must be below 7\.\d+, the cost .* above 0.*got 8"):
         first.degrade(8.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(degrading, "_LEAST_BITS", 1e6)
+        with pytest.raises(ValueError, match="the digest on the certificate would tell"):
+            first.degrade(1.0)
     monkeypatch.setattr(degrading, "_LEAST_STEPS", 2.0**37)
     first.degrade(1.0)
     with pytest.raises(ValueError, match="too little noise for the grid"):
