@@ -60,8 +60,9 @@ class TableInParts(ABC):
     def __call__(self) -> Iterator:
         """Return a fresh iterator over the parts, without identifiers."""
 
-    def check_fit(self, format, estimator) -> None:  # noqa: B027
-        """Refuse a fit that the table cannot be read for; it follows from public facts."""
+    def check_fit(self, format, estimator) -> "TableInParts":
+        """Return the table as a fit reads it, or refuse that fit, which public facts decide."""
+        return self
 
     @abstractmethod
     def by_person(self, column: str) -> "TableInParts":

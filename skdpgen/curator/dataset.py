@@ -350,7 +350,7 @@ class Dataset:
             format.check_held(head)
             if X.has_fixed_dtypes:
                 format.check_dtypes(head, are_stated=X.states_dtypes)
-            X.check_fit(format, estimator)
+            X = X.check_fit(format, estimator)
             cells, n_rows, persons = X.map_parts(read)
         else:
             if reset:

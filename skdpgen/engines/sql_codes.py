@@ -19,8 +19,9 @@ from ..tables.columns.date import DATE_CODES
 from ..tables.encoder import TableEncoder
 
 # Types of Arrow that SQL reads as they are read in memory: doubles hold 15 digits exactly.
-_NUMBER = r"u?int\d+|float|double|bool|decimal\d+\((\d|1[0-5]), \d+\)|decimal\d+\(\d+, 0\)"
-_DATE, _TEXT = r"date.*|timestamp\[(s|ms|us)\]", r"(large_)?string|dictionary<values=string.*"
+_NUMBER = r"u?int\d+|float|double|decimal\d+\((\d|1[0-5]), \d+\)|decimal\d+\(\d+, 0\)"
+_DATE = r"date.*|timestamp\[(?P<unit>s|ms|us)\]"
+_TEXT = r"(large_)?string|dictionary<values=string.*"
 # What `str.strip` removes.
 _BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))
 # NaN is missing, and greater than infinity or not comparable.
@@ -74,7 +75,8 @@ def _write_levels(block, held, x, reader):
         keys = pd.Series(list(texts), dtype="str")
     else:
         is_word = held == "bool" and isinstance(column.levels[0], str)
-        _check(block, held, "" if is_word else _NUMBER, "DOUBLE, or a text, or declare Boolean")
+        types = "" if is_word else f"bool|{_NUMBER}"
+        _check(block, held, types, "DOUBLE, or a text, or declare Boolean")
         cell = f"CAST({cell} AS INTEGER)" if held == "bool" else cell
         cell, write = f"CAST({cell} AS DOUBLE)", write_double
         read = (read_cell(v, PLAIN) if isinstance(v, str) else v for v in column.levels)
@@ -102,17 +104,21 @@ def _write_knots(block, held, x, reader):
     cell, column = _quote(block.name, '"'), block.column_type
     if column.is_date:
         _check(block, held, "" if column.zone else _DATE, "TIMESTAMP, and declare no zone")
-        cell = _write_units(f"CAST({cell} AS TIMESTAMP)" if "date" in held else cell, block)
+        cell = _write_units(cell, block, re.fullmatch(_DATE, held)["unit"] or "D")
     else:
         _check(block, held, _NUMBER, "DOUBLE, or DECIMAL of at most 15 digits")
     points, codes = block.scale.numbers, block.scale.codes
     cases = list(_list_atoms(block, x))
     for sign, end in zip(("<", ">="), points[[0, -1]], strict=True):
         cases.append(f"{x} {sign} {write_double(end)} THEN {write_double(block.scale.encode(end))}")
+    # Some databases fail where a double underflows or overflows: cells are compared before they
+    # are computed with. A fraction below 2^-55 has no weight.
     for (lower, upper), ends in zip(pairwise(points), pairwise(codes), strict=True):
         # As `locate_between`, and then the map to codes.
-        numbers = lower, upper - lower, ends[0], ends[1] - ends[0], upper
-        lower, width, start, gap, upper = map(write_double, numbers)
+        nearest = lower + (upper - lower) * 2.0**-55
+        numbers = lower, upper - lower, ends[0], ends[1] - ends[0], upper, nearest
+        lower, width, start, gap, upper, nearest = map(write_double, numbers)
+        cases.append(f"{x} < {nearest} THEN {start}")
         cases.append(f"{x} < {upper} THEN {start} + ({x} - {lower}) / {width} * {gap}")
     is_number = f"{x} <= {_INFINITE}"
     code = f"CASE WHEN {is_number} THEN CASE {' '.join(f'WHEN {case}' for case in cases)} END"
@@ -125,31 +131,36 @@ def _list_atoms(block, x):
     """Yield the cases of numbers that count as point masses, once rounded and clipped."""
     codes = dict(zip(block.atoms, range(len(block.knots), block.n_levels), strict=True))
     for atom, code in codes.items():
-        unit, middle, edge, sign = 1.0, atom, 0.0 if atom else _SMALL, "="
+        ends = [-_SMALL, _SMALL] if atom == 0 else [atom, atom]
         if block.decimals is not None:
-            unit, middle, edge = block.values.unit, round(atom * block.values.unit), 0.5
-            sign = "" if middle % 2 else "="  # halves are rounded to even numbers
-        above, below = map(write_double, (middle - edge, middle + edge))
-        scaled = f"{x} * {write_double(unit)}"
-        yield f"{scaled} >{sign} {above} AND {scaled} <{sign} {below} THEN {code}"
+            ends = _find_rounded(round(atom * block.values.unit), block.values.unit)
+        first, last = map(write_double, ends)
+        yield f"{x} >= {first} AND {x} <= {last} THEN {code}"
     for sign, bound in zip("<>", (block.number.lower, block.number.upper), strict=True):
         if bound in codes:
             yield f"{x} {sign} {write_double(bound)} THEN {codes[bound]}"
 
 
-def _write_units(cell, block):
-    """Return the units since 1970 of a date; beyond those that count, one before or after them."""
+def _find_rounded(step, unit):
+    """Return the first and the last double whose product with a unit is rounded to a step."""
+    ends = []
+    for edge, find in ((step - 0.5, min), (step + 0.5, max)):
+        near = ((np.array(edge / unit)).view(np.int64) + np.arange(-8, 9)).view(np.float64)
+        ends.append(find(near[np.round(near * unit) == step]))
+    return ends
+
+
+def _write_units(cell, block, held):
+    """Return the units since 1970 of a date, clipped to those that count and one more."""
     unit, values = block.column_type.unit, (block.number.lower, block.number.upper, *block.atoms)
     first, last = int(min(values)), int(max(values))
-    from_date, to_date = (
-        f"CAST('{np.datetime64(end, DATE_CODES[unit]).astype('M8[ms]')}' AS TIMESTAMP)"
-        for end in (first, last)
-    )
-    date = f"DATE_TRUNC('{unit}', {cell})"
-    return (
-        f"CASE WHEN {date} < {from_date} THEN {first - 1} WHEN {date} > {to_date} "
-        f"THEN {last + 1} ELSE DATE_DIFF('{unit}', {from_date}, {date}) + {first} END"
-    )
+    start, stop = (np.datetime64(n, DATE_CODES[unit]).astype("M8[us]") for n in (first, last + 1))
+    # Clipped as it is held, since a cast of a date that is far away may fail.
+    above = (stop + np.timedelta64(1, held) - 1).astype(f"M8[{held}]")
+    below, above = _quote(str((start - 1).astype(f"M8[{held}]"))), _quote(str(above))
+    cases = f"WHEN {cell} < {below} THEN {below} WHEN {cell} > {above} THEN {above}"
+    date = f"DATE_TRUNC('{unit}', CAST(CASE {cases} ELSE {cell} END AS TIMESTAMP))"
+    return f"DATE_DIFF('{unit}', CAST('{start.astype('M8[ms]')}' AS TIMESTAMP), {date}) + {first}"
 
 
 def _check(block, held, types, what):

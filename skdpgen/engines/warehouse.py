@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables in databases, which add up the released tables themselves: one statement a release."""
 
+import copy
 import itertools
 import math
+import threading
 from functools import cached_property
 
 import numpy as np
 
+from .._process.forking import in_forked_children
 from ..curator.batches import OTHER_ROWS
 from ..curator.chunks import Partitions, TableInParts
 from ..data.dtypes import read_arrow_table
@@ -20,6 +23,9 @@ from .sql_codes import write_codes, write_double
 _LEVEL = "CAST(FLOOR(r{0}) AS INTEGER) AS l{0}, r{0} - FLOOR(r{0}) AS f{0}"
 # Sums in a row of a result: databases limit its columns.
 _MOST_SUMS = 1_000
+# A connection serves one thread at a time, and threads may share it.
+_LOCK = threading.Lock()
+in_forked_children(lambda: globals().update(_LOCK=threading.Lock()))
 
 
 class Warehouse(TableInParts, Partitions):
@@ -67,10 +73,9 @@ class Warehouse(TableInParts, Partitions):
     @cached_property
     def types(self):
         """The columns' types, a schema of Arrow."""
+        read = "to_arrow_table" if self.engine == "duckdb" else "fetch_arrow_table"
         statement = f"SELECT * FROM {self._table} AS t LIMIT 0"
-        if self.engine == "duckdb":
-            return self._connection.sql(statement).to_arrow_table().schema
-        return self._execute(statement).fetch_arrow_table().schema
+        return self._fetch(statement, lambda result: getattr(result, read)().schema)
 
     @cached_property
     def head(self):
@@ -92,7 +97,13 @@ class Warehouse(TableInParts, Partitions):
             raise ValueError(
                 f"A database infers nothing: declare {names}, numbers and dates with n_knots=16."
             )
-        self._codes = write_codes(format, self)
+        # Fits share no state: rows may come between them.
+        table = copy.copy(self)
+        vars(table).pop("n_units", None)
+        table._codes = write_codes(format, self)
+        # What the database cannot do fails here, on no rows, before it is paid for.
+        table._add_up(TablesMechanism((1,) * len(table._codes[:2])), 1.0, " LIMIT 0")
+        return table
 
     def map_parts(self, read):
         return self, self.n_units, None
@@ -105,26 +116,38 @@ class Warehouse(TableInParts, Partitions):
 
     def add_products(self, mechanism, half: float) -> np.ndarray:
         """Return the sum of a mechanism over all records; see `ProductMechanism`."""
-        statement, read = _write_sum(mechanism, half, self._codes, f"{self._table} AS t")
-        rows = self.add_up(lambda: self._fetch(statement))
-        rows = rows[np.lexsort(rows.T[::-1])]
+        n_rows, total = self._add_up(mechanism, half)
         # One statement reads one state of the table: its rows are counted beside their sums.
-        if rows[0, 1] != self.n_units:
+        if n_rows != self.n_units:
             raise PublicValueError(OTHER_ROWS)
-        return read(rows[1:])
+        return total
 
-    def _execute(self, statement):
-        """Return what holds the result of a statement."""
-        if self.engine == "duckdb":
-            return self._connection.execute(statement)
-        cursor, statement = self._connection.cursor(), _translate(statement, "duckdb", self.engine)
-        is_known = self.engine == "postgres"
-        cursor.execute(statement if is_known else statement.replace(" NOT MATERIALIZED", ""))
-        return cursor
+    def _add_up(self, mechanism, half, limit=""):
+        table = f"(SELECT * FROM {self._table} AS t{limit}) AS t"
+        # Words that other databases do not know.
+        hint = "NOT MATERIALIZED " if self.engine in ("duckdb", "postgres") else ""
+        statement, read = _write_sum(mechanism, half, self._codes, table, hint)
+        rows = self._fetch(statement)
+        rows = rows[np.lexsort(rows.T[::-1])]
+        return rows[0, 1], read(rows[1:])
 
-    def _fetch(self, statement):
-        """Return the whole numbers that a statement selects, of shape (n_rows, n_columns)."""
-        return np.array(self._execute(statement).fetchall(), dtype=np.int64)
+    def _fetch(self, statement, read=None):
+        """Return the whole numbers that a statement selects, or what is read of its result.
+
+        Messages of the database's errors are withheld.
+        """
+
+        def fetch():
+            with _LOCK:
+                if self.engine == "duckdb":
+                    # `execute` would keep the result in the connection, where others replace it.
+                    result = self._connection.sql(statement)
+                else:
+                    result = self._connection.cursor()
+                    result.execute(_translate(statement, "duckdb", self.engine))
+                return read(result) if read else np.array(result.fetchall(), dtype=np.int64)
+
+        return self.add_up(fetch)
 
 
 sql = Warehouse
@@ -139,7 +162,7 @@ def _translate(statement, given, wanted):
 # Statements, in the dialect of DuckDB. Operations on doubles are those of the mechanisms, in order.
 
 
-def _write_sum(mechanism, half, columns, table):
+def _write_sum(mechanism, half, columns, table, hint):
     """Return the statement of the sum of a mechanism, and what reads its rows of the result.
 
     The sorted result begins with a row of -1 and the number of rows of the table.
@@ -158,7 +181,7 @@ def _write_sum(mechanism, half, columns, table):
         ("factors", "levels", factors),
     )
     written = ", ".join(
-        f"{name} AS NOT MATERIALIZED (SELECT {', '.join(selected)} FROM {source})"
+        f"{name} AS {hint}(SELECT {', '.join(selected)} FROM {source})"
         for name, source, selected in views
     )
     selects = [(["-1", "COUNT(*)"], table), *((sums, f"factors{by}") for sums, by in selects)]

@@ -1,15 +1,17 @@
 """Tables in databases: one statement a release, whose sums equal those in memory to the bit."""
 
 import os
+import re
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Ordinal, PrivacyBudget, Schema
-from skdpgen.engines import sql
+from skdpgen.engines import sql, warehouse
 from skdpgen.releases import TwoWayTables
 
 duckdb = pytest.importorskip("duckdb")
@@ -105,7 +107,11 @@ slow = pytest.mark.slow
 )
 @pytest.mark.catches("engines.warehouse:_write_two_way", "1 - MARGIN", "1")
 @pytest.mark.catches("engines.sql_codes:_write_knots", "points[[0, -1]]", "points[[0, 0]]")
-@pytest.mark.catches("engines.sql_codes:_list_atoms", "'' if middle % 2 else '='", "'='")
+@pytest.mark.catches(
+    "engines.sql_codes:_find_rounded",
+    "np.round(near * unit) == step",
+    "abs(near * unit - step) <= 0.5",
+)
 @pytest.mark.catches("engines.sql_codes:_write_levels", "' ' + keys", "keys")
 @pytest.mark.parametrize(
     ("schema", "target", "params"),
@@ -155,26 +161,127 @@ def test_statements_of_other_dialects_say_the_same(rows, connection, dialect):
         "snowflake": ("BIGINT", "SUM("),
     }[dialect]
     assert all(word in translated.asked[-1] for word in written)
-    # The types and the number of rows; then one statement a release, which reads one state.
-    assert len(translated.asked) == 2 + len(found.privacy_.releases)
+    # The types, a trial, the number of rows; then one statement a release, which reads one state.
+    assert len(translated.asked) == 3 + len(found.privacy_.releases)
 
 
-@pytest.mark.catches("engines.warehouse:Warehouse.add_products", "rows[0, 1] != self.n_units", "0")
-def test_rows_that_come_between_are_refused(connection):
+@pytest.mark.catches("engines.warehouse:Warehouse.add_products", "n_rows != self.n_units", "0")
+@pytest.mark.catches("engines.warehouse:Warehouse.check_fit", "copy.copy(self)", "self")
+def test_rows_that_come_between_are_refused(connection, monkeypatch):
     connection.execute("CREATE TABLE one AS SELECT ill FROM cells")
-    table = sql(connection, "one")
+    table, schema, map_parts = (
+        sql(connection, "one"),
+        Schema({"ill": Boolean()}),
+        sql.map_parts,
+    )
     assert table.n_units == 2000
     connection.execute("INSERT INTO one VALUES (TRUE)")
+    # A fit reads the table as it is, and leaves no state in it.
+    assert fit(table, schema).n_samples_ == 2001
+    assert not hasattr(table, "_codes")
+
+    def insert(table, read):
+        parts = map_parts(table, read)
+        connection.execute("INSERT INTO one VALUES (TRUE)")
+        return parts
+
+    monkeypatch.setattr(sql, "map_parts", insert)
     with pytest.raises(RuntimeError, match="another number of rows"):
-        fit(table, Schema({"ill": Boolean()}))
+        fit(table, schema)
 
 
-def test_errors_of_the_database_are_withheld(connection):
+@pytest.mark.parametrize("where", ["", " WHERE CAST(t AS BOOLEAN)"])
+def test_errors_of_the_database_are_withheld(connection, where):
     connection.execute(f"CREATE VIEW bad AS SELECT '{SECRET}' || text AS t FROM cells")
-    connection.execute("CREATE VIEW worse AS SELECT CAST(t AS BOOLEAN) AS ill FROM bad")
+    connection.execute(f"CREATE VIEW worse AS SELECT CAST(t AS BOOLEAN) AS ill FROM bad{where}")
     with pytest.raises(RuntimeError, match="withheld") as caught:
         fit(sql(connection, "worse"), Schema({"ill": Boolean()}))
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.catches(
+    "engines.warehouse:Warehouse._fetch",
+    "self._connection.sql(statement)",
+    "self._connection.execute(statement)",
+)
+@pytest.mark.catches("engines.warehouse:Warehouse._fetch", "_LOCK", "threading.Lock()")
+def test_results_are_those_of_own_statements(connection):
+    locked = []
+
+    class Busy:
+        """A connection that another fit uses before a result is read."""
+
+        def sql(self, statement):
+            locked.append(warehouse._LOCK.locked())
+            return connection.sql(statement)
+
+        def execute(self, statement):
+            return connection.execute("SELECT 0")
+
+    assert sql(Busy(), "cells").n_units == 2000
+    assert locked == [True]
+
+
+@pytest.mark.catches("engines.sql_codes:_write_units", "start - 1", "start")
+@pytest.mark.parametrize("unit", ["D", "s", "ms", "us"])
+def test_far_dates_do_not_fail(connection, unit):
+    is_date = unit == "D"
+    most, whole = (2**31 - 2, pa.int32()) if is_date else (2**63 - 2, pa.int64())
+    held = pa.date32() if is_date else pa.timestamp(unit)
+    minutes = np.arange("1999-11-30", "2000-07-01", 67, dtype="M8[m]")
+    days = minutes.astype(f"M8[{unit}]").astype(int).tolist()
+    hours = {"unit": "hour", "n_knots": 4, "atoms": ["1999-12-24 05:00"]}
+    schema = Schema({"day": Date("2000-01-01 07:00", "2000-06-01 07:00", **hours)})
+    near, far = (
+        pa.table({"day": pa.array([*days, *ends], whole).cast(held)})
+        for ends in ((days[0], days[-1]), (-most, most))
+    )
+    connection.from_arrow(far).create("far")
+    found = fit(sql(connection, "far"), schema)
+    assert found.privacy_.digest == fit(near, schema).privacy_.digest
+
+
+@pytest.mark.catches("engines.sql_codes:_write_knots", "2.0 ** -55", "0.0")
+@pytest.mark.parametrize("decimals", [None, 2])
+def test_no_cell_makes_doubles_underflow_or_overflow(connection, monkeypatch, decimals):
+    """Some databases fail where they do, and so would show that a cell is there."""
+    cells = [5e-324, -5e-324, 1e-300, 1e-20, 1e308, -1e308, 89.99, 95.0]
+    rows = pd.DataFrame({"a": cells})
+    schema = Schema({"a": Number(0, 90, decimals=decimals, n_knots=4, atoms=[20, 110])})
+    made, write_codes = [], warehouse.write_codes
+    monkeypatch.setattr(
+        warehouse, "write_codes", lambda *args: made.append(write_codes(*args)) or made[-1]
+    )
+    connection.execute("CREATE TABLE few AS SELECT * FROM rows")
+    assert fit(sql(connection, "few"), schema).privacy_.digest == fit(rows, schema).privacy_.digest
+    ((column,),) = made
+    codes = f"SELECT {column.code} FROM (SELECT {column.cell} AS x0 FROM few)"
+    assert all(code == 0 or code > 2**-56 for (code,) in connection.sql(codes).fetchall())
+    assert all("*" not in case for case in re.findall("WHEN (.*?) THEN", column.code))
+
+
+@pytest.mark.catches(
+    "engines.warehouse:Warehouse.check_fit",
+    "table._add_up(TablesMechanism((1,) * len(table._codes[:2])), 1.0, ' LIMIT 0')",
+    "None",
+)
+def test_statements_fail_before_they_are_paid_for(connection):
+    class Unable(Translated):
+        def execute(self, statement):
+            if statement.startswith("WITH"):
+                raise NotImplementedError(statement)
+            super().execute(statement)
+
+    schema = Schema({"text": Category(["a NOT MATERIALIZED (", "b"], other="b")})
+    connection.execute("CREATE VIEW part AS SELECT text FROM cells")
+    unable, able = (made(connection, "bigquery") for made in (Unable, Translated))
+    with PrivacyBudget(epsilon=3.0, delta=1e-6) as budget:
+        with pytest.raises(RuntimeError, match="NotImplementedError"):
+            fit(sql(unable, "part", "bigquery"), schema)
+        assert budget.spent == 0
+    fit(sql(able, "part", "bigquery"), schema)
+    assert "'a NOT MATERIALIZED ('" in able.asked[-1]
+    assert "AS NOT MATERIALIZED" not in able.asked[-1]
 
 
 @pytest.mark.catches(
