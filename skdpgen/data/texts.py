@@ -194,6 +194,11 @@ class TextStyle:
         """Whether numbers are written as in Python, apart from currency signs."""
         return (self.decimal, self.thousands) == (".", None)
 
+    @property
+    def is_as_in_python(self) -> bool:
+        """Whether numbers and dates are written as in Python and ISO 8601."""
+        return self.has_python_numbers and self.date_format is None
+
     def plain_number(self, text: str) -> str | None:
         """Return a number as Python writes it, or None if the text is no number."""
         leads = self.expected in ("number", "integer")

@@ -339,11 +339,13 @@ class TableFormat(Format):
             return self
         inference = SchemaInference(self.schema, self.layout.label, self.has_class_target)
         schema, layout = self.layout.put_in_order(inference.run(curator))
-        # Objects may be texts or values of Python, which come back; texts stay texts.
+        # Objects may be texts or values of Python, which come back, as do the values of texts that
+        # are declared to be written otherwise than in Python; other texts stay texts.
         layout = layout.without_dtypes(
             name
-            for name in inference.unknown
-            if schema[name].cell_types is not None and not is_text(layout.dtypes.get(name))
+            for name, declared in inference.unknown.items()
+            if schema[name].cell_types is not None
+            and not (is_text(layout.dtypes.get(name)) and declared.is_as_in_python)
         )
         # Their texts are read as readers of files would read them; those of other dtypes stay.
         of_objects = [n for n in inference.unknown if self.layout.dtypes.get(n) == np.dtype(object)]

@@ -337,8 +337,9 @@ def test_decimals_stay_behind_groups_of_thousands(decimals, sign, is_european):
     with warnings.catch_warnings(record=True):
         fitted, made = fit(column, style)
     assert fitted.schema_["x"].decimals == decimals
-    numbers = made.str.strip(sign).str.replace(thousands, "").str.replace(decimal, ".")
-    assert numbers.astype(float).median() == pytest.approx(np.median(values), rel=0.3)
+    if not is_european:  # texts come back as texts, unless they are declared to stand for numbers
+        made = made.str.strip(sign).str.replace(",", "").astype(float)
+    assert made.median() == pytest.approx(np.median(values), rel=0.3)
 
 
 def test_numbers_stay_beside_limits_of_detection():

@@ -29,6 +29,9 @@ class Unknown(ColumnType, TextStyle):
     A generator infers, at a cost, whether it is a boolean, a number, a date or a category. Cells
     may be texts or values of Python. Cells that do not have the inferred type become missing.
 
+    Texts come back as texts; those in memory that are declared to be written otherwise than in
+    Python come back as the numbers and dates they stand for.
+
     Numbers may have a currency sign before or after them.
 
     Parameters
