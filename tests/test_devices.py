@@ -156,8 +156,7 @@ def run(name, n_steps):
         pytest.param(
             case,
             marks=()
-            if case
-            in ("flow, components", "network, rows", "gradients in weights", "aggregates", "local")
+            if case in ("flow, components", "gradients in weights", "aggregates")
             else pytest.mark.slow,
         )
         for case in METHODS
@@ -189,6 +188,7 @@ def test_steps_after_a_release_wait_for_nothing(name):
         assert more["up"] < 100
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdpgen.exceptions.PrivacyLeakWarning")
 def test_an_adapter_computes_on_the_device(monkeypatch):
     monkeypatch.setattr("skdpgen.transport.sinkhorn.SMALL", 0)

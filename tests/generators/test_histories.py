@@ -201,6 +201,7 @@ def test_samples_belong_together(order):
     assert sampler.sample(9)["visits"].equals(sampler.sample(9)["visits"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
 def test_without_noise_all_tables_are_kept():
     tables = make_tables_of(1500, most=4)

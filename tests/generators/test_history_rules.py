@@ -136,6 +136,7 @@ def test_declared_rules_hold_within_and_across_tables():
     assert not any(kind.missing for kind in sampler.schemas_["rows"].values())
 
 
+@pytest.mark.slow
 def test_orders_of_undeclared_columns_hold_and_fits_are_saved(tmp_path):
     schemas = {name: Schema({}, rules) for name, rules in WITHIN.items()}
     sampler, drawn = draw(TABLES, 1.0, n_steps=20, schemas=schemas, rules=ACROSS)
