@@ -123,16 +123,21 @@ def _covers(group: tuple, other: tuple) -> bool:
     """Return whether a group holds all releases of another, or those of which they were made."""
     (held, releases), (needed, made) = group, other
     if _is_degraded(group) != _is_degraded(other):
-        *kept, (name, event) = made
-        n = len(kept)
         # What states more than can be made of the first release counts beside it.
-        is_made = releases[:n] == kept and any(
-            first == name and plain_multiplier(of_first) <= event.noise_multiplier
-            for first, of_first in releases[n : n + 1]
-            if isinstance(event, DegradedGaussianDpEvent)
-        )
-        needed = needed[:-1] if is_made else ()
+        if not _can_be_made(made, releases):
+            return False
+        needed = needed[:-1]
     return 0 < len(needed) and set(needed) <= set(held)
+
+
+def _can_be_made(made: list, releases: list) -> bool:
+    """Return whether degrading one of the releases may have made the last of others."""
+    *kept, (name, event) = made
+    n = len(kept)
+    if not isinstance(event, DegradedGaussianDpEvent) or releases[:n] != kept:
+        return False
+    found = [first for own, first in releases[n : n + 1] if own == name]
+    return bool(found) and plain_multiplier(found[0]) <= event.noise_multiplier
 
 
 def _is_degraded(group: tuple) -> bool:

@@ -482,10 +482,12 @@ def test_degraded_releases_count_where_the_first_does_not(parts, n_first, n_degr
 
 
 @pytest.mark.catches(
-    "accounting.composition:_covers", "plain_multiplier(of_first) <= event.noise_multiplier", "True"
+    "accounting.composition:_can_be_made",
+    "plain_multiplier(found[0]) <= event.noise_multiplier",
+    "True",
 )
-@pytest.mark.catches("accounting.composition:_covers", "first == name", "True")
-@pytest.mark.catches("accounting.composition:_covers", "releases[:n] == kept", "True")
+@pytest.mark.catches("accounting.composition:_can_be_made", "own == name", "True")
+@pytest.mark.catches("accounting.composition:_can_be_made", "releases[:n] != kept", "False")
 def test_what_cannot_be_made_of_the_first_release_counts_beside_it():
     more = DegradedGaussianDpEvent(20.0)
     for first, made in (
