@@ -131,6 +131,7 @@ def test_sums_are_those_of_rows_in_memory(rows, connection, schema, target, para
     assert found.privacy_.digest == expected.privacy_.digest
     assert (found.privacy_.engine, found.n_samples_) == ("duckdb", len(rows))
     assert any("query log" in text for text in found.privacy_.assumptions)
+    assert found.release_.published.degrade(1.0).certificate.engine == "duckdb"
 
 
 @slow
