@@ -29,10 +29,10 @@ def fit_to_slices(
 
     Each step makes one of `SlicedReleases`, and generates as many rows as records are expected in
     it. Generated rows are joined with their classes, projected, padded and noised as records are.
-    The loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of the
-    paper of `DPSlicedWassersteinGenerator`. The noise hides the variance of projections far more
-    than their mean. Where principal components were released, the second moments of the rows are
-    known, and are matched as well. Adam's rate follows a warm-up and a linear decay to 0.
+    The loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of
+    the paper of `DPSlicedWassersteinGenerator`. The noise hides the variance of projections far
+    more than their mean. Where principal components were released, the second moments of the rows
+    are known, and are matched as well. Adam's rate follows a warm-up and a linear decay to 0.
     """
     mechanism, batch_size = released.mechanism, released.batch_size
     moments = None if rows.components is None else rows.scale.square().diag()
