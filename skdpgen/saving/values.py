@@ -17,7 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from torch import nn
 
 from ..accounting.certificate import Certificate
-from ..accounting.event_json import event_from_dict, event_to_dict
+from ..accounting.event_types import event_from_dict, event_to_dict
 from ..data.dtypes import read_arrow_type, write_arrow_type
 from ..registry import ARRAY, find_class, find_name, is_savable, savable
 from ..tables.rules.rule import Rule
