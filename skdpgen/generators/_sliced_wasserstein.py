@@ -55,11 +55,9 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         A slice sketch, released once; for a table, two-way tables and, unless ``"pairs"``, tables
         of strong interactions; or projected rows, released at each step.
     network : str or callable, default="mlp"
-        ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) and ``"dpswgen"`` generate
-        any rows, and ``"conv"`` images of any shape.
-        ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
-        3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
-        slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and
+        ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) generates any rows, and
+        ``"conv"`` images of any shape. ``"conv28"`` makes 28×28 grey images (Table 3 of [1]_). Both
+        of these need `bounds`. A factory takes the numbers of inputs and outputs and
         returns a torch module; by ``unit_output = True`` the module says that it gives features in
         [0, 1] rather than encoded rows.
     latent_dim : int, default=20

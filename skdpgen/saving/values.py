@@ -26,7 +26,7 @@ from ..tables.schema import Schema
 
 for _cls in (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
-    *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),
+    *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten),
     nn.ZeroPad2d,
     # Linear public encoders, such as the one of a domain adapter for few target rows.
     *(FrozenEstimator, MaxAbsScaler, MinMaxScaler, PCA, Pipeline, RobustScaler, StandardScaler),
