@@ -137,7 +137,7 @@ class Form:
                     bounds[end] = date.strftime(spec["format"])
             if style.find_way("missing"):
                 spec["missingValues"] = ["", style.find_way("missing")]
-            if "{}" in (style.find_way("numbers") or ""):
+            if style.find_way("signs") or "(1)" in style.written:
                 spec["bareNumber"] = False
         return resource | {"encoding": self.encoding, "dialect": {"delimiter": self.sep}}
 

@@ -109,8 +109,9 @@ READ = {
 }
 # Columns that are not read, and the cause for which they are named.
 NAMED = {
-    "spaces": (mix("1 2{}", "1 3{}"), "looks: look like numbers"),
-    "apostrophes": (mix("1'2{}.5", "1'3{}.25"), "looks: look like numbers"),
+    "spaces": (mix("1 2{}", "1 3{}"), "looks: look like numbers as 1 000"),
+    "apostrophes": (mix("1'2{}.5", "1'3{}.25"), "looks: look like numbers as 1'000"),
+    "points": (mix("1.2{}", "13.4{}"), "looks: look like numbers as 2.157"),
     "units": (mix("{} kg", "{}.5 kg"), "looks: look like quantities"),
     "times": (mix("12:{}", "13:{}"), "looks: look like times"),
     "days first": (dates.strftime("%d/%m/%Y"), "looks: look like dates as %d/%m/%Y"),
@@ -150,7 +151,8 @@ def test_cells_that_are_read_come_back(name, made):
         assert set(cells) <= real | {"other"}
         assert (cells != "other").mean() > 0.95
         return
-    found = pd.to_numeric(cells.str.replace("[,£%]", "", regex=True), errors="coerce")
+    plain = cells.replace(r"^\((.*)\)$", r"-\1", regex=True).str.replace("[,£%]", "", regex=True)
+    found = pd.to_numeric(plain, errors="coerce")
     assert found.isna().mean() == pytest.approx(np.isnan(real).mean(), abs=0.05)
     width = np.nanquantile(real, 0.9) - np.nanquantile(real, 0.1)
     for q in (0.1, 0.25, 0.5, 0.75, 0.9):
