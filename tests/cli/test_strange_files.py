@@ -34,6 +34,13 @@ FILES = {
     "spaces": ("age pay\n" + ROWS.replace(",", " "), "utf-8", "say by --sep"),
     "one row": ("age,pay\n1,2\n", "utf-8", "1 rows are too few"),
 }
+OBJECTS = {
+    "an object": ('{"age": {"of": 1}}\n', "has lists or objects in column 'age'"),
+    "a list": ('{"age": 1}\n{"age": [1, 2]}\n', "has lists or objects in column 'age'"),
+    "another name": ('{"age": 1}\n{"age": 1, "pay": 2}\n', "with the names that the first one has"),
+    "no object": ("[1, 2]\n", "with the names that the first one has"),
+    "no JSON": ("age\n1\n", "with the names that the first one has"),
+}
 
 
 @pytest.mark.catches(
@@ -54,6 +61,14 @@ def test_files_that_cannot_be_read_are_refused_for_nothing(
     assert advice in said
     assert said.count("\n") == 1
     assert not (folder / "made").exists()
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_lines_that_are_no_records_are_refused_for_nothing(name, folder, infer, capsys):
+    text, advice = OBJECTS[name]
+    (folder / "private.jsonl").write_text(text)
+    assert infer(table="private.jsonl") == 1
+    assert advice in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".zip", ".csv"])
@@ -83,6 +98,8 @@ def test_line_ends_and_marks_change_nothing(start, end, encoding, folder, infer)
     assert list(made) == ["age", "pay"]
     assert made["age"].median() == pytest.approx(np.median(ages), abs=8)
     assert made["pay"].median() == pytest.approx(100 * np.median(ages), rel=0.2)
+    written = (folder / "made/synthetic.csv").read_bytes().decode(encoding)
+    assert written.startswith(start + "age,pay" + end[:1])
 
 
 def mix(form, other):
