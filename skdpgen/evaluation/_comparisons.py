@@ -4,7 +4,7 @@
 They read rows outside of any ledger.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -22,8 +22,6 @@ from ._scores import train_on_synthetic_score
 
 # The mean over so many random marginals has a standard error below 0.01.
 _MOST_MARGINALS = 100
-# Above it, marginals are drawn without listing all of them.
-_MOST_LISTED = 10_000
 # Rows of each table for slow comparisons: a report takes seconds for tables of any size.
 _MOST_ROWS = 5_000
 # Levels of a text column for gradient boosting, which takes 255 at most.
@@ -109,13 +107,9 @@ def score_k_marginals(columns: Sequence[EncodedColumn], random_state: int) -> di
     """
     n, k = len(columns), min(3, len(columns))
     rng = np.random.RandomState(random_state)
-    if comb(n, k) > _MOST_LISTED:
-        chosen = [tuple(rng.choice(n, k, replace=False)) for _ in range(_MOST_MARGINALS)]
-    else:
-        chosen = [*combinations(range(n), k)]
-        if len(chosen) > _MOST_MARGINALS:
-            drawn = rng.choice(len(chosen), _MOST_MARGINALS, replace=False)
-            chosen = [chosen[i] for i in sorted(drawn)]
+    chosen: Iterable[tuple] = combinations(range(n), k)
+    if comb(n, k) > _MOST_MARGINALS:
+        chosen = (tuple(rng.choice(n, k, replace=False)) for _ in range(_MOST_MARGINALS))
     distances = [_compare_joint([columns[i] for i in marginal]) for marginal in chosen]
     score = 1000 * (1 - float(np.mean(distances)))
     return {"k": k, "n_marginals": len(distances), "score": score}
