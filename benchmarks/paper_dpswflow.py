@@ -3,6 +3,7 @@
 from functools import cache, partial
 
 import numpy as np
+from networks import dpswgen
 from paper_items import DELTA, case, item, load, run_example, score_images
 from sklearn.neural_network import MLPClassifier
 
@@ -52,7 +53,7 @@ def fit_public(name):
 
 _flow = partial(DPSWFlowSampler, n_particles=3000)
 METHODS = {
-    "DPSWgen": partial(DPSlicedWassersteinGenerator, release="rows", network="dpswgen"),
+    "DPSWgen": partial(DPSlicedWassersteinGenerator, release="rows", network=dpswgen),
     "DPSWflow-r": partial(_flow, release="resample"),
     "DPSWflow": partial(_flow, release="presample"),
     "sketch": _flow,

@@ -25,7 +25,7 @@ from dp_accounting.dp_event import ZCDpEvent
 from sklearn.base import BaseEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, Number, Schema, __version__
-from skdpgen.accounting.event_json import event_to_dict
+from skdpgen.accounting.event_types import event_to_dict
 from skdpgen.accounting.rounding import show
 from skdpgen.privacy import (
     Certificate,
