@@ -34,6 +34,8 @@ class VerdictConstants:
     merged: float = 0.1
     # Largest margin of noise of a good column, relative to the count of its rarest level.
     rare: float = 0.5
+    # Least share by which a mean may be low that is said; set by hand.
+    least_low: float = 0.02
     # Columns that are named in a sentence; set by hand.
     most_named: int = 6
 
@@ -181,7 +183,7 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
     if rough:
         use += f" (with care of {name_some(rough)})"
     if n_good:
-        use += f", and for tables and models of two columns: {n_good} of {len(pairs)} are good"
+        use += f", and for tables and models of {n_good} of {len(pairs)} pairs of them"
     margin = max(table["margin"] for table in usable)
     noisy = [table["column"] for table in columns if table["verdict"] == NOISE]
     # At the default of `rare`, and with one digit, since it is a rule of thumb.
@@ -194,6 +196,11 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
         avoid += f"; nor for {name_some(noisy)}, which are mostly noise"
     # A share of a half has the largest sampling error.
     off = math.hypot(margin / n_records, CONSTANTS.confident * 0.5 / math.sqrt(n_rows))
+    expect = f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points"
+    low = report["mean_low"]
+    if low.max() >= CONSTANTS.least_low:
+        most = f"{low.max():.0%} ({low.idxmax()})"
+        expect += f", and means and totals to be low by up to {most} where tails are cut"
     merged = {str(name): share for name, share in report["share_other"].fillna(0).items()}
     right = np.zeros(2)
     for table in judged:
@@ -206,7 +213,7 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
     return {
         "use": f"{use}.",
         "avoid": f"{avoid}.",
-        "expect": f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points.",
+        "expect": f"{expect}.",
         "score": score,
         "ceiling": ceiling,
     }
@@ -273,7 +280,7 @@ def _list_losses(report: pd.DataFrame) -> list[str]:
         f"{name} ({show_range(*report.loc[name, ['lower', 'upper']])})" for name in ends.index
     ]
     if ranges:
-        texts.append(f"Values beyond these ranges, which are cut: {name_some(ranges)}.")
+        texts.append(f"Rare values beyond these ranges, which are cut: {name_some(ranges)}.")
     return texts
 
 

@@ -31,6 +31,7 @@ GOOD_ROW = {
     "share_lower": np.nan,
     "share_upper": np.nan,
     "share_atoms": np.nan,
+    "mean_low": np.nan,
     "noise": 5.0,
     "noise_pair": 10.0,
 }
@@ -177,7 +178,11 @@ def test_uses_and_limits_in_words():
     )
     assert "groups of fewer than about 20 rows; nor for lost" in summary["avoid"]
     # Half of 1.96 / √10,000, and 9.8 of 1,000 rows.
-    assert summary["expect"] == "Expect a share of rows to be off by ± 1.4 percentage points."
+    expected = "Expect a share of rows to be off by ± 1.4 percentage points"
+    assert summary["expect"] == f"{expected}."
+    cut = summarize_use(counts, report.assign(mean_low=[np.nan, 0.01, 0.03, 0.2]), 1000, 10_000)
+    low = "and means and totals to be low by up to 20% (n) where tails are cut"
+    assert cut["expect"] == f"{expected}, {low}."
     assert 0 < summary["score"] < summary["ceiling"] < 100
     assert summarize_use(None, report, 1000, 1000)["score"] is None
     certificate = Certificate((GaussianDpEvent(4.0),), ("two-way tables",))
