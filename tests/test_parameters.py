@@ -18,7 +18,7 @@ from skdpgen import (
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.params import choose_device
-from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer, LowFrequencies
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
 from skdpgen.privacy import (
     calibrate_gaussian,
     calibrate_noise,
@@ -83,7 +83,7 @@ def test_delta_is_below_one(delta):
 
 ESTIMATORS = [
     *(DPSlicedWassersteinGenerator, DPSWFlowSampler, DPSinkhornGenerator, DPAFGenerator),
-    *(LDPEntropicGAN, DPPCA, LocalPrivatizer, Autoencoder, LowFrequencies),
+    *(LDPEntropicGAN, DPPCA, LocalPrivatizer, LowFrequencies),
     *(DPSWDDomainAdapter, DPSWDDomainClassifier),
 ]
 

@@ -36,7 +36,7 @@ from skdpgen import (
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import DPHistorySampler
-from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer, LowFrequencies
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ
 
@@ -156,7 +156,6 @@ FITS = {
     ),
     "search": lambda: _search(align_weight=[0.1, 0.3]),
     "search among releases": lambda: _search(sampler__n_particles=[10, 20]),
-    "autoencoder": lambda: Autoencoder(n_components=2, n_epochs=1).fit(X),
     "frequencies": lambda: LowFrequencies(3).fit(X),
 }
 WIDE = RNG.uniform(size=(60, 70))

@@ -175,9 +175,8 @@ def draw_matrix(
         marks.append(_rect(x, y, cell - 1, cell - 1, _BLUE, shown, _DARKEST * value))
         if cell >= _WITH_NUMBER:
             text = f"{value:.2f}".replace("0.", ".")
-            marks.append(
-                _text(x + cell / 2 - 0.5, y + cell / 2 + 3, text, "middle", ' font-size="9"')
-            )
+            style = ' font-size="9"'
+            marks.append(_text(x + cell / 2 - 0.5, y + cell / 2 + 3, text, "middle", style))
     for i, name in enumerate(names):
         x, y = left + i * cell, top + i * cell
         marks.append(_rect(x, y, cell - 1, cell - 1, _DIAGONAL))

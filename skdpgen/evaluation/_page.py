@@ -148,14 +148,10 @@ def _show_released(released: dict | None, reported) -> dict:
         return {"mean_rows": [], "pair_pictures": []}
     columns = {column["column"]: column for column in released["columns"]}
     keys = ("mean", "mean_margin", "synthetic_mean", "total", "total_margin")
-    low = {column["column"]: column["mean_low"] for column in reported}
+    low = {column["column"]: f"{column['mean_low'] or 0:.0%}" for column in reported}
     return {
         "mean_rows": [
-            (
-                name,
-                *(_show_amount(column[key]) for key in keys),
-                f"{low[name]:.0%}" if low.get(name) else "",
-            )
+            (name, *(_show_amount(column[key]) for key in keys), low.get(name, ""))
             for name, column in columns.items()
             if column.get("mean") is not None
         ],
@@ -230,7 +226,7 @@ def list_figures(results: dict) -> list[tuple]:
     """Return names, digits, and figures of synthetic rows, half of the reference, equal tables."""
     if results["k_marginals"] is None:
         return []
-    k, propensity = results["k_marginals"], results["propensity"]
+    k, propensity, quality = (results[n] for n in ("k_marginals", "propensity", "quality"))
     halves = propensity["halves"]
     rows: list[tuple] = [
         (f"Total variation of {what}, mean", 3, part["mean_total_variation"], part["halves"], 0.0)
@@ -238,6 +234,7 @@ def list_figures(results: dict) -> list[tuple]:
         if part.get("halves") is not None
     ]
     rows.append((f"Score of {k['k']}-marginals (NIST), of 1,000", 0, k["score"], k["halves"], 1e3))
+    rows.append(("Quality score (SDMetrics)", 3, quality["score"], quality["halves"], 1.0))
     names = {"roc_auc": "Propensity, area under the ROC curve", "pmse": "pMSE, of its maximum"}
     best = {"roc_auc": 0.5, "pmse": 0.0}
     rows += [(names[key], 3, propensity[key], halves[key], best[key]) for key in names]

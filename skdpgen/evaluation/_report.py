@@ -29,6 +29,7 @@ from ._comparisons import (
     score_classifiers,
     score_k_marginals,
     score_propensity,
+    score_quality,
 )
 from ._page import list_figures, write_page
 from ._released import compare_released
@@ -167,6 +168,7 @@ def report(
       score* is 1,000 less a thousand times the mean total variation of three-way marginals.
     - *Associations* are Cramér's V, with bias correction.
     - *Classifiers* are those of `train_on_synthetic_score`, tested on one half of the reference.
+    - *Quality* is the mean of the scores of columns and pairs of SDMetrics.
     - The *propensity* is how well gradient boosting tells synthetic from reference rows.
 
     Examples
@@ -238,7 +240,7 @@ def report(
         "marginals": _describe_marginals(columns),
         "pairs": {"mean_total_variation": mean_variation(pairs), "pairs": pairs},
         "rules": _check_rules(synthetic, schema),
-        **dict.fromkeys(["k_marginals", "classifiers", "propensity"]),
+        **dict.fromkeys(["k_marginals", "classifiers", "propensity", "quality"]),
     }
     if compared is not None:
         # Two halves of the reference show what sampling alone does to each number.
@@ -248,6 +250,7 @@ def report(
         results |= {
             "k_marginals": score_k_marginals(columns, random_state),
             "propensity": score_propensity(synthetic, compared, random_state),
+            "quality": {"score": score_quality(columns), "halves": score_quality(halves)},
         }
         results["marginals"]["halves"] = mean_variation(compare_marginals(halves))
         if len(halves) > 1:
