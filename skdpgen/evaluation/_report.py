@@ -138,7 +138,7 @@ def report(
         released counts behind the synthetic ones, and means and totals with their noise.
     target : str, default=None
         The column that classifiers predict.
-    title : str
+    title : str, default="Synthetic rows"
         Title of the page.
     random_state : int, default=0
         Seed of halves, marginals and classifiers.
