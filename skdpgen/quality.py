@@ -37,9 +37,9 @@ CAUSES = {
     "missing": "Columns {columns} count as missing, by released counts: cells are missing, or not "
     "of the declared type. Drop them, convert them to numbers or texts, or declare how they are "
     "written, as with {decimal}.",
-    "looks": "By released counts, columns {columns} are taken for texts. Declare how dates and "
-    "numbers are written, as {date_format} or {thousands}, and convert times and quantities to "
-    "numbers, such as minutes.",
+    "looks": "By released counts, columns {columns} are read as texts or decimals, and may be "
+    "dates or numbers. Declare how these are written, as {date_format} or {thousands}, and convert "
+    "times and quantities to numbers, such as minutes.",
     "dates as numbers": "Columns {columns} hold dates as whole numbers, such as 20240131 or "
     "202401, by released counts: synthetic values may be no dates. {to_dates}.",
     "fractions": "Columns {columns} have times finer than milliseconds, by released counts, and "

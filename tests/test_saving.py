@@ -36,7 +36,7 @@ from skdpgen import (
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import DPHistorySampler
-from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer, LowFrequencies
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ
 
@@ -167,7 +167,6 @@ FITS = {
     ),
     "search": lambda: _search(align_weight=[0.1, 0.3]),
     "search among releases": lambda: _search(sampler__n_particles=[10, 20]),
-    "autoencoder": lambda: Autoencoder(n_components=2, n_epochs=1).fit(X),
     "frequencies": lambda: LowFrequencies(3).fit(X),
 }
 WIDE = RNG.uniform(size=(60, 70))
@@ -242,7 +241,6 @@ def _assert_same(made, again):
                 "search",
                 "classifier",
                 "components of persons",
-                "autoencoder",
                 "frequencies",
                 "privatizer",
             )
@@ -559,7 +557,7 @@ def test_terms_are_compared_also_where_the_origin_says_the_same(content, tmp_pat
     "False",
     param="sketch",
 )
-@pytest.mark.parametrize("name", sorted(FITS.keys() - {"autoencoder", "frequencies"}))
+@pytest.mark.parametrize("name", sorted(FITS.keys() - {"frequencies"}))
 def test_the_noise_is_that_of_the_certificate(name, tmp_path):
     fitted = fit(name)
 

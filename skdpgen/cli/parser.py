@@ -13,8 +13,8 @@ from .exits import DESCRIPTION
 _OPTIONS: dict[str, dict[str, Any]] = {
     "table": dict(
         nargs="+",
-        help="private rows: a .parquet, .csv, .tsv, .txt or .xlsx file, or several with the same "
-        "columns, which are one table",
+        help="private rows: a .parquet, .csv, .tsv, .txt, .jsonl or .xlsx file, or several with "
+        "the same columns, which are one table",
     ),
     "certificate": dict(help="a file that synthesize or sign wrote"),
     "release": dict(help="release.skdpgen of a synthesis, or a file of release_.to_file"),
@@ -256,7 +256,9 @@ _COMMANDS = {
         "commands",
         ("table", "--output", *_FORMAT),
         {
-            "table": dict(nargs=None, help="a public .parquet, .csv, .tsv, .txt or .xlsx file"),
+            "table": dict(
+                nargs=None, help="a public .parquet, .csv, .tsv, .txt, .jsonl or .xlsx file"
+            ),
             "--output": dict(
                 metavar=None,
                 required=False,
