@@ -4,7 +4,7 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from .._version import __version__
 from .exits import DESCRIPTION
@@ -350,10 +350,16 @@ _BUDGET = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        # Without the usage, 15 lines of options above what is wrong.
+        self.exit(2, f"{self.prog}: error: {message}. See {self.prog} --help.\n")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser, whose results name the command as `command`, in a `module` beside it."""
     parser = _make(
-        argparse.ArgumentParser,
+        _Parser,
         prog="skdpgen",
         description="Synthetic tables under differential privacy.",
     )

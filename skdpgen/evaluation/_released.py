@@ -25,11 +25,11 @@ _MOST_ROWS = 20_000
 def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
     """Compare released counts with those of synthetic rows; both are shares. None for arrays.
 
-    ``columns``: for each, its ``levels``, or the ``values`` of knots and point masses, of which
-    ``n_knots`` come first; the shares ``released`` and ``synthetic``; ``margin``, which the noise
-    on a share exceeds with a probability of 5 %; and, for numbers, ``mean`` and ``total`` with
-    their margins. ``pairs``, the worst first: both tables, and ``beyond_noise``, by how much more
-    they differ than noise explains.
+    ``n_records``: the noisy number of records. ``columns``: for each, its ``levels``, or the
+    ``values`` of knots and point masses, of which ``n_knots`` come first; the shares ``released``
+    and ``synthetic``; ``margin``, which the noise on a share exceeds with a probability of 5 %;
+    and, for numbers, ``mean`` and ``total`` with their margins. ``pairs``, the worst first: both
+    tables, and ``beyond_noise``, by how much more they differ than noise explains.
     """
     published = open_release(release)
     format, tables = published.format, published.main
@@ -62,7 +62,8 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
         pairs.append(
             pair | {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
         )
-    return {"columns": columns, "pairs": sorted(pairs, key=lambda pair: -pair["beyond_noise"])}
+    pairs.sort(key=lambda pair: -pair["beyond_noise"])
+    return {"n_records": n, "columns": columns, "pairs": pairs}
 
 
 def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:

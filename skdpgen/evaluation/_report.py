@@ -138,7 +138,7 @@ def report(
         released counts behind the synthetic ones, and means and totals with their noise.
     target : str, default=None
         The column that classifiers predict.
-    title : str
+    title : str, default="Synthetic rows"
         Title of the page.
     random_state : int, default=0
         Seed of halves, marginals and classifiers.
@@ -218,6 +218,7 @@ def report(
     orders = {name: column.levels for name, column in types.items() if column.is_ordered}
     columns = encode_columns(synthetic, compared, orders)
     pairs = compare_pairs(columns)
+    released = None if release is None else compare_released(release, synthetic)
     results = {
         "report": "synthetic rows",
         "title": title,
@@ -232,8 +233,9 @@ def report(
             None if schema_report is None else _read_report(schema_report),
             _find_rarest(columns, types),
             len(synthetic),
+            released,
         ),
-        "released": None if release is None else compare_released(release, synthetic),
+        "released": released,
         "budget": None if budget is None else _describe_budget(budget),
         "voids": list(_VOIDS),
         "audit": audit,
@@ -305,11 +307,13 @@ def _find_rarest(columns: Sequence[EncodedColumn], types: dict) -> dict[str, tup
     return found
 
 
-def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int) -> dict:
+def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int, released) -> dict:
     """Return how strong the protection is, and what the released counts are good for."""
     counts, n_records = None, 1
     if report is not None and certificate is not None and certificate.n_records is not None:
-        n_records = certificate.n_records
+        # Persons have a number of rows that counts alone know.
+        n_counted = released["n_records"] if released and certificate.max_rows else None
+        n_records = n_counted or certificate.n_records
         counts = judge_counts(report, n_records, rarest)
     return {
         "summary": summarize_use(counts, report, n_records, n_rows),

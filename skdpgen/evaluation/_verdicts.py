@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..accounting.certificate import Certificate
+from ..checks import list_names
 from ..quality import MOSTLY_MISSING, MOSTLY_OTHER, MOVED
 from ..releases.two_way_tables import TwoWayTables
 from ._forecasts import GOOD, GOOD_NOISE, NOISE, ROUGH, VERDICTS, CountTable
@@ -36,8 +37,6 @@ class VerdictConstants:
     rare: float = 0.5
     # Least share by which a mean may be low that is said; set by hand.
     least_low: float = 0.02
-    # Columns that are named in a sentence; set by hand.
-    most_named: int = 6
 
 
 CONSTANTS = VerdictConstants()
@@ -181,7 +180,7 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
     rough = [table["column"] for table in usable if table["verdict"] != GOOD]
     use = f"Use it for shares, averages and charts of {len(usable)} of {len(columns)} columns"
     if rough:
-        use += f" (with care of {name_some(rough)})"
+        use += f" (with care of {list_names(rough)})"
     if n_good:
         use += f", and for tables and models of {n_good} of {len(pairs)} pairs of them"
     margin = max(table["margin"] for table in usable)
@@ -193,7 +192,7 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
         f"of fewer than about {least:,} rows"
     )
     if noisy:
-        avoid += f"; nor for {name_some(noisy)}, which are mostly noise"
+        avoid += f"; nor for {list_names(noisy)}, which are mostly noise"
     # A share of a half has the largest sampling error.
     off = math.hypot(margin / n_records, CONSTANTS.confident * 0.5 / math.sqrt(n_rows))
     expect = f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points"
@@ -237,7 +236,7 @@ def list_limits(
             worst = sorted(counts[what], key=lambda table: -table["error"])
             noise = [name_table(table) for table in worst if table["verdict"] == NOISE]
             if noise:
-                few = name_some(noise)
+                few = list_names(noise)
                 texts.append(f"{what.title()} that are mostly noise: {len(noise)}, {few}.")
     if report is not None:
         texts += _list_losses(report)
@@ -262,7 +261,7 @@ def _describe_interactions(report: pd.DataFrame | None, are_sought: bool) -> str
     named = list(dict.fromkeys("; ".join(kept).split("; "))) if len(kept) else []
     if not named:
         return ", unless they show above the noise; none did." if report is not None else "."
-    return f". Those of {name_some(named)} stood out and have tables of their own."
+    return f". Those of {list_names(named)} stood out and have tables of their own."
 
 
 def _list_losses(report: pd.DataFrame) -> list[str]:
@@ -274,13 +273,13 @@ def _list_losses(report: pd.DataFrame) -> list[str]:
     ):
         found = report.loc[report[name] > least, name].sort_values(ascending=False)
         if len(found):
-            texts.append(f"{text}: {name_some([f'{c} ({x:.0%})' for c, x in found.items()])}.")
+            texts.append(f"{text}: {list_names([f'{c} ({x:.0%})' for c, x in found.items()])}.")
     ends = report[["share_lower", "share_upper"]].max(axis=1).dropna().sort_values(ascending=False)
     ranges = [
         f"{name} ({show_range(*report.loc[name, ['lower', 'upper']])})" for name in ends.index
     ]
     if ranges:
-        texts.append(f"Rare values beyond these ranges, which are cut: {name_some(ranges)}.")
+        texts.append(f"Rare values beyond these ranges, which are cut: {list_names(ranges)}.")
     return texts
 
 
@@ -290,10 +289,3 @@ def show_range(lower, upper) -> str:
         f"{end:,.6g}" if isinstance(end, numbers.Real) else str(end).replace("T", " ")
         for end in (lower, upper)
     )
-
-
-def name_some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    shown = ", ".join(names[: CONSTANTS.most_named])
-    more = len(names) - CONSTANTS.most_named
-    return f"{shown} and {more} more" if more > 0 else shown
