@@ -35,7 +35,6 @@ GENERATORS = {
         clip_norm=0.8,
         accountant="rdp",
         release=SliceSketch(9),
-        network="dpswgen",
     ),
     "rows": DPSlicedWassersteinGenerator(release="rows"),
     "flow": DPSWFlowSampler(),

@@ -29,7 +29,7 @@ from skdpgen.evaluation import (
     wasserstein_distance,
 )
 from skdpgen.exceptions import PrivacyLeakWarning
-from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.releases import ForwardAggregates, LocalNoise, SampledGradients, SliceSketch
 
 pytestmark = [
@@ -189,7 +189,6 @@ def test_transformers_give_images_back():
     for transformer in (
         DPPCA(5.0, bounds=(0, 255), n_components=4, random_state=0),
         LocalPrivatizer(5.0, bounds=(0, 255), basis="dct"),
-        Autoencoder(2, bounds=(0, 255), n_epochs=1, random_state=0),
     ):
         codes = transformer.fit(LAST).transform(LAST)
         assert codes.ndim == 2

@@ -142,7 +142,6 @@ import sys
 import numpy as np, pandas as pd
 from skdpgen.adaptation import *
 from skdpgen.generators import *
-from skdpgen.preprocessing import Autoencoder
 from skdpgen.releases import *
 X, y = np.random.default_rng(0).random((60, 4)), np.arange(60) % 2
 frame = pd.DataFrame(X, columns=list("abcd"))
@@ -155,7 +154,6 @@ for fit in (
     lambda: DPAFGenerator(release=ForwardAggregates(n_steps=2), **common).fit(X, y),
     lambda: LDPEntropicGAN(n_steps=2, **common).fit(X, y),
     lambda: DPSWDDomainAdapter(n_steps=2, bounds=(0, 1)).fit(X, y, X_target=X),
-    lambda: Autoencoder(n_epochs=1).fit(X),
 ):
     fitted = fit()
     if hasattr(fitted, "sample"):

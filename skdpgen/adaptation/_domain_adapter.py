@@ -57,9 +57,8 @@ from ..preprocessing._low_frequencies import LowFrequencies
 from ..quality import advising_on_few_rows
 from ..registry import savable
 from ..saving.serialization import Certified
-from ._augmentation import AUGMENTATIONS
 from ._domains import split_domains, warn_of_steps_before
-from .learner import fit_adaptation
+from .learner import AUGMENTATIONS, fit_adaptation
 
 # Assumptions on certificates of adapters.
 _ASSUMED = (

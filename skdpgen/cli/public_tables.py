@@ -5,11 +5,11 @@ from argparse import Namespace
 
 import pandas as pd
 
+from ..engines.files import find_form
 from ..tables.columns import Unknown
 from ..tables.columns.texts import parse_cells
 from ..tables.public_tables import read_public as read_columns
 from ..tables.schema import Schema
-from .outputs import is_parquet
 from .tables import check_table, list_given, open_table, read_style, read_styles
 
 
@@ -22,7 +22,7 @@ def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFram
     first = list_given(options)[0]
     if frame.empty:
         raise ValueError(f"{first} has no rows below its column names.")
-    if is_parquet(first):
+    if find_form(first) == "Parquet":
         return frame
     styles = dict.fromkeys(frame, read_style(options))
     styles |= read_styles(getattr(options, "schema", None))

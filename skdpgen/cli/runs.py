@@ -126,10 +126,13 @@ def _describe_looks(looks: Mapping[str, str]) -> str:
         kind, _, form = look.removeprefix("look like ").partition(" as ")
         cures = {
             "dates": f"--date-format {form or '%d/%m/%Y or %m/%d/%Y'}",
-            "numbers": "--thousands ' '",
+            "numbers": f'--thousands "{form[1:2] or " "}"',
         }
-        cure = f"give {cures[kind]}" if kind in cures else "convert them to numbers"
-        remedies.append(f"{names} {look}, and would be texts: {cure}.")
+        cure, read = f"give {cures[kind]}" if kind in cures else "convert them to numbers", "texts"
+        if form == "2.157":
+            cure = "give --decimal , --thousands . or, if they are decimals, --thousands ,"
+            read = "decimals"
+        remedies.append(f"{names} {look}, and would be {read}: {cure}.")
     return f"By released counts, {' '.join(remedies)}"
 
 

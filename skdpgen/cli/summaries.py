@@ -16,9 +16,9 @@ import pandas as pd
 from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
-from ..checks import MAX_NAMES, list_names
+from ..checks import list_names
 from ..evaluation._forecasts import NOISE, VERDICTS
-from ..evaluation._verdicts import judge_protection
+from ..evaluation._verdicts import CONSTANTS, judge_protection
 from ..generators._schema_inference import InferredSchema
 from ..tables.schema import Schema
 from .tables import Read
@@ -27,8 +27,6 @@ from .tables import Read
 _MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS = 25, 5, 10
 # Width of a line, where the terminal has no other; and its range.
 _WIDTH, _WIDTHS = 100, (60, 100)
-# Least share by which a mean may be low that is shown.
-_LEAST_LOW = 0.02
 _RANKS = {verdict: -rank for rank, verdict in enumerate(VERDICTS)}
 _VERDICTS = (
     "Counts are good if noise is at most 10 % of the average count, noise if above 224 %, or rough."
@@ -188,8 +186,9 @@ def show_columns(report: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "counts": worst["verdict"].tolist(),
         }
     )
-    if (worst["mean_low"] >= _LEAST_LOW).any():
-        lost = [f"≤{x:.0%}" if x >= _LEAST_LOW else "" for x in worst["mean_low"]]
+    least = CONSTANTS.least_low
+    if (worst["mean_low"] >= least).any():
+        lost = [f"≤{x:.0%}" if x >= least else "" for x in worst["mean_low"]]
         shown.insert(5, "low by", lost)
     return shown
 
@@ -215,9 +214,6 @@ def summarize_fit(
     pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
     shown = show_columns(report, schema)
     notes = [use[name] for name in ("use", "avoid", "expect") if name in use]
-    low = report["mean_low"][report["mean_low"] >= _LEAST_LOW].nlargest(MAX_NAMES)
-    if most := ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items()):
-        notes.append(f"Means and totals may be low, if tails are cut: {most}.")
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
         f"Read {read}. Spent {tell_cost(certificate, read)}.",

@@ -22,7 +22,7 @@ from ..accounting.rounding import show
 from ..checks import read_file
 from ..curator.curator import Curator
 from ..data.texts import PLAIN, TextStyle
-from ..engines.files import list_files
+from ..engines.files import find_form, list_files
 from ..evaluation import report as make_report
 from ..evaluation._forecasts import Forecast
 from ..generators._schema_inference import count_needed_rows, infer_schema
@@ -41,7 +41,6 @@ from .outputs import (
     check_space,
     collected_warnings,
     interruptible,
-    is_parquet,
     replaced,
 )
 from .runs import (
@@ -207,7 +206,7 @@ def synthesize(options: Namespace) -> int:
     check_folder("--output", options.output)
     run = Synthesis(options)
     # A Parquet file packs cells, and may need less.
-    if not is_parquet(run.table.path):
+    if find_form(run.table.path) != "Parquet":
         check_space(options.output, run.n_made * len(run.table.names))
     if shows_progress(options):
         print(f"It takes about {run.forecast.seconds:,.0f} s of one core.", file=sys.stderr)

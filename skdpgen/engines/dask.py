@@ -3,14 +3,12 @@
 
 import numpy as np
 
-from ..curator.chunks import register_engine
 from .partitioned import PartitionedTable, draw_name, mark_persons, merge_sums
 
 # Sums that a task adds up.
 _FAN_IN = 8
 
 
-@register_engine("dask")
 class DaskTable(PartitionedTable):
     """A `dask.dataframe.DataFrame`."""
 

@@ -20,8 +20,7 @@ class PartitionedTable(TableInParts, Partitions):
     """A partitioned table of an engine.
 
     An engine is a subclass in a module of `skdpgen.engines`, which implements the five abstract
-    methods, and a function ``read_parquet(paths, drop)`` for files. `register_engine` registers
-    it, and ``skdpgen.ENGINES`` lists it.
+    methods, and a function ``read_parquet(paths, drop)`` for files. ``skdpgen.ENGINES`` lists it.
 
     Parameters
     ----------

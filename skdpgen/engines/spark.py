@@ -6,7 +6,6 @@ from functools import cached_property, partial
 
 import pandas as pd
 
-from ..curator.chunks import register_engine
 from ..curator.persons import hash_persons
 from .partitioned import PartitionedTable, merge_sums
 
@@ -16,7 +15,6 @@ _MOST_TASKS = 200
 _SUMS = "sums binary"
 
 
-@register_engine("pyspark")
 class SparkTable(PartitionedTable):
     """A `pyspark.sql.DataFrame`."""
 

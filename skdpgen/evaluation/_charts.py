@@ -21,8 +21,8 @@ _MOST_LABELS = 3
 MOST_BARS = 14
 # Cells of larger matrices have no tooltips, which would make the page several megabytes large.
 _MOST_NAMED = 60
-# Least size of a cell with a number in it, in pixels.
-_WITH_NUMBER = 24
+# Least size of a cell with a number in it, in pixels; and the most opaque, for contrast with it.
+_WITH_NUMBER, _DARKEST = 24, 0.7
 # Ticks of an axis, at most, and the distances of ticks between dates.
 _MOST_TICKS = 5
 _DATE_STEPS = (
@@ -163,7 +163,7 @@ def draw_matrix(
     n, left = len(names), 130
     cell = max(6, min(30, 640 // n))
     has_names = cell >= 10
-    top = 80 if has_names else 0
+    top = 96 if has_names else 0
     marks = []
     for (row, column), value in cells.items():
         if value is None:
@@ -172,10 +172,10 @@ def draw_matrix(
         which = "synthetic" if row < column else "reference"
         tooltip = f"{names[min(row, column)]}, {names[max(row, column)]}: {value:.2f} ({which})"
         shown = tooltip * (n <= _MOST_NAMED)
-        marks.append(_rect(x, y, cell - 1, cell - 1, _BLUE, shown, value))
+        marks.append(_rect(x, y, cell - 1, cell - 1, _BLUE, shown, _DARKEST * value))
         if cell >= _WITH_NUMBER:
             text = f"{value:.2f}".replace("0.", ".")
-            style = f' fill="{"#fff" if value > 0.6 else _INK}" font-size="9"'
+            style = ' font-size="9"'
             marks.append(_text(x + cell / 2 - 0.5, y + cell / 2 + 3, text, "middle", style))
     for i, name in enumerate(names):
         x, y = left + i * cell, top + i * cell

@@ -29,6 +29,7 @@ from ._comparisons import (
     score_classifiers,
     score_k_marginals,
     score_propensity,
+    score_quality,
 )
 from ._page import list_figures, write_page
 from ._released import compare_released
@@ -137,7 +138,7 @@ def report(
         released counts behind the synthetic ones, and means and totals with their noise.
     target : str, default=None
         The column that classifiers predict.
-    title : str
+    title : str, default="Synthetic rows"
         Title of the page.
     random_state : int, default=0
         Seed of halves, marginals and classifiers.
@@ -167,6 +168,7 @@ def report(
       score* is 1,000 less a thousand times the mean total variation of three-way marginals.
     - *Associations* are Cramér's V, with bias correction.
     - *Classifiers* are those of `train_on_synthetic_score`, tested on one half of the reference.
+    - *Quality* is the mean of the scores of columns and pairs of SDMetrics.
     - The *propensity* is how well gradient boosting tells synthetic from reference rows.
 
     Examples
@@ -216,6 +218,7 @@ def report(
     orders = {name: column.levels for name, column in types.items() if column.is_ordered}
     columns = encode_columns(synthetic, compared, orders)
     pairs = compare_pairs(columns)
+    released = None if release is None else compare_released(release, synthetic)
     results = {
         "report": "synthetic rows",
         "title": title,
@@ -230,15 +233,16 @@ def report(
             None if schema_report is None else _read_report(schema_report),
             _find_rarest(columns, types),
             len(synthetic),
+            released,
         ),
-        "released": None if release is None else compare_released(release, synthetic),
+        "released": released,
         "budget": None if budget is None else _describe_budget(budget),
         "voids": list(_VOIDS),
         "audit": audit,
         "marginals": _describe_marginals(columns),
         "pairs": {"mean_total_variation": mean_variation(pairs), "pairs": pairs},
         "rules": _check_rules(synthetic, schema),
-        **dict.fromkeys(["k_marginals", "classifiers", "propensity"]),
+        **dict.fromkeys(["k_marginals", "classifiers", "propensity", "quality"]),
     }
     if compared is not None:
         # Two halves of the reference show what sampling alone does to each number.
@@ -248,6 +252,7 @@ def report(
         results |= {
             "k_marginals": score_k_marginals(columns, random_state),
             "propensity": score_propensity(synthetic, compared, random_state),
+            "quality": {"score": score_quality(columns), "halves": score_quality(halves)},
         }
         results["marginals"]["halves"] = mean_variation(compare_marginals(halves))
         if len(halves) > 1:
@@ -302,11 +307,13 @@ def _find_rarest(columns: Sequence[EncodedColumn], types: dict) -> dict[str, tup
     return found
 
 
-def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int) -> dict:
+def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int, released) -> dict:
     """Return how strong the protection is, and what the released counts are good for."""
     counts, n_records = None, 1
     if report is not None and certificate is not None and certificate.n_records is not None:
-        n_records = certificate.n_records
+        # Persons have a number of rows that counts alone know.
+        n_counted = released["n_records"] if released and certificate.max_rows else None
+        n_records = n_counted or certificate.n_records
         counts = judge_counts(report, n_records, rarest)
     return {
         "summary": summarize_use(counts, report, n_records, n_rows),

@@ -113,7 +113,7 @@ def test_outputs_over_other_files_are_refused(folder, capsys):
     ("table", "match"),
     [
         ("none.csv", "There is no file none.csv"),
-        ("private.xls", "must end in .csv or .parquet or .tsv or .txt or .xlsx"),
+        ("private.xls", "must end in .csv or .jsonl or .ndjson or .parquet"),
         ("folder.csv", "is no regular file"),
         ("pipe.csv", "is no regular file"),
     ],

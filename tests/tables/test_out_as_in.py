@@ -1,5 +1,6 @@
 """Out as in: samples have the dtypes, levels and words of the table, in any container and file."""
 
+import csv
 import re
 
 import hypothesis
@@ -154,7 +155,7 @@ DIALECTS = [
     {"sep": ";", "decimal": ",", "thousands": "."},
     {"sep": "\t", "decimal": ".", "thousands": ","},
     {"sep": "|", "encoding": "latin-1", "decimal": ",", "date_format": "%d.%m.%Y"},
-    {"sep": ",", "encoding": "utf-16", "date_format": "%m/%d/%Y"},
+    {"sep": ",", "encoding": "utf-16", "date_format": "%m/%d/%Y", "na_values": "fixed=-9,NA"},
 ]
 
 
@@ -163,6 +164,7 @@ DIALECTS = [
 @pytest.mark.parametrize("words", [("no", "yes"), ("FALSE", "TRUE"), ("0", "1"), ("N", "Y")])
 def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
     decimal, thousands = dialect.get("decimal", "."), dialect.get("thousands")
+    absent = dialect.get("na_values", "=NA").split("=")[1].split(",")[0]
     date_format = dialect.get("date_format", "%Y-%m-%d")
     signs = str.maketrans({",": thousands or "", ".": decimal})
     table = pd.DataFrame(
@@ -172,12 +174,17 @@ def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
             "code": [f"{x:05d}" for x in whole % 7],
             "day": pd.Series(days).dt.strftime(date_format),
             "fixed": np.where(
-                whole % 4, pd.Series(fraction).map("{:.2f}".format).str.replace(".", decimal), "NA"
+                whole % 4,
+                pd.Series(fraction).map("£ {:.2f}".format).str.replace(".", decimal),
+                absent,
             ),
+            "whole": [f"+{x}" if x % 3 else f"({x})" for x in whole],
+            "share": [f"{x * 37:.2E} %".replace(".", decimal) for x in fraction],
         }
     )
     form = {"sep": dialect["sep"], "encoding": dialect.get("encoding", "utf-8")}
-    table.to_csv(tmp_path / "t.csv", index=False, **form)
+    quoting = csv.QUOTE_ALL if words[0] == "0" else csv.QUOTE_MINIMAL
+    table.to_csv(tmp_path / "t.csv", index=False, quoting=quoting, **form)
     Schema({"flag": Boolean()}).to_json(tmp_path / "schema.json")
     options = [f"--{name.replace('_', '-')}={value}" for name, value in dialect.items()]
     asked = ["synthesize", str(tmp_path / "t.csv"), "--epsilon", "200", "--delta", "1e-6", *options]
@@ -188,7 +195,11 @@ def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
     assert set(made["flag"]) == set(words)
     assert set(made["code"]) <= set(table["code"])
     assert pd.to_datetime(made["day"], format=date_format).notna().all()
-    assert made["fixed"].str.fullmatch(rf"\d+\{decimal}\d0|NA").all()
+    first = (tmp_path / "made/synthetic.csv").read_text(encoding=form["encoding"])
+    assert first.startswith('"') is (quoting == csv.QUOTE_ALL)
+    assert made["fixed"].str.fullmatch(rf"£ \d+\{decimal}\d0|{absent}").all()
+    assert made["whole"].str.fullmatch(r"[+]\d+|[(]\d+[)]").all()
+    assert made["share"].str.fullmatch(rf"\d\{decimal}\d+E[+]\d\d %").all()
     read = pd.read_csv(
         tmp_path / "made/synthetic.csv", decimal=decimal, thousands=thousands, **form
     )
@@ -221,7 +232,8 @@ def test_a_parquet_file_has_the_types_of_the_table(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_sheet_has_the_cells_of_the_table(tmp_path):
+@pytest.mark.parametrize("suffix", ["xlsx", "jsonl"])
+def test_a_sheet_has_the_cells_of_the_table(suffix, tmp_path):
     """A number that is a text stays one, beside numbers, dates and missing cells."""
     cells = {
         "number": [None if x % 3 == 0 else x for x in whole.tolist()],
@@ -229,12 +241,21 @@ def test_a_sheet_has_the_cells_of_the_table(tmp_path):
         "date": days.astype("M8[D]").astype(str).tolist(),
         "day": pd.Series(days),
     }
-    pd.DataFrame(cells).to_excel(tmp_path / "t.xlsx", index=False)
-    asked = ["synthesize", str(tmp_path / "t.xlsx"), "--epsilon", "200", "--delta", "1e-6"]
+    table, lines = pd.DataFrame(cells), {"orient": "records", "lines": True}
+    if suffix == "xlsx":
+        table.to_excel(tmp_path / "t.xlsx", index=False)
+    else:
+        table.to_json(tmp_path / "t.jsonl", date_format="iso", **lines)
+    asked = ["synthesize", str(tmp_path / f"t.{suffix}"), "--epsilon", "200", "--delta", "1e-6"]
     assert main([*asked, "--quiet", "--anyway", "--seed", "1", "-o", str(tmp_path / "made")]) == 0
-    made = pd.read_excel(tmp_path / "made/synthetic.xlsx", dtype=object).convert_dtypes()
+    made = tmp_path / f"made/synthetic.{suffix}"
+    if suffix == "xlsx":
+        made = pd.read_excel(made, dtype=object).convert_dtypes()
+    else:
+        made = pd.read_json(made, dtype=False, convert_dates=False, **lines).convert_dtypes()
     assert [str(dtype) for dtype in made.dtypes[:3]] == ["Int64", "string", "string"]
-    assert pd.api.types.is_datetime64_any_dtype(made["day"])
+    assert (pd.to_datetime(made["day"]).dt.year == 2021).all()
+    assert (made["day"].dtype == "string") is (suffix == "jsonl")
 
 
 @pytest.mark.slow
