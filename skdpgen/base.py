@@ -235,7 +235,8 @@ class BaseGenerator(Certified, Planning, BaseEstimator, metaclass=ABCMeta):
         classes = torch.arange(len(getattr(self, "class_probabilities_", [1])))
         generator = torch.Generator().manual_seed(0)
         self._generate_rows(classes.repeat(_N_CHECKED), generator)
-        self._format = format.calibrate_marginals(self._generate_rows)
+        report = getattr(self, "schema_report_", None)
+        self._format = format.calibrate_marginals(self._generate_rows, report)
         return self
 
     def _generate_rows(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:

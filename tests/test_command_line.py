@@ -79,13 +79,12 @@ def test_synthesize(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["made", "private.csv", "schema.json"]
 
 
-@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_the_relation_is_the_one_that_is_asked_for(folder, capsys, relation):
-    assert synthesize("--relation", relation) == 0
-    assert read_certificate()["relation"] == relation
-    options = ["--schema", "schema.json", "--epsilon", "2", "--relation", relation]
+def test_the_relation_is_the_one_that_is_asked_for(folder, capsys):
+    assert synthesize("--relation", "replace_one") == 0
+    assert read_certificate()["relation"] == "replace_one"
+    options = ["--schema", "schema.json", "--epsilon", "2", "--relation", "replace_one"]
     assert main(["preview", "private.csv", *options, "--anyway"]) == 0
-    assert relation in capsys.readouterr().out
+    assert "replace_one" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import torch
 from ..learners.marginals import Marginals
 from ..mechanisms.codes import HatBasis
 from ..mechanisms.two_way import Tables
+from ..quality import MOVED
 from ..releases.published import open_release
 from ..tables.encoder import TableEncoder
 from ..tables.evidence import PairCounts
@@ -54,8 +55,8 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
         joint, std = counted.of(first, second)
         made = weights[:, first.where].T @ weights[:, second.where] / len(weights)
         released, noise = joint / n, std / n
-        # The mean of |x| / 2 for normal errors of the noise and of drawing so many rows.
-        expected = np.sqrt(noise**2 + made / len(weights)).sum() / np.sqrt(2 * np.pi)
+        # By errors of the noise, and of drawing so many rows.
+        expected = MOVED * np.sqrt(noise**2 + made / len(weights)).sum()
         gap = np.abs(released - made).sum() / 2 - expected
         pair = {"first": str(first.name), "second": str(second.name), "beyond_noise": gap}
         pairs.append(

@@ -12,9 +12,9 @@ import pandas as pd
 
 from ..accounting.certificate import Certificate
 from ..checks import list_names
-from ..quality import MOSTLY_MISSING, MOSTLY_OTHER
+from ..quality import MOSTLY_MISSING, MOSTLY_OTHER, MOVED
 from ..releases.two_way_tables import TwoWayTables
-from ._forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
+from ._forecasts import GOOD, GOOD_NOISE, NOISE, ROUGH, VERDICTS, CountTable
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,6 @@ class VerdictConstants:
     merged: float = 0.1
     # Largest margin of noise of a good column, relative to the count of its rarest level.
     rare: float = 0.5
-    # Least number of counts that describe the shape of a number; set by hand.
-    least_levels: int = 3
     # Least share by which a mean may be low that is said; set by hand.
     least_low: float = 0.02
 
@@ -45,11 +43,10 @@ CONSTANTS = VerdictConstants()
 # The rule of `judge_column`, besides noise.
 LOWERED = (
     f"a column is at most rough if more than {CONSTANTS.merged:.0%} of its values are merged into "
-    f"one, if noise (95%) may exceed {CONSTANTS.rare:.0%} of the count of its rarest value, if a "
-    f"number has fewer than {CONSTANTS.least_levels} counts, or if more rows are at an "
-    "end of its range (other than 0) than at an average count. It counts as noise if more than "
-    f"{MOSTLY_OTHER:.0%} are merged or {MOSTLY_MISSING:.0%} missing. A pair is no better than its "
-    "columns."
+    f"one, if noise (95%) may exceed {CONSTANTS.rare:.0%} of the count of its rarest value, if "
+    f"more than {GOOD_NOISE * MOVED:.0%} of its numbers may be off between its counts, or if the "
+    f"fit warns of it. It counts as noise if more than {MOSTLY_OTHER:.0%} are merged or "
+    f"{MOSTLY_MISSING:.0%} missing. A pair is no better than its columns."
 )
 
 
@@ -127,24 +124,16 @@ def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | Non
     `row` is one of the report on columns, `rarest` that of `judge_counts`.
     """
     n_levels = int(row["n_levels"]) + int(row["share_missing"] > 0)
-    counts = CountTable(n_levels, row["noise"], n_records)
+    error = 0.0 if pd.isna(error := row.get("error")) else error
+    counts = CountTable(n_levels, row["noise"], n_records, error)
     found = [
+        (row.get("finding"), ROUGH, pd.notna(row.get("finding"))),
+        (f"{error:.0%} off between its counts", ROUGH, error > GOOD_NOISE * MOVED),
         (f"{row['share_other']:.0%} merged", ROUGH, row["share_other"] > CONSTANTS.merged),
         ("", NOISE, row["share_other"] > MOSTLY_OTHER),
         (f"{row['share_missing']:.0%} missing", NOISE, row["share_missing"] > MOSTLY_MISSING),
     ]
-    if pd.notna(row["share_lower"]):
-        are_few = n_levels < CONSTANTS.least_levels
-        found.append((f"{n_levels} counts only", ROUGH, are_few))
-        found += [
-            (
-                f"{row[f'share_{end}']:.0%} at its {name} value",
-                ROUGH,
-                not are_few and row[f"share_{end}"] > 1 / n_levels and row[end] != 0,
-            )
-            for end, name in (("lower", "lowest"), ("upper", "highest"))
-        ]
-    elif rarest is not None:
+    if rarest is not None and pd.isna(row["share_lower"]):
         level, n_rows = rarest[0], rarest[1] * n_records
         is_rare = CONSTANTS.confident * counts.noise > CONSTANTS.rare * n_rows
         found.append((f"only about {n_rows:,.0f} rows with {level}", ROUGH, is_rare))
@@ -232,9 +221,9 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
 def _expect_error(table: dict, n_records: int, n_rows: int) -> float:
     """Return the expected share of rows in wrong cells, by noise and by drawing so many rows."""
     share, noise = 1 / table["n_levels"], table["margin"] / CONSTANTS.confident / n_records
-    # Half of the mean absolute value of normal errors; equal shares have the largest.
+    # Equal shares have the largest error.
     std = math.hypot(noise, math.sqrt(share * (1 - share) / n_rows))
-    return min(1.0, table["n_levels"] * std / math.sqrt(2 * math.pi))
+    return min(1.0, table["n_levels"] * std * MOVED)
 
 
 def list_limits(

@@ -295,8 +295,8 @@ class HistoryFormat(Format):
 
     # Public tables.
 
-    def calibrate_marginals(self, generate):
-        return replace(self, table=self.table.calibrate_marginals(generate))
+    def calibrate_marginals(self, generate, report=None):
+        return replace(self, table=self.table.calibrate_marginals(generate, report))
 
     def read_public(self, estimator, X):
         facts = self.list_schemas(), self.key, self.order, self.max_rows

@@ -33,7 +33,6 @@ from skdpgen.privacy import (
     PrivacyLeakWarning,
     SlicedGaussianDpEvent,
     compose,
-    gaussian_plan,
     ledger_delta,
     ledger_epsilon,
     preview,
@@ -199,10 +198,7 @@ def test_text():
     ("call", "message"),
     [
         (lambda c: c.epsilon_at(0), "delta must be a number"),
-        (lambda c: c.epsilon_at(np.nan), "delta must be a number"),
-        (lambda c: c.epsilon_at("x"), "delta must be a number"),
         (lambda c: c.delta_at(-1.0), "epsilon must be a positive number"),
-        (lambda c: c.delta_at("x"), "epsilon must be a positive number"),
         (lambda c: replace(c, releases=()), "one name per event"),
         (lambda c: replace(c, relation="add"), "relation must be one of"),
         (lambda c: compose(), "at least one"),
@@ -224,15 +220,6 @@ def test_no_noise_is_said():
     assert cert.delta_at(1.0) == 1.0
     assert str(cert).splitlines()[0] == "No differential privacy: ε = inf."
     assert json.loads(cert.to_json())["epsilon"] == "inf"
-
-
-def test_certificate_of_a_plan_is_its_budget():
-    plan = gaussian_plan({"a": 0.25, "b": 0.75}, 2.0, 1e-5)
-    cert = Certificate.of_plan(plan)
-    assert cert.releases == ("a", "b")
-    assert 1.999 < cert.epsilon <= 2.0
-    a, b = (event.noise_multiplier**-2 for event in cert.events)
-    assert a / (a + b) == pytest.approx(0.25)
 
 
 def test_infinite_epsilon_has_delta_zero_unless_nothing_is_private():
