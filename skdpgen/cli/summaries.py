@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Summaries of a command's result: some 25 lines for a terminal, and all of it as JSON."""
 
-import json
 import shlex
 import shutil
 import textwrap
@@ -18,6 +17,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
 from ..checks import list_names
 from ..evaluation._forecasts import NOISE, VERDICTS
+from ..evaluation._report import to_records
 from ..evaluation._verdicts import CONSTANTS, judge_protection
 from ..generators._schema_inference import InferredSchema
 from ..tables.schema import Schema
@@ -139,11 +139,6 @@ def _tell_pairs(counted: dict[str, int]) -> list[str]:
         return []
     shown = ", ".join(f"{count} {verdict}" for verdict, count in counted.items() if count)
     return [f"Pairs of columns: {shown}. {_VERDICTS}"]
-
-
-def to_records(frame: pd.DataFrame) -> list[dict]:
-    """Return the rows of a frame and its index, for JSON."""
-    return json.loads(frame.reset_index().to_json(orient="records"))
 
 
 def tell_cost(certificate: Certificate, read: Read) -> str:

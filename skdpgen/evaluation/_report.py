@@ -319,15 +319,14 @@ def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int, r
         "summary": summarize_use(counts, report, n_records, n_rows),
         "protection": None if certificate is None else judge_protection(certificate),
         "counts": counts,
-        "columns": None if report is None else _list_columns(report),
+        "columns": None if report is None else to_records(report.rename_axis("column")),
         "limits": list_limits(report, counts, certificate),
     }
 
 
-def _list_columns(report) -> list[dict]:
-    """Return a report on columns as dicts, bounds as texts."""
-    texts = report.rename_axis("column").reset_index().to_json(orient="records", date_format="iso")
-    return json.loads(texts)
+def to_records(frame: pd.DataFrame) -> list[dict]:
+    """Return the rows of a frame and its index as JSON holds them, dates as texts."""
+    return json.loads(frame.reset_index().to_json(orient="records", date_format="iso"))
 
 
 def _describe_budget(budget) -> dict:
