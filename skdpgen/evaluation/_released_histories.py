@@ -4,7 +4,6 @@
 from dataclasses import replace
 
 from .._process.muting import muted
-from ..histories.joining import join_names
 from ..histories.learner import find_undated, read_tables
 from ..histories.schema import Elapsed
 from ..tables.rules.rules import Unique
@@ -26,11 +25,8 @@ class ReleasedHistories:
         self._format = replace(published.format, has_undated=has_undated)
 
     def join(self, tables):
-        """Return both tables as one, with the names of columns as in `schema`."""
-        format = self._format
-        joined = join_histories(tables, persons=format.key, order=format.order)
-        names = {name: join_names(format.names[1], name) for name in format.layouts[1].names}
-        return joined.rename(columns=names)
+        """Return both tables as one; see `join_histories`."""
+        return join_histories(tables, persons=self._format.key, order=self._format.order)
 
     @property
     def schema(self):

@@ -211,7 +211,7 @@ def test_rules_across_tables_hold_and_are_reported(folder):
     results = json.loads((folder / "report.json").read_text())
     assert (results["n_rows"], results["n_reference"]) == (len(visits), 1200)
     assert [rule["share_breaking"] for rule in results["rules"]] == [0]
-    columns = {"visits.cost", "number", "patients.sex", "patients.born", "previous cost"}
+    columns = {"visits.cost", "number", "patients.sex", "patients.born", "previous visits.cost"}
     assert columns <= {column["column"] for column in results["marginals"]["columns"]}
 
 
