@@ -87,7 +87,9 @@ def _draw_columns(results: dict) -> list[dict]:
     for column in results["marginals"]["columns"]:
         series = [column[name] for name in ("synthetic", "reference") if name in column]
         chart = _draw(column["column"], column["levels"], series, column["bins"], column["is_date"])
-        charts.append(chart | {"gap": column.get("total_variation")})
+        if (gap := column.get("total_variation")) is not None:
+            chart["beside"].insert(0, f"{gap:.1%} differ")
+        charts.append(chart)
     return charts
 
 
