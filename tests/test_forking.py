@@ -10,7 +10,7 @@ import pytest
 
 from skdpgen._process import isolation
 from skdpgen._process.muting import muted
-from skdpgen.engines import partitioned
+from skdpgen.engines import warehouse
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -70,9 +70,7 @@ def in_thread():
     done.set()
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(isolation, "_generator_lock"), (partitioned, "_LOCK")]
-)
+@pytest.mark.parametrize(("module", "name"), [(isolation, "_generator_lock"), (warehouse, "_LOCK")])
 def test_locks_of_other_threads_are_free(in_thread, module, name):
     in_thread(getattr(module, name))
     assert in_child(lambda: getattr(module, name).acquire(timeout=5))

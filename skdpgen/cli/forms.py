@@ -169,9 +169,9 @@ class Form:
             are_texts = self.is_csv or (self._format == "JSON" and column.dtype.kind == "M")
             texts[name] = write_cells(column, column_type, style, are_texts=are_texts)
             if (word := self._find_declared(name)) is not None:
-                number = None if self.is_csv else read_text(word)[1]
-                is_whole = isinstance(number, float) and number.is_integer()
-                word = int(number) if is_whole else number or word
+                # Spreadsheets and JSON hold -999 as a number.
+                found, number = read_text(word)
+                word = number if found in ("whole", "number") and not self.is_csv else word
                 texts[name] = texts[name].astype(object).where(column.notna(), word)
             is_day = getattr(column_type, "unit", None) == "day"
             if is_day and not self.is_csv and texts[name].dtype.kind == "M":

@@ -24,8 +24,7 @@ class DaskTable(PartitionedTable):
         return marked.shuffle(on=name, ignore_index=True, npartitions=n_parts).drop(columns=name)
 
     def _iter_partitions(self):
-        for part in self._frame.to_delayed():
-            yield part.compute(scheduler=_find_scheduler())
+        return (part.compute(scheduler=_find_scheduler()) for part in self._frame.to_delayed())
 
     def _add_up(self, function):
         return _compute(self._plan_sum(function))
@@ -44,9 +43,10 @@ class DaskTable(PartitionedTable):
         def call(function, *args):
             return delayed(function, pure=False)(*args, dask_key_name=draw_name())
 
-        function = delayed(_Constant(function), name=draw_name(), traverse=False)
+        # In a list Dask takes it for data, which is sent once.
+        functions = delayed([function], name=draw_name(), traverse=False)
         parts = zip(*(frame.to_delayed() for frame in frames or [self._grouped]), strict=True)
-        sums = [call(_call_constant, function, *part) for part in parts]
+        sums = [call(_call_first, functions, *part) for part in parts]
         while len(sums) > 1:
             sums = [call(merge_sums, sums[i : i + _FAN_IN]) for i in range(0, len(sums), _FAN_IN)]
         return sums[0] if sums else None
@@ -67,15 +67,8 @@ def read_parquet(paths, drop):
     return DaskParquet(frame.drop(columns=[name for name in drop if name in frame.columns]))
 
 
-class _Constant:
-    """A function that Dask takes for data, so that it is sent once."""
-
-    def __init__(self, function):
-        self.function = function
-
-
-def _call_constant(constant, *parts):
-    return constant.function(*parts)
+def _call_first(functions, *parts):
+    return functions[0](*parts)
 
 
 def _compute(sums):

@@ -73,7 +73,7 @@ class LDPEntropicGAN(BaseGenerator):
         ``"auto"``: that of `X`, if it has three or four dimensions; flat rows are no images then.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
         Noise and its basis, in which generated rows are compared, too.
-    loss : {"entropic", "wasserstein", "sinkhorn_divergence"}, object or callable
+    loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
         `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
         noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
         with the noise, 1 for Laplace and 2 for Gaussian noise. An own ``loss(generated, noised)``

@@ -31,7 +31,7 @@ from skdpgen.learners.tables import (
 from skdpgen.mechanisms.two_way import Tables, count_cells, one_way_weight, tables_with_later
 from skdpgen.privacy import TablesMechanism, preview, verify
 from skdpgen.releases import SlicedRows
-from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.layout import TableLayout
 
@@ -260,6 +260,15 @@ def test_a_record_with_a_bad_cell_counts_as_absent(name, value, dtype):
     assert budget.spent > 0
     assert_tells_nothing(raised.value)
     assert "every record is valid" in str(generator.fit(make_table()).privacy_)
+
+
+@pytest.mark.parametrize("declared", [Boolean(), Unknown(expected="boolean")])
+@pytest.mark.parametrize("words", [("ja", "nein"), ("j", "n")])
+def test_words_of_booleans_are_never_refused(words, declared):
+    table = pd.DataFrame({"a": [*words] * 500, "b": range(1000)})
+    schema = Schema({"a": declared, "b": Number(0, 1000, 0)})
+    generator = DPSWFlowSampler(30.0, 1e-6, schema=schema, strict=True, random_state=0, n_steps=1)
+    assert set(generator.fit(table).sample(50)["a"]) == {*words}
 
 
 @pytest.mark.parametrize(

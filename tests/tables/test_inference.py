@@ -471,7 +471,7 @@ def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, 
     from skdpgen.tables.discovery.type_inference import KINDS
 
     rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
-        np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)
+        np.array([["$1", "x"], ["true", "2020-01-01"], [None, "2.5 %"], ["1", "y"]], dtype=object)
     )
     assert_allclose((rows > 0).sum(axis=1), 6)
     apart = rows if relation == "zero_out" else rows[:, None] - rows

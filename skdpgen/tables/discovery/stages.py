@@ -22,6 +22,7 @@ from ...mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ...registry import savable
+from ..columns import Category
 from ..columns.cells import find_present
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_private, read_cell
@@ -469,7 +470,11 @@ class SchemaInference:
         types = {
             n: declared for n, declared in self.schema.learned.items() if n not in self.unknown
         }
-        types |= {n: with_categories(types[n], {}) for n in self.categories}
+        for name in self.categories:
+            # Any words may be those of a boolean, as any text may be a category.
+            is_boolean = types[name].other is None
+            column = Category(missing=types[name].missing) if is_boolean else types[name]
+            types[name] = with_categories(column, {})
         types |= {n: c.declared.from_number(c.grid) for n, c in self.opened.items()}
         return TableEncoder(Schema(types))
 

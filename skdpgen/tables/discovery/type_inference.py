@@ -147,7 +147,10 @@ def find_types(unknown, counts, std, n_rows):
         n_objects = of_cells.pop("object")
         if n_objects > least:
             objects[name] = f"{n_objects / max(sum(row), n_objects):.1%}"
-        chosen = _choose_type(name, style.expected, of_cells, std)
+        # Words such as ja and nein are booleans, too, and come back as they are.
+        is_words = style.expected == "boolean" and of_cells["text"] > of_cells["boolean"]
+        is_words &= style.find_way("numbers") is None
+        chosen = "text" if is_words else _choose_type(name, style.expected, of_cells, std)
         if chosen == "number" and style.expected is None and _MIXED <= {*style.written}:
             chosen, looks[name] = "text", "look like codes, 1.10 beside 1.1"
         styles[name] = style_read
@@ -206,11 +209,9 @@ def _choose_type(name, expected, counts, std):
     fitting = count(_FITTING[chosen])
     noise = 2 * std * math.sqrt(len(counts) - len(_FITTING[chosen]))
     fits = total - fitting <= (1 - FITTING_SHARE) * total + noise
-    if fits and expected is not None:
-        return chosen
-    if expected == "boolean":
-        return "text"  # words such as ja and nein, which come back as they are
     if expected is not None:
+        if fits:
+            return chosen
         raise ValueError(
             f"Column {name!r} was said to be of type {expected!r}, and by the noisy counts that "
             "were released many of its cells are not. Say how its numbers or dates are written, "
