@@ -133,8 +133,8 @@ schema_ : Schema
 schema_report_ : DataFrame
     For each column of a table: its type, bounds, number of levels or knots, and, if the release
     shows them, the shares of `other`, of missing values and of values at the outermost knots, with
-    the noise on a count, in records; and the interactions of three or more columns whose tables
-    were released. It costs nothing.""",
+    the noise on a count, in records, and the expected error of numbers; and the interactions of
+    three or more columns whose tables were released. It costs nothing.""",
     "labels": """\
 classes_ : ndarray of shape (n_classes,)
     If `y` holds classes.

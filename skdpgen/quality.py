@@ -2,6 +2,7 @@
 """Findings on the quality of fits, judged from public sizes and released values."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ WITHIN_NOISE = 3.0
 # Least signal-to-noise ratio of a sketch or of two-way tables. Below it, classifiers trained on
 # synthetic rows of small public data sets lost much of their accuracy.
 LEAST_SIGNAL = 0.2
+# Half of the mean absolute value of standard normal noise: a record that moves is in two counts.
+MOVED = 1 / math.sqrt(2 * math.pi)
 # Largest share of `other` in a column of declared categories without a warning.
 MOSTLY_OTHER = 0.9
 # Largest share of missing values without a warning.

@@ -165,14 +165,6 @@ def expected():
     return VERBS["classifier"](), VERBS["table"]()
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_no_state_is_inherited_alone(state, expected):
-    with STATES[state]():
-        made = VERBS["classifier"](), VERBS["table"]()
-    for one, other in zip(made, expected, strict=True):
-        check(one, other)
-
-
 def make_noisy(n_inputs, n_outputs):
     return nn.Sequential(
         nn.Linear(n_inputs, 16), nn.Dropout(0.5), nn.ReLU(), nn.Linear(16, n_outputs)

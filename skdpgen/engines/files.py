@@ -73,7 +73,7 @@ class TableFile:
         None: unless it looks like a record, with numbers or dates; such a file is refused.
     sep : str, default=None
         The separator of cells of a CSV file. None: the usual one that the first line has most.
-    encoding : str
+    encoding : str, default="utf-8"
         The encoding of a CSV file.
     drop : sequence of str, default=()
         Names of columns to leave out.

@@ -73,11 +73,10 @@ def _list_pairs(pairs) -> list[tuple]:
 
 def _show_judged(table: dict | None, finding: str | None = None) -> tuple:
     """Return the cells of a judged table of counts: the template shows its verdict."""
-    found = [finding] if finding else []
     if table is None:
-        return "", *(found or [""]), "", ""
+        return "", finding or "", "", ""
     margin, error = f"±{math.ceil(table['margin']):,}", f"{table['error']:.1%}"
-    return table, "; ".join([*table["reasons"], *found]), margin, error
+    return table, "; ".join(table["reasons"]), margin, error
 
 
 def _draw_columns(results: dict) -> list[dict]:
@@ -88,7 +87,9 @@ def _draw_columns(results: dict) -> list[dict]:
     for column in results["marginals"]["columns"]:
         series = [column[name] for name in ("synthetic", "reference") if name in column]
         chart = _draw(column["column"], column["levels"], series, column["bins"], column["is_date"])
-        charts.append(chart | {"gap": column.get("total_variation")})
+        if (gap := column.get("total_variation")) is not None:
+            chart["beside"].insert(0, f"{gap:.1%} differ")
+        charts.append(chart)
     return charts
 
 

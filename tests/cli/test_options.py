@@ -368,12 +368,14 @@ def test_a_schema_of_a_public_table_in_any_form(folder, capsys):
     assert "are the same file" in capsys.readouterr().err
 
 
-def test_the_relations_are_those_that_there_are():
+def test_the_relations_are_those_that_there_are(capsys):
     always = ["preview", "private.csv", "--epsilon", "1"]
     for relation in RELATIONS:
         assert make_parser().parse_args([*always, "--relation", relation]).relation == relation
     with pytest.raises(SystemExit):
         make_parser().parse_args([*always, "--relation", "none"])
+    # Without the usage, which is longer than a screen.
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_remedies_are_options_of_the_command_line():

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -124,6 +125,11 @@ def test_released_counts_are_behind_the_synthetic_ones(fitted):
     gaps = [r.results["released"]["pairs"][0]["beyond_noise"] for r in (found, wrong)]
     assert gaps[1] > gaps[0] + 0.3
     assert "as released" in found.to_html()
+    # 100 persons have as many rows as were counted.
+    of_persons = replace(sampler.privacy_, max_rows=8, n_records=100)
+    judged = report(rows, **given | {"certificate": of_persons}, release=sampler.release_)
+    errors = [r.results["counts"]["columns"][0]["error"] for r in (found, judged)]
+    assert_allclose(*errors, rtol=0.1)
     assert "Pairs that were learned worst" in wrong.to_html()
 
 

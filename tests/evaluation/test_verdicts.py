@@ -48,7 +48,7 @@ def test_verdicts_have_their_bounds():
     assert found == [GOOD, GOOD, ROUGH, ROUGH, NOISE]
 
 
-@pytest.mark.parametrize("lowered", [{}, {"share_other": 0.3}, {**NUMBER, "share_upper": 0.5}])
+@pytest.mark.parametrize("lowered", [{}, {"share_other": 0.3}, {**NUMBER, "finding": "cut"}])
 def test_more_noise_is_never_better(lowered):
     ranks, errors = [], []
     for noise in np.geomspace(0.1, 1e4, 30):
@@ -73,10 +73,10 @@ def test_more_noise_is_never_better(lowered):
         ({"share_missing": 0.94}, GOOD, ""),
         ({"share_missing": 0.96}, NOISE, "96% missing"),
         (NUMBER, GOOD, ""),
-        ({**NUMBER, "n_levels": 2}, ROUGH, "2 counts only"),
-        ({**NUMBER, "share_upper": 0.11}, ROUGH, "11% at its highest value"),
-        ({**NUMBER, "share_lower": 0.11}, ROUGH, "11% at its lowest value"),
-        ({**NUMBER, "share_lower": 0.11, "lower": 0}, GOOD, ""),
+        ({**NUMBER, "error": 0.039}, GOOD, ""),
+        ({**NUMBER, "error": 0.05}, ROUGH, "5% off between its counts"),
+        ({**NUMBER, "share_upper": 0.3}, GOOD, ""),
+        ({**NUMBER, "finding": "cut: 30% at 9"}, ROUGH, "cut: 30% at 9"),
     ],
 )
 def test_losses_lower_a_verdict(row, verdict, reason):
@@ -98,7 +98,9 @@ def test_a_rare_level_lowers_a_verdict(share, verdict):
 @pytest.mark.parametrize("own", [4.0, 40.0])
 def test_a_pair_has_the_noise_of_the_target_and_the_worse_verdict_of_its_columns(own):
     report = make_report(
-        a={"n_levels": 2}, y={"n_levels": 5, "noise_pair": own}, c={"n_levels": 2, **NUMBER}
+        a={"n_levels": 2},
+        y={"n_levels": 5, "noise_pair": own},
+        c={"n_levels": 2, **NUMBER, "error": 0.1},
     )
     counts = judge_counts(report.assign(n_levels=[2, 5, 2]), 1000)
     pairs = {(pair["first"], pair["second"]): pair for pair in counts["pairs"]}
@@ -107,7 +109,7 @@ def test_a_pair_has_the_noise_of_the_target_and_the_worse_verdict_of_its_columns
         assert pairs[pair]["margin"] == pytest.approx(1.96 * expected)
     assert pairs["a", "y"]["verdict"] == (GOOD if own == 4 else ROUGH)
     assert pairs["a", "c"]["verdict"] == ROUGH
-    assert pairs["a", "c"]["reasons"] == ["c: 2 counts only"]
+    assert pairs["a", "c"]["reasons"] == ["c: 10% off between its counts"]
 
 
 def test_the_error_is_the_share_of_rows_that_noise_moves():

@@ -413,7 +413,7 @@ def lose(values, last, std=0.0, seed=0, unit=None):
     for grid in (wide, fine):
         counts = knot_weights(values, grid).sum(axis=0)
         parts.append(Histogram(grid, counts + std * rng.normal(size=len(grid)), std))
-    density = estimate_density(parts, 0.0, last, unit)
+    density = estimate_density(parts, 0.0, last, unit)[:2]
     return estimate_loss(parts[1], parts[0], density, 0.0, last, unit), parts, density
 
 

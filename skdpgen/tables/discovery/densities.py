@@ -14,6 +14,7 @@ from scipy.optimize import nnls
 from ...histograms.grids import find_widths, knot_weights
 from ...histograms.ranges import CONSTANTS as RANGE
 from ...histograms.ranges import find_clear
+from ...quality import MOVED
 from ...registry import savable
 from ..blocks import share_below, share_between_knots
 from ..columns.number import N_KNOTS
@@ -129,12 +130,14 @@ def estimate_density(histograms, lower, upper, unit=None, *, to_nearest=False):
     points : ndarray of shape (n_bins + 1,)
         Increasing: the edges of bins.
     masses : ndarray of shape (n_bins,)
+    error : float
+        Expected total variation from the true density, by the posterior of the masses.
     """
     last, order = histograms[-1], DENSITY.order
     if last.std == 0:
         # An exact histogram needs no prior, nor another one.
         codes, masses = last.spread()
-        return last.scale.decode(codes), masses
+        return last.scale.decode(codes), masses, 0.0
     total = max(last.counts.sum(), 1.0)
     n_values = math.inf if unit is None else 1 + round((upper - lower) / unit)
     is_few = n_values <= DENSITY.max_bins
@@ -157,12 +160,16 @@ def estimate_density(histograms, lower, upper, unit=None, *, to_nearest=False):
     penalty = penalties[_evidence(weights, counts, roughness, penalties).argmax()]
     weights = np.vstack([weights, math.sqrt(penalty) * roughness])
     masses = _solve(weights, np.r_[counts, np.zeros(len(roughness))])
+    # Masses that are 0 are held there.
+    precision = (weights.T @ weights)[np.ix_(masses > 0, masses > 0)]
+    variances = np.diag(np.linalg.pinv(precision, hermitian=True))
+    error = min(1.0, MOVED * np.sqrt(variances.clip(0)).sum() / total)
     if is_few and to_nearest:
-        return np.r_[values[0], (values[1:] + values[:-1]) / 2, values[-1]], masses
+        return np.r_[values[0], (values[1:] + values[:-1]) / 2, values[-1]], masses, error
     if is_few:
         # Values are drawn between each other, and then rounded.
-        return spread_counts(values, masses, 0.0)
-    return points, _order_tails(points, masses, histograms)
+        return *spread_counts(values, masses, 0.0), error
+    return points, _order_tails(points, masses, histograms), error
 
 
 def spread_counts(knots, counts, std):
