@@ -143,7 +143,7 @@ def run(name, n_steps):
     X, y = load_digits(return_X_y=True)
     estimator = METHODS[name](n_steps)
     with accelerator() as device:
-        estimator.fit(X[:300], y[:300])
+        estimator.fit(X[:100], y[:100])
     return device, estimator
 
 

@@ -105,7 +105,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     # With public and private rows at once, nobody could say which numbers are covered.
     "--reference": dict(
         action="append",
-        help="PUBLIC rows with the same columns to compare with; with --key, NAME=FILE, twice",
+        help="PUBLIC rows with the same columns to compare with; of histories NAME=FILE, twice",
     ),
     "--private": dict(
         action="append",
@@ -288,19 +288,19 @@ _COMMANDS = {
         "describe synthetic rows on an HTML page",
         "reports",
         (
-            *("table", "--reference", "--private", "--key", "--order", "--rules"),
+            *("table", "--reference", "--private"),
             *("--reads-private-rows", "--certificate", "--audit", "--budget", "--schema"),
             *("--release", "--target", "--output", "--json", "--title", *_FORMAT),
         ),
         {
             "table": {
-                "help": "synthetic rows that synthesize wrote; with --key, both tables, as "
-                "NAME=FILE"
+                "help": "synthetic rows that synthesize wrote, or both tables of histories, beside "
+                "what else it wrote"
             },
             "--budget": {"help": "the budget of all syntheses of the same rows"},
             "--schema": {
-                "help": "a file as for synthesize, or the schemas.json of histories; its rules are "
-                "checked, and it says how to read cells"
+                "help": "a file as for synthesize; its rules are checked, and it says how to read "
+                "cells"
             },
             "--release": {"help": "release.skdpgen of the synthesis, to show what was released"},
             "--target": {"help": "the column that classifiers predict"},

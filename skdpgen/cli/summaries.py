@@ -195,13 +195,14 @@ def summarize_fit(
     files: dict[str, str],
     together: Certificate | None,
 ) -> Summary:
-    """Return the summary of a `Synthesis`, of which the generator is fitted.
+    """Return the summary of a `Run`, of which the generator is fitted.
 
     `described` are the results of its report, `files` the paths of what was written, and `together`
     is the certificate of the fit and of the look that inferred its schema.
     """
     generator, read = run.generator, run.read
-    report, certificate, schema = generator.schema_report_, generator.privacy_, generator.schema_
+    report, certificate = generator.schema_report_, generator.privacy_
+    schema = generator._format.schema
     use = (described or {}).get("summary", {})
     counts = (described or {}).get("counts") or {"columns": [], "pairs": []}
     verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
@@ -226,7 +227,7 @@ def summarize_fit(
         f"Next: {f'open {page}; ' if page else ''}skdpgen verify "
         f"{shlex.quote(files['certificate'])}",
     ]
-    if any("Declare" in text for text in warnings):
+    if "schema" in files and any("Declare" in text for text in warnings):
         # Warnings name column types of Python.
         steps.append(
             f"To declare columns, edit {shlex.quote(files['schema'])} by what is public, and give "
@@ -246,7 +247,7 @@ def summarize_fit(
             "Another synthesis of these rows adds to this ε: give all of them one --budget."
         )
     data = {
-        "command": "synthesize",
+        "command": run.options.command,
         "read": read.to_dict(),
         "spent": describe_cost(certificate),
         "with_look": None if together is None else describe_cost(together),
@@ -257,7 +258,8 @@ def summarize_fit(
         "warnings": warnings,
         "files": files,
     }
-    return Summary(heading, shown, notes, warnings, steps, data, files["schema"])
+    details = files.get("schema", files.get("schemas", "--json"))
+    return Summary(heading, shown, notes, warnings, steps, data, details)
 
 
 def summarize_forecast(run: Any, warnings: list[str]) -> Summary:

@@ -421,11 +421,6 @@ def read_beside(path: str | None, name: str):
     return None
 
 
-def list_rules(declared: Mapping) -> tuple:
-    """Return the rules of declared columns."""
-    return getattr(declared, "rules", ())
-
-
 def read_pairs(option: str, given: Iterable[str]) -> dict[str, str]:
     """Return what an option gives by names, as NAME=FILE."""
     pairs = {}

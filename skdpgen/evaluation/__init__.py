@@ -4,11 +4,10 @@
 from ._distances import wasserstein_distance
 from ._histories import join_histories
 from ._report import Report, report
-from ._scores import frechet_distance, train_on_synthetic_score
+from ._scores import train_on_synthetic_score
 
 __all__ = [
     "Report",
-    "frechet_distance",
     "join_histories",
     "report",
     "train_on_synthetic_score",

@@ -19,6 +19,8 @@ from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..exceptions import PrivacyLeakWarning, warn_caller
+from ..histories.history_format import HistoryFormat
+from ..releases.published import open_release
 from ..tables.report import DTYPES
 from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
@@ -33,6 +35,7 @@ from ._comparisons import (
 )
 from ._page import list_figures, write_page
 from ._released import compare_released
+from ._released_histories import ReleasedHistories
 from ._verdicts import judge_counts, judge_protection, list_limits, summarize_use
 
 # Limits of the guarantee, which no certificate can state in numbers.
@@ -113,10 +116,10 @@ def report(
 
     Parameters
     ----------
-    synthetic : DataFrame or array-like of shape (n_rows, n_columns)
-        Rows sampled from a generator.
+    synthetic : DataFrame, array-like of shape (n_rows, n_columns) or dict of str to DataFrame
+        Rows sampled from a generator; of a `DPHistorySampler`, with its `release`, both tables.
     reference : DataFrame or array-like of shape (n_reference, n_columns), default=None
-        **Public** rows with the same columns. None: the synthetic rows are described alone.
+        **Public** rows, or tables, with the same columns. None: the synthetic ones alone.
     private : DataFrame or array-like of shape (n_private, n_columns), default=None
         Private rows in place of a reference. **The report then reveals them**, and no ε covers
         it: it is for those who may see the rows themselves, as its first line says.
@@ -135,7 +138,8 @@ def report(
         and the certificate, the page says how far each column and each pair can be trusted.
     release : Release, PublishedRelease, str or path, default=None
         ``generator.release_``, or the file of a published release. With it, the page shows the
-        released counts behind the synthetic ones, and means and totals with their noise.
+        released counts behind the synthetic ones, and means and totals with their noise. That of
+        histories has the certificate, the schema and its report, too.
     target : str, default=None
         The column that classifiers predict.
     title : str, default="Synthetic rows"
@@ -202,6 +206,14 @@ def report(
         )
     # From here on, private rows are treated as a reference; the results say which it was.
     compared = reference if private is None else private
+    published = None if release is None else open_release(release)
+    if published is not None and isinstance(published.format, HistoryFormat):
+        histories, release = ReleasedHistories(published), None
+        synthetic = histories.join(synthetic)
+        compared = None if compared is None else histories.join(compared)
+        schema = histories.schema if schema is None else schema
+        schema_report = histories.schema_report if schema_report is None else schema_report
+        certificate = published.certificate if certificate is None else certificate
     synthetic = as_table(synthetic)
     if compared is not None:
         compared = as_table(compared)

@@ -140,7 +140,7 @@ class LDPEntropicGAN(BaseGenerator):
     >>> rng = np.random.RandomState(0)
     >>> angles = np.pi * rng.uniform(size=500)
     >>> X = np.column_stack([np.cos(angles), np.sin(angles)])
-    >>> gan = LDPEntropicGAN(5.0, release="gaussian", random_state=0).fit(X)
+    >>> gan = LDPEntropicGAN(5.0, release="gaussian", n_steps=20, random_state=0).fit(X)
     >>> gan.sample(10).shape, bool(gan.epsilon_ <= 5.0)
     ((10, 2), True)
 
@@ -148,7 +148,7 @@ class LDPEntropicGAN(BaseGenerator):
 
     >>> privatizer = LocalPrivatizer(mechanism="gaussian", epsilon=5.0).fit(X)
     >>> noised = privatizer.transform(X)
-    >>> gan = LDPEntropicGAN(random_state=0).fit_privatized(noised, privatizer=privatizer)
+    >>> gan = LDPEntropicGAN(n_steps=20).fit_privatized(noised, privatizer=privatizer)
     >>> bool(gan.epsilon_ == privatizer.epsilon_)
     True
     """

@@ -122,7 +122,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
     >>> from skdpgen import DPSlicedWassersteinGenerator
     >>> X, y = load_iris(return_X_y=True)
     >>> generator = DPSlicedWassersteinGenerator(
-    ...     epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2], random_state=0
+    ...     epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2], n_steps=50, random_state=0
     ... ).fit(X, y)
     >>> X_synthetic, y_synthetic = generator.sample(100)
     >>> X_synthetic.shape, bool(generator.epsilon_ <= 5.0)

@@ -146,6 +146,11 @@ class HistoryFormat(Format):
         return self.table.n_planned
 
     @property
+    def schema(self):
+        """The schema of the columns of both tables, side by side."""
+        return self.table.schema
+
+    @property
     def learned_names(self):
         """Names of the learned columns, and differences, of persons and of rows: two lists."""
         schema, own = self.table.schema, {*self.person_names}
