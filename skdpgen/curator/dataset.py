@@ -438,9 +438,8 @@ class Dataset:
         alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
         names = (_FOUND_NAMES,) * self._has_found_names + (_UNTYPED,) * self._is_untyped
         refusals = list_refusals(strict, self._has_objects)
-        ordered: tuple = ()
-        if self._ordered:
-            ordered = (f"the order of categories that dtypes state is public, in {self._ordered}",)
+        order = f"the order of categories that dtypes state is public, in {self._ordered}"
+        ordered = (order,) * bool(self._ordered)
         return (*inferred, *names, *ordered, *alike, *refusals, *self._assumed)
 
 

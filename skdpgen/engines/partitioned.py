@@ -31,10 +31,8 @@ class PartitionedTable(TableInParts, Partitions):
     engine: str | None
     has_fixed_dtypes = True
 
-    def __init__(self, frame, person_column: str | None = None):
-        self.person_column = person_column
-        self._frame = frame
-        self._grouped = frame if person_column is None else self._group_by_person(draw_name())
+    def __init__(self, frame):
+        self._frame = self._grouped = frame
         self._read: Callable | None = None
 
     @property
@@ -49,7 +47,10 @@ class PartitionedTable(TableInParts, Partitions):
         """
         if column not in self._empty_frame:
             raise ValueError(UNKNOWN_COLUMN)
-        return type(self)(self._frame, column)
+        table = copy.copy(self)
+        table.person_column = column
+        table._grouped = table._group_by_person(draw_name())
+        return table
 
     def map_parts(self, read):
         mapped = copy.copy(self)

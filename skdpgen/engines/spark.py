@@ -49,8 +49,7 @@ class SparkTable(PartitionedTable):
         return marked.where(marked[name].isNotNull())
 
     def _iter_partitions(self):
-        for i in self._ids:
-            yield self._frame.where(f"spark_partition_id() = {i}").toPandas()
+        return (self._frame.where(f"spark_partition_id() = {i}").toPandas() for i in self._ids)
 
     def _add_up(self, function):
         is_whole = self.person_column is not None

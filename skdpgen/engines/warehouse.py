@@ -19,11 +19,8 @@ from ..mechanisms.codes import Refinement
 from ..mechanisms.two_way import TablesMechanism, select_cells
 from .sql_codes import write_codes, write_double
 
-# The level and the fraction of a code, as of `HatBasis`; the level of a whole one.
-_LEVEL = (
-    "CAST(FLOOR(r{0}) AS INTEGER) AS l{0}, r{0} - FLOOR(r{0}) AS f{0}",
-    "CAST(r{0} AS INTEGER) AS l{0}",
-)
+# The level and the fraction of a code, as of `HatBasis`.
+_LEVEL = "CAST(FLOOR(r{0}) AS INTEGER) AS l{0}, r{0} - FLOOR(r{0}) AS f{0}"
 # Sums in a row of a result: databases limit its columns.
 _MOST_SUMS = 1_000
 # Joint levels of columns that are read at once: their sums fit in a core's cache.
@@ -188,7 +185,7 @@ def _write_sum(mechanism, half, columns, table, hint):
         ("cells", table, [f"{column.cell} AS x{i}" for i, column in numbered]),
         ("codes", f"cells WHERE {present}", [f"{column.code} AS c{i}" for i, column in numbered]),
         ("refined", "codes", [f"{_refine(i, bins)} AS r{i}" for i, _ in numbered]),
-        ("levels", "refined", [_LEVEL[is_whole[i]].format(i) for i, _ in numbered]),
+        ("levels", "refined", [_LEVEL.format(i) for i, _ in numbered]),
         *own_views,
     )
     written = ", ".join(
