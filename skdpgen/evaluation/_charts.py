@@ -118,7 +118,7 @@ def draw_histogram(
     for height, color in zip(heights, (_GREY, _BLUE)[-len(heights) :], strict=True):
         is_synthetic = color == _BLUE
         for i, top in enumerate(_HEIGHT - height * scale):
-            start, width, opacity = x[i, 0], widths[i], 0.55 if is_synthetic and marks else 1
+            start, width, opacity = x[i, 0], widths[i], 0.55 if is_synthetic and heights[1:] else 1
             if is_mass[i]:
                 at = x[i, 0] + (1.5 if is_synthetic else -1.5)
                 start, width, opacity = at - 1.5, 3, 1
@@ -160,7 +160,7 @@ def draw_matrix(
 
     `label` is for screen readers.
     """
-    n, left = len(names), 130
+    n, left = len(names), 150
     cell = max(6, min(30, 640 // n))
     has_names = cell >= 10
     top = 96 if has_names else 0
