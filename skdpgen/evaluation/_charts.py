@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-# Colours of synthetic rows, of a reference, and of text, which is light or dark.
-_BLUE, _GREY, _INK = "#2f6db3", "#a9b4be", "currentColor"
-_DIAGONAL = "#8a99a8"
+# Colours of synthetic rows, of a reference, of a diagonal, and of text, which is light or dark.
+_BLUE, _GREY, _DIAGONAL, _INK = "#2f6db3", "#a9b4be", "#8a99a8", "currentColor"
 # Widths of a chart and of its labels, the height of a bar and of a histogram, in pixels.
 _WIDTH, _LABEL, _LINE, _HEIGHT = 280, 110, 17, 120
 # Space above a histogram for the share of a point mass.
