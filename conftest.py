@@ -12,6 +12,7 @@ import torch
 from hypothesis import settings
 
 from skdpgen.accounting import accountants
+from skdpgen.adaptation.learner import fit_adaptation
 from skdpgen.learners.training import descend_to_noise
 
 # JAX, which POT imports, would take most of a GPU's memory.
@@ -94,10 +95,14 @@ def few_steps():
     def descend(training, loss, noise_energy, n_steps, *args, **options):
         return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), *args, **options)
 
+    def adapt(*args, n_steps, **options):
+        return fit_adaptation(*args, n_steps=min(n_steps, 3), **options)
+
     with pytest.MonkeyPatch.context() as patch:
         learners = (f"learners.{name}" for name in ("normals", "particles", "sketch", "tables"))
         for learner in ("histories.learner", *learners):
             patch.setattr(f"skdpgen.{learner}.descend_to_noise", descend)
+        patch.setattr("skdpgen.adaptation._domain_adapter.fit_adaptation", adapt)
         yield
 
 

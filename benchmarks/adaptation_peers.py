@@ -21,10 +21,9 @@ from torch.nn.functional import cross_entropy, softplus
 from skdpgen.accounting.calibration import calibrate_gaussian
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.adaptation._domain_adapter import _Input
-from skdpgen.adaptation.learner import CONSTANTS, _draw, _ramp
+from skdpgen.adaptation.learner import _draw, _late_decay, _ramp
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.image_layout import ImageLayout
-from skdpgen.learners.training import linear_decay
 from skdpgen.networks.generators import seeded
 from skdpgen.params import warn_of_delta
 from skdpgen.planning.fits import list_assumptions
@@ -182,7 +181,7 @@ grad_clip, random_state
         )
         sizes = [weight.numel() for weight in critic.parameters()]
         self.loss_curve_ = []
-        for step, rate in enumerate(linear_decay([], self.n_iter_, CONSTANTS.decay)):
+        for step, rate in enumerate(_late_decay([], self.n_iter_)):
             optimizer.param_groups[0]["lr"] = self.learning_rate * rate
             reversal = self.reversal * _ramp(step / self.n_iter_)
             rows, labels = _draw(self.batch_size, generator, *source)

@@ -7,6 +7,7 @@ import numpy as np
 import run_office_adaptation
 from adaptation_peers import list_models
 from dp_accounting import SampledWithoutReplacementDpEvent
+from networks import conv64
 from paper_items import DELTA, absent, case, fit_images, item, run_example
 from public_images import load_office_caltech
 from run_digits_adaptation import load_domains
@@ -15,7 +16,7 @@ from scipy import stats
 from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen.accounting.calibration import calibrate
 from skdpgen.accounting.moments import ORDERS, rdp_of
-from skdpgen.networks.generators import find_factory
+from skdpgen.networks import GENERATORS
 from skdpgen.privacy import SlicedGaussianDpEvent
 from skdpgen.releases import SlicedRows
 from skdpgen.transport import random_directions
@@ -134,14 +135,14 @@ def generate(seed, data, epsilon):
     "table 3, table 5",
     "Networks: number of weights in thousands",
     [
-        case("conv28", "about 180", name="conv28", n_inputs=20, n_outputs=784),
-        case("conv64", "", name="conv64", n_inputs=32, n_outputs=12288),
+        case("conv28", "about 180", make=GENERATORS["conv28"], n_inputs=20, n_outputs=784),
+        case("conv64", "", make=conv64, n_inputs=32, n_outputs=12288),
     ],
     form=".0f",
     random=False,
 )
-def count_weights(seed, name, n_inputs, n_outputs):
-    network = find_factory(name)(n_inputs, n_outputs)
+def count_weights(seed, make, n_inputs, n_outputs):
+    network = make(n_inputs, n_outputs)
     return sum(weight.numel() for weight in network.parameters()) / 1000
 
 

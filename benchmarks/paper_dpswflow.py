@@ -3,12 +3,13 @@
 from functools import cache, partial
 
 import numpy as np
+import ot
+from autoencoder import fit_autoencoder
+from networks import dpswgen
 from paper_items import DELTA, case, item, load, run_example, score_images
 from sklearn.neural_network import MLPClassifier
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from skdpgen.evaluation import frechet_distance
-from skdpgen.preprocessing import Autoencoder
 from skdpgen.transport import sliced_wasserstein_distance
 
 PAPER = "dpswflow"
@@ -45,14 +46,14 @@ def fit_public(name):
     data = load(name)
     half = len(data.X_train) // 2
     X, y = data.X_train[:half], data.y_train[:half]
-    autoencoder = Autoencoder(n_components=8, random_state=0).fit(X)
+    autoencoder = fit_autoencoder(X, n_components=8, seed=0)
     classifier = MLPClassifier((64,), max_iter=10, random_state=0).fit(X, y)
-    return autoencoder, classifier, autoencoder.transform(data.X_train[half:])
+    return autoencoder, classifier, autoencoder.apply_to(data.X_train[half:], autoencoder.encode)
 
 
 _flow = partial(DPSWFlowSampler, n_particles=3000)
 METHODS = {
-    "DPSWgen": partial(DPSlicedWassersteinGenerator, release="rows", network="dpswgen"),
+    "DPSWgen": partial(DPSlicedWassersteinGenerator, release="rows", network=dpswgen),
     "DPSWflow-r": partial(_flow, release="resample"),
     "DPSWflow": partial(_flow, release="presample"),
     "sketch": _flow,
@@ -86,10 +87,12 @@ def learn_codes(seed, data, name, epsilon):
     images = load(data)
     model = METHODS[name](epsilon, DELTA, classes=range(10), random_state=seed)
     Z, y = model.fit(codes, images.y_train[-len(codes) :]).sample(10_000)
-    X = autoencoder.inverse_transform(Z)
+    X = autoencoder.apply_to(Z, autoencoder.decode)
 
     def features(X):
         return np.maximum(X @ classifier.coefs_[0] + classifier.intercepts_[0], 0)
 
-    distance = frechet_distance(features(X), features(images.X_test))
+    made, real = features(X), features(images.X_test)
+    moments = made.mean(0), real.mean(0), np.cov(made.T), np.cov(real.T)
+    distance = ot.gaussian.bures_wasserstein_distance(*moments) ** 2
     return distance, *score_images((X, y), images, f"{data}-{epsilon:g}-{name}")

@@ -2,11 +2,11 @@
 CIFAR-10 by noisy Sinkhorn gradients
 ====================================
 
-32 × 32 colour images by a residual generator (``"resnet32"``), which learns from noisy gradients of
-a Sinkhorn divergence, in noisy principal components of the images, at δ = 1e-5 and without public
-data. Images come from a folder named by the environment variable ``SKDPGEN_DATA`` (which holds
-``cifar10_12k.npz``, a subset), or else from OpenML. The gallery does not run this script, which
-takes long on a CPU::
+32 × 32 colour images by a residual generator (``resnet32``, of the benchmarks), which learns from
+noisy gradients of a Sinkhorn divergence, in noisy principal components of the images, at δ = 1e-5
+and without public data. Images come from a folder named by the environment variable
+``SKDPGEN_DATA`` (which holds ``cifar10_12k.npz``, a subset), or else from OpenML. The gallery does
+not run this script, which takes long on a CPU::
 
     python examples/run_cifar10.py
     python examples/run_cifar10.py --epsilon inf --n-steps 500
@@ -26,6 +26,7 @@ from skdpgen.evaluation import train_on_synthetic_score
 from skdpgen.releases import SampledGradients
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from networks import resnet32
 from public_images import load_cifar10
 
 parser = argparse.ArgumentParser()
@@ -47,7 +48,7 @@ generator = DPSinkhornGenerator(
     classes=range(10),
     release=SampledGradients(options.n_steps, options.batch_size),
     encoder=PrivatePCA(options.n_components),
-    network="resnet32",
+    network=resnet32,
     random_state=options.seed,
     verbose=1,
 )

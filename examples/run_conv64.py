@@ -4,17 +4,16 @@
 
 Rakotomamonjy & Ralaivola (2021) train their largest generator on images of 64 × 64 pixels, with
 k = 2000 projections of an encoding with 8192 columns. This script trains that generator
-(``"conv64"``) at that size, for a few steps, by releases of single rows. The images are those of
-CIFAR-10, each pixel repeated: this is about time, memory and noise, not about pretty pictures. They
-come from a folder named by the environment variable ``SKDPGEN_DATA`` (which holds
-``cifar10_12k.npz``), or else from OpenML. The gallery does not run this script; it takes minutes on
-a CPU::
+(``conv64``, of the benchmarks) at that size, for a few steps, by releases of single rows. The
+images are those of CIFAR-10, each pixel repeated: this is about time, memory and noise, not about
+pretty pictures. They come from a folder named by the environment variable ``SKDPGEN_DATA`` (which
+holds ``cifar10_12k.npz``), or else from OpenML. The gallery does not run this script; it takes
+minutes on a CPU::
 
     python examples/run_conv64.py
     python examples/run_conv64.py --epsilon inf
     python examples/run_conv64.py --n-projections 90 --n-steps 300
     python examples/run_conv64.py --columns 12288
-    python examples/run_conv64.py --generator dpswgen
 """
 
 # sphinx_gallery_thumbnail_path = '_static/pictures/run_conv64.png'
@@ -30,15 +29,15 @@ import torch
 from torch import nn
 
 from skdpgen import DPSlicedWassersteinGenerator
-from skdpgen.networks.generators import find_factory
 from skdpgen.releases import SlicedRows
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from networks import conv64
 from public_images import load_cifar10
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--columns", type=int, choices=[8192, 12288], default=8192)
-parser.add_argument("--network", choices=["conv64", "mlp", "dpswgen"], default="conv64")
+parser.add_argument("--network", choices=["conv64", "mlp"], default="conv64")
 parser.add_argument("--epsilon", type=float, default=10.0)
 parser.add_argument("--n-projections", type=int, default=2000)
 parser.add_argument("--n-steps", type=int, default=40)
@@ -91,7 +90,7 @@ encoder = SharedHues()
 
 
 # %%
-# ``"conv64"`` makes images. With an encoder a network has to make encoded rows, so the encoder
+# ``conv64`` makes images. With an encoder a network has to make encoded rows, so the encoder
 # becomes its last layer. Rows are in the unit ball there, and outputs are on a scale on which
 # columns have a size of about 1.
 
@@ -106,7 +105,7 @@ class EncodedImages(nn.Module):
 
 
 def conv64_encoded(n_inputs, n_outputs):
-    return EncodedImages(find_factory("conv64")(n_inputs, N_PIXELS))
+    return EncodedImages(conv64(n_inputs, N_PIXELS))
 
 
 # %%
@@ -119,13 +118,14 @@ X, X_public = (
 )
 
 encoded, makes_images = options.columns == N_ENCODED, options.network == "conv64"
+network = (conv64_encoded if encoded else conv64) if makes_images else options.network
 generator = DPSlicedWassersteinGenerator(
     epsilon=options.epsilon,
     delta=1e-5,
     bounds=(0, 1),
     clip_norm=CLIP_NORM,
     encoder=encoder if encoded else None,
-    network=conv64_encoded if makes_images and encoded else options.network,
+    network=network,
     latent_dim=32,
     release=SlicedRows(options.n_projections, options.batch_size, options.n_steps),
     random_state=options.seed,

@@ -71,9 +71,11 @@ HOMES = (
     "streams",
 )
 
-# Modules of engines, by the top-level package of their tables. Each is imported with the first
-# such table, and registers a class by `skdpgen.curator.chunks.register_engine`.
-ENGINES = {"dask": "skdpgen.engines.dask", "pyspark": "skdpgen.engines.spark"}
+# Modules and classes of engines, by the top-level package of their tables; imported with the first.
+ENGINES = {
+    "dask": ("skdpgen.engines.dask", "DaskTable"),
+    "pyspark": ("skdpgen.engines.spark", "SparkTable"),
+}
 
 
 def __getattr__(name):

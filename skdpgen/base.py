@@ -48,7 +48,7 @@ _save: ContextVar[Callable[[PublishedRelease], object]] = ContextVar("save", def
 _SCORE_ROWS = 5_000
 # Largest number of rows that `sample` draws without n_samples.
 _MAX_DEFAULT_SAMPLES = 1_000_000
-# Device types without memory of their own. Fits on others are rehearsed before anything is spent.
+# Device types without memory of their own. Fits on others, and of databases, are rehearsed first.
 _HOST_DEVICES = ("cpu",)
 # Rows of each class that `fit` generates to check that training has not diverged.
 _N_CHECKED = 8
@@ -137,7 +137,7 @@ class BaseGenerator(Certified, Planning, BaseEstimator, metaclass=ABCMeta):
         for name in _OPTIONAL:
             vars(self).pop(name, None)
         noise, device = NoiseSource(self.random_state), choose_device(self.device)
-        if device.type not in _HOST_DEVICES:
+        if device.type not in _HOST_DEVICES or dataset.database is not None:
             from .planning.rehearsal import rehearse_fit
 
             rehearse_fit(self, format, fit_plan.plan, dataset, device)
@@ -235,7 +235,8 @@ class BaseGenerator(Certified, Planning, BaseEstimator, metaclass=ABCMeta):
         classes = torch.arange(len(getattr(self, "class_probabilities_", [1])))
         generator = torch.Generator().manual_seed(0)
         self._generate_rows(classes.repeat(_N_CHECKED), generator)
-        self._format = format.calibrate_marginals(self._generate_rows)
+        report = getattr(self, "schema_report_", None)
+        self._format = format.calibrate_marginals(self._generate_rows, report)
         return self
 
     def _generate_rows(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:

@@ -119,10 +119,10 @@ class Format(ABC):
         """Return fitted attributes that need no released value, by name."""
         return {}
 
-    def calibrate_marginals(self, generate):
+    def calibrate_marginals(self, generate, report=None):
         """Return the format whose samples match the released marginals.
 
-        ``generate(classes, generator)`` returns learnt rows.
+        ``generate(classes, generator)`` returns learnt rows; `report` is a ``schema_report_``.
         """
         return self
 

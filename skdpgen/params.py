@@ -77,8 +77,8 @@ encoder : "auto", None, "dp-pca", PrivatePCA, object or list, default="auto"
     Dimension reduction before the release. ``"dp-pca"``: a `PrivatePCA`, principal components
     from noisy second moments at a cost. ``"auto"``: ``"dp-pca"`` or None, by the numbers of rows
     and columns, the bounds and the budget. An object has `transform` and `inverse_transform` and
-    was fitted on public data, such as an `Autoencoder`, wrapped in scikit-learn's
-    `FrozenEstimator`. A list: such an object, and a `PrivatePCA` of its output.""",
+    was fitted on public data, such as scikit-learn's `PCA` or a network of your own, wrapped in
+    scikit-learn's `FrozenEstimator`. A list: such an object, and a `PrivatePCA` of its output.""",
     "persons": """\
 max_rows_per_person : int, default=1
     Number of rows of each person that count, chosen at random, if `fit` is given `persons`; other
@@ -133,8 +133,8 @@ schema_ : Schema
 schema_report_ : DataFrame
     For each column of a table: its type, bounds, number of levels or knots, and, if the release
     shows them, the shares of `other`, of missing values and of values at the outermost knots, with
-    the noise on a count, in records; and the interactions of three or more columns whose tables
-    were released. It costs nothing.""",
+    the noise on a count, in records, and the expected error of numbers; and the interactions of
+    three or more columns whose tables were released. It costs nothing.""",
     "labels": """\
 classes_ : ndarray of shape (n_classes,)
     If `y` holds classes.

@@ -2,6 +2,7 @@
 """Findings on the quality of fits, judged from public sizes and released values."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ WITHIN_NOISE = 3.0
 # Least signal-to-noise ratio of a sketch or of two-way tables. Below it, classifiers trained on
 # synthetic rows of small public data sets lost much of their accuracy.
 LEAST_SIGNAL = 0.2
+# Half of the mean absolute value of standard normal noise: a record that moves is in two counts.
+MOVED = 1 / math.sqrt(2 * math.pi)
 # Largest share of `other` in a column of declared categories without a warning.
 MOSTLY_OTHER = 0.9
 # Largest share of missing values without a warning.
@@ -37,18 +40,18 @@ CAUSES = {
     "missing": "Columns {columns} count as missing, by released counts: cells are missing, or not "
     "of the declared type. Drop them, convert them to numbers or texts, or declare how they are "
     "written, as with {decimal}.",
-    "looks": "By released counts, columns {columns} are taken for texts. Declare how dates and "
-    "numbers are written, as {date_format} or {thousands}, and convert times and quantities to "
-    "numbers, such as minutes.",
+    "looks": "By released counts, columns {columns} are read as texts or decimals, and may be "
+    "dates or numbers. Declare how these are written, as {date_format} or {thousands}, and convert "
+    "times and quantities to numbers, such as minutes.",
     "dates as numbers": "Columns {columns} hold dates as whole numbers, such as 20240131 or "
     "202401, by released counts: synthetic values may be no dates. {to_dates}.",
     "fractions": "Columns {columns} have times finer than milliseconds, by released counts, and "
     "come back in milliseconds. If these suffice, declare {milliseconds}; if not, give seconds as "
     "numbers.",
     "no category": "Columns {columns} have no category that shows above the noise, or none of the "
-    "type of `other`, which stands for all values. Declare the categories, or how they are "
-    "written, as {thousands} or {date_format}, shorten codes to a prefix{prefix}, or drop columns "
-    "whose values are distinct, as {identifier}.",
+    "type of `other`, which stands for all values. Drop columns whose values are distinct, or "
+    "declare {identifier}, shorten codes to a prefix{prefix}, or declare the categories, or how "
+    "numbers and dates are written, as {thousands} or {date_format}.",
     "beyond": "Columns {columns} have infinities, or values beyond those among which inference "
     "looks for ranges, and these do not come back. Drop identifiers, or declare them as "
     "{identifier}; of others declare the bounds, {bounds}, or give them in larger units.",

@@ -132,38 +132,6 @@ def test_refit_forgets_labels(X, y):
     assert isinstance(fitted.sample(3), np.ndarray)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        pd.Categorical(["lo", "hi"] * 20),
-        pd.Series(["lo", "hi"] * 20, dtype="str", name="size"),
-        pd.Series(["lo", "hi"] * 20, dtype=object, name="size"),
-        pd.Series([1, 2] * 20, dtype="Int64", name="size"),
-        [1, 2] * 20,
-        np.array([[1], [2]] * 20, dtype=np.int8).ravel(),
-    ],
-)
-def test_labels_of_every_dtype(X, labels):
-    fitted = make(epsilon=20.0).fit(X, labels)
-    assert len(fitted.classes_) == 2
-    _, drawn = fitted.sample(30)
-    assert set(drawn) == set(fitted.classes_)
-    if isinstance(labels, pd.Series):
-        assert drawn.name == "size"
-
-
-def test_floats_are_classes_if_declared(X, y):
-    fitted = make(classes=CLASSES, epsilon=20.0).fit(X, y.astype(float))
-    assert_array_equal(fitted.classes_, CLASSES)
-    assert set(fitted.sample(30)[1]) == {0, 1}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, "Float64"])
-def test_floats_are_numbers_if_no_classes_are_declared(X, y, dtype):
-    fitted = make().fit(X, pd.Series(y).astype(dtype))
-    assert not hasattr(fitted, "classes_")
-
-
 def test_more_rows_than_a_score_or_a_block_holds():
     X = np.random.RandomState(0).normal(size=(12_000, 2))
     fitted = make(epsilon=5.0).fit(X)
@@ -320,29 +288,3 @@ def test_integers_come_back_as_integers_within_their_bounds(dtype):
     if dtype.startswith("int"):
         made = DPSWFlowSampler(n_steps=2, bounds=(-1.5, 1.5)).fit(X).sample(200)
         assert set(made["a"]) <= {-1, 0, 1}
-
-
-TARGETS = {
-    "ordered": pd.Series(["l", "h"] * 30, dtype=pd.CategoricalDtype(["l", "m", "h"], ordered=True)),
-    "string": pd.Series(["l", "h"] * 30, dtype="string"),
-    "object": pd.Series(["l", "h"] * 30, dtype=object),
-    "nullable": pd.Series([0, 1] * 30, dtype="Int8"),
-    "numbers": pd.Series(np.linspace(0, 1, 60), dtype="Float32"),
-    "array": np.array([0, 1] * 30, dtype=np.uint8),
-}
-
-
-@pytest.mark.parametrize("y", TARGETS.values(), ids=TARGETS)
-def test_the_dtype_of_y_comes_back(y):
-    X = np.random.RandomState(0).normal(size=(60, 2))
-    _, made = DPSWFlowSampler(n_steps=2).fit(X, y).sample(9)
-    if y.dtype == "category":
-        # A level that no label has is not among the classes, and is private.
-        assert made.dtype == pd.CategoricalDtype(["l", "h"], ordered=True)
-    else:
-        assert made.dtype == y.dtype
-    if y.dtype == "category":
-        declared = DPSWFlowSampler(n_steps=2, classes=["h", "l"]).fit(X, y)
-        # Categories that were not declared are private.
-        assert declared.sample(9)[1].dtype == pd.CategoricalDtype(["h", "l"], ordered=True)
-        assert declared._format.layout.target_dtype.categories is None

@@ -35,7 +35,6 @@ GENERATORS = {
         clip_norm=0.8,
         accountant="rdp",
         release=SliceSketch(9),
-        network="dpswgen",
     ),
     "rows": DPSlicedWassersteinGenerator(release="rows"),
     "flow": DPSWFlowSampler(),
@@ -76,27 +75,30 @@ VARIANTS = [
 ]
 
 
-# Generators of a class that is checked with another release; the same code serves both here.
-OTHER_RELEASES = ["rows", "flow-r"]
+# Others of the same code in what all of them share.
+OTHERS = ["rows", "flow-r", "sinkhorn", "dpaf"]
 OF_ANY_RELEASE = [
     "check_class_probabilities",
     "check_class_warning",
     "check_clone",
     "check_dtypes",
     "check_frames",
-    "check_global_generators",
     "check_labels",
     "check_n_samples",
     "check_number",
     "check_sample_shapes",
     "check_score",
-    "check_seeds",
     "check_unknown_labels",
 ]
 
 # Checks that take long, and are made of an estimator like it.
 SLOW = {
-    *((which, check) for which in OTHER_RELEASES for check in OF_ANY_RELEASE),
+    *(
+        (which, check)
+        for which in ("rows", "flow-r")
+        for check in ("check_global_generators", "check_seeds")
+    ),
+    *((which, check) for which in OTHERS for check in OF_ANY_RELEASE),
     ("flow", "check_neighbours"),
     ("flow-r", "check_bad_records"),
     ("flow-r", "check_epsilon"),
@@ -106,18 +108,28 @@ SLOW = {
     ("rows", "check_epsilon"),
     ("rows", "check_neighbours"),
     ("sinkhorn", "check_neighbours"),
-    ("dpaf", "check_class_probabilities"),
     ("dpaf", "check_neighbours"),
-    ("sinkhorn", "check_class_probabilities"),
 }
 
 
+def list_quick(*which):
+    return [make_quick(GENERATORS[name]) for name in which]
+
+
 @parametrize_with_checks(
-    [make_quick(GENERATORS[which]) for which in ("sliced", "flow", "local", "sinkhorn", "dpaf")]
-    + [LocalPrivatizer(), LocalPrivatizer(mechanism="gaussian", basis="dct")]
-    + [DPSWDDomainAdapter(n_steps=5), DPSWDDomainClassifier(n_steps=5), LowFrequencies()]
+    [
+        *list_quick("sliced", "flow", "local"),
+        *(LocalPrivatizer(), LowFrequencies()),
+        *(DPSWDDomainAdapter(n_steps=5), DPSWDDomainClassifier(n_steps=5)),
+    ]
 )
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(list_quick("sinkhorn", "dpaf"))
+def test_scikit_learn_where_other_values_are_released(estimator, check):
     check(estimator)
 
 

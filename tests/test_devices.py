@@ -23,7 +23,6 @@ from skdpgen import (
     base,
 )
 from skdpgen.planning import rehearsal
-from skdpgen.preprocessing import Autoencoder
 from skdpgen.privacy import Curator, SpentError
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.transport import sinkhorn_plan
@@ -144,7 +143,7 @@ def run(name, n_steps):
     X, y = load_digits(return_X_y=True)
     estimator = METHODS[name](n_steps)
     with accelerator() as device:
-        estimator.fit(X[:300], y[:300])
+        estimator.fit(X[:100], y[:100])
     return device, estimator
 
 
@@ -215,13 +214,6 @@ def test_small_plans_are_solved_on_the_cpu(m):
     assert device.transfers["down"] - 1 == (3 if m == 20 else 0)
     assert device.transfers["up"] - 1 == (3 if m == 20 else 0)
     assert (device.transfers["wait"] < 5) == (m == 20)
-
-
-def test_an_autoencoder_computes_on_the_device():
-    X, _ = load_digits(return_X_y=True)
-    with accelerator() as device:
-        Autoencoder(n_epochs=1, device=str(DEVICE), random_state=0).fit(X[:200])
-    assert device.transfers["up"]
 
 
 def test_the_stand_in_tells_devices_apart():

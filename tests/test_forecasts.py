@@ -47,6 +47,9 @@ def test_the_noise_is_that_of_the_fit(target, relation):
     planned = preview_tables(generator, make_table(), target=target)
     assert planned["is_known"].all()
     report = generator.fit(make_table(), target=target).schema_report_
+    assert report["error"].dropna().index.tolist() == ["age"]
+    between = planned.loc[("age", ""), "error"] / 600
+    assert 0 < report.loc["age", "error"] < 5 * between < 25 * report.loc["age", "error"]
     noise = planned.xs("", level="other")["noise"]
     others = [name for name in SCHEMA if name != target]
     np.testing.assert_allclose(noise[others], report.loc[others, "noise"])

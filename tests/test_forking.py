@@ -10,7 +10,7 @@ import pytest
 
 from skdpgen._process import isolation
 from skdpgen._process.muting import muted
-from skdpgen.engines import partitioned
+from skdpgen.engines import warehouse
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -18,8 +18,13 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this
 FORKS = """
 import os, signal, sys, warnings
 import numpy as np
+from skdpgen import DPSWFlowSampler
+from skdpgen.transport import sliced_wasserstein_distance
 warnings.simplefilter("ignore")
-{setup}
+X = np.random.default_rng(0).random((30_000, 8))
+def run():
+    DPSWFlowSampler(2.0, bounds=(0, 1), n_steps=5, device="cpu").fit(X[:3000]).sample(1000)
+    sliced_wasserstein_distance(X, X + 1)
 run()
 child = os.fork()
 if not child:
@@ -28,24 +33,11 @@ if not child:
     os._exit(0)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-FIT = """
-from skdpgen import DPSWFlowSampler
-X = np.random.default_rng(0).random((3000, 8))
-def run():
-    DPSWFlowSampler(2.0, bounds=(0, 1), n_steps=5, device="cpu").fit(X).sample(1000)
-"""
-DISTANCE = """
-from skdpgen.transport import sliced_wasserstein_distance
-X = np.random.default_rng(0).random((30_000, 8))
-def run():
-    sliced_wasserstein_distance(X, X + 1)
-"""
 
 
-@pytest.mark.parametrize("setup", [FIT, DISTANCE], ids=["fit", "distance"])
-def test_children_compute_after_their_parent(setup):
+def test_children_compute_after_their_parent():
     threads = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-    forks = [sys.executable, "-c", FORKS.format(setup=setup)]
+    forks = [sys.executable, "-c", FORKS]
     assert subprocess.run(forks, env={**os.environ, **threads}).returncode == 0
 
 
@@ -78,9 +70,7 @@ def in_thread():
     done.set()
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(isolation, "_generator_lock"), (partitioned, "_LOCK")]
-)
+@pytest.mark.parametrize(("module", "name"), [(isolation, "_generator_lock"), (warehouse, "_LOCK")])
 def test_locks_of_other_threads_are_free(in_thread, module, name):
     in_thread(getattr(module, name))
     assert in_child(lambda: getattr(module, name).acquire(timeout=5))

@@ -23,7 +23,7 @@ from skdpgen import (
 )
 from skdpgen._process.isolation import isolated, seeded
 from skdpgen.adaptation import DPSWDDomainClassifier
-from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import preview
 from skdpgen.releases import from_release
 from skdpgen.streams import ReleaseStream
@@ -129,7 +129,6 @@ VERBS = {
     "update": update,
     "from_release": go_on,
     "components": lambda: transform(DPPCA(5.0, bounds=(0, 1), random_state=0)),
-    "autoencoder": lambda: transform(Autoencoder(n_components=2, n_epochs=2, random_state=0)),
     "privatizer": lambda: transform(LocalPrivatizer(5.0, bounds=(0, 1), random_state=0)),
     "preview": lambda: (preview(DPSWFlowSampler(5.0), TABLE).epsilon,),
 }
@@ -164,14 +163,6 @@ def test_results_are_those_of_the_defaults_in_any_state(verb):
 @pytest.fixture(scope="module")
 def expected():
     return VERBS["classifier"](), VERBS["table"]()
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_no_state_is_inherited_alone(state, expected):
-    with STATES[state]():
-        made = VERBS["classifier"](), VERBS["table"]()
-    for one, other in zip(made, expected, strict=True):
-        check(one, other)
 
 
 def make_noisy(n_inputs, n_outputs):

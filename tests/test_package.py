@@ -1,6 +1,7 @@
 """The package itself: names are there when they are asked for, and not before."""
 
 import ast
+import functools
 import graphlib
 import importlib
 import importlib.util
@@ -50,7 +51,7 @@ FORKS = """
 import os, sys
 for i, code in enumerate(sys.argv[1:]):
     if i == 1:
-        import numpy, pandas, sklearn.datasets, torch
+        import dp_accounting, numpy, pandas, scipy.optimize, scipy.stats, sklearn.datasets, torch
     if not (child := os.fork()):
         exec(code)
         sys.stdout.flush()
@@ -58,12 +59,6 @@ for i, code in enumerate(sys.argv[1:]):
     assert os.waitpid(child, 0)[1] == 0, code
 """
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-
-
-def run_fresh(*codes):
-    """Return what codes print, each in a fork of a fresh process."""
-    command = [sys.executable, "-W", "ignore", "-c", FORKS, *codes]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 IMPORTS = [
@@ -95,13 +90,19 @@ SCRIPTS = [
 ]
 
 
+@functools.cache
+def list_imports(path):
+    """List what a file imports from modules, at the top or in a function."""
+    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [node for node in tree if isinstance(node, ast.ImportFrom)]
+
+
 @pytest.mark.skipif(not SCRIPTS, reason="needs the repository")
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_scripts_import_what_is_there(path):
     """Benchmarks are run by hand, and seldom."""
-    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    for node in tree:
-        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "skdpgen":
+    for node in list_imports(path):
+        if node.module.split(".")[0] == "skdpgen":
             home = importlib.import_module(node.module)
             for alias in node.names:
                 if not hasattr(home, alias.name):
@@ -123,8 +124,8 @@ def _find_imports(name, path, below):
     """Return the modules of the package that a module imports, at the top or in a function."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
+    for node in list_imports(path):
+        if node.level:
             home = package.split(".")[: package.count(".") + 2 - node.level]
             home = ".".join([*home, *([node.module] if node.module else [])])
             names = (f"{home}.{alias.name}" for alias in node.names)
@@ -142,7 +143,6 @@ import sys
 import numpy as np, pandas as pd
 from skdpgen.adaptation import *
 from skdpgen.generators import *
-from skdpgen.preprocessing import Autoencoder
 from skdpgen.releases import *
 X, y = np.random.default_rng(0).random((60, 4)), np.arange(60) % 2
 frame = pd.DataFrame(X, columns=list("abcd"))
@@ -155,7 +155,6 @@ for fit in (
     lambda: DPAFGenerator(release=ForwardAggregates(n_steps=2), **common).fit(X, y),
     lambda: LDPEntropicGAN(n_steps=2, **common).fit(X, y),
     lambda: DPSWDDomainAdapter(n_steps=2, bounds=(0, 1)).fit(X, y, X_target=X),
-    lambda: Autoencoder(n_epochs=1).fit(X),
 ):
     fitted = fit()
     if hasattr(fitted, "sample"):
@@ -169,21 +168,6 @@ from skdpgen.registry import find_class
 for name in names:
     assert find_class(name).__name__ == name
 """
-
-
-@needs_forks
-def test_imports_in_a_fresh_process():
-    """Fits import no leaf: the core can be read, and runs, without them.
-
-    Nor the compiler of torch, which has 800 modules, and takes a second and 70 MB. Classes of saved
-    files are found without a fit.
-    """
-    unused = {f"skdpgen.{name}" for name in (*LEAVES, "privacy")}
-    unused |= {"torch._dynamo", "sympy", "matplotlib", "autodp", "ot"}
-    classes = registry._classes.items()
-    names = [name for name, cls in classes if cls.__module__.startswith("skdpgen")]
-    finds = (f"names = {some}\n{FIND}" for some in (names, ["TableParticles"]))
-    run_fresh(*IMPORTS, f"unused = {unused}\n{FITS}", *finds)
 
 
 LOADED = """
@@ -205,13 +189,35 @@ print(*(name for name in sys.modules if name.split(".")[0] == "skdpgen"))
 MOST_LOADED = {"array": (20_900, 100), "table": (28_700, 131)}
 
 
+@functools.cache
+def run_fresh():
+    """Return what all codes print, each in a fork of one fresh process."""
+    unused = {f"skdpgen.{name}" for name in (*LEAVES, "privacy")}
+    unused |= {"torch._dynamo", "sympy", "matplotlib", "autodp", "ot"}
+    classes = registry._classes.items()
+    names = [name for name, cls in classes if cls.__module__.startswith("skdpgen")]
+    codes = [*IMPORTS, f"unused = {unused}\n{FITS}"]
+    codes += [f"names = {some}\n{FIND}" for some in (names, ["TableParticles"])]
+    codes += [f"data = {data!r}\n{LOADED}" for data in MOST_LOADED]
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, *codes]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@needs_forks
+def test_imports_in_a_fresh_process():
+    """Fits import no leaf: the core can be read, and runs, without them.
+
+    Nor the compiler of torch, which has 800 modules, and takes a second and 70 MB. Classes of saved
+    files are found without a fit.
+    """
+    run_fresh()
+
+
 @needs_forks
 def test_a_fit_loads_what_it_needs():
     """A reader of one fit need not know other generators, other data, and no leaf."""
-    loaded = run_fresh("pass", *(f"data = {data!r}\n{LOADED}" for data in MOST_LOADED))
-    for modules, most in zip(
-        map(str.split, loaded.splitlines()), MOST_LOADED.values(), strict=True
-    ):
+    loaded = map(str.split, run_fresh().splitlines())
+    for modules, most in zip(loaded, MOST_LOADED.values(), strict=True):
         files = (importlib.util.find_spec(name).origin for name in modules)
         n_lines = sum(len(Path(file).read_text(encoding="utf-8").splitlines()) for file in files)
         assert n_lines <= most[0], n_lines
@@ -234,8 +240,8 @@ def test_no_module_of_the_core_imports_a_leaf():
         if home in (*LEAVES, "privacy", "__init__", "__main__"):
             continue
         level = len(path.relative_to(root).parts)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level == level:
+        for node in list_imports(path):
+            if node.level == level:
                 names = [node.module] if node.module else [a.name for a in node.names]
                 leaves = {name.split(".")[0] for name in names} & {*LEAVES, "privacy"}
                 here = path.relative_to(root).as_posix()

@@ -38,6 +38,7 @@ from skdpgen.tables import (
 )
 from skdpgen.tables.quality import warn_of_levels, warn_of_table
 from skdpgen.tables.report import describe
+from skdpgen.tables.suggestions import _determines
 
 
 def said(function, *args):
@@ -425,6 +426,12 @@ def test_rules_that_nearly_all_records_obey_are_suggested(vacant):
     found = suggest_rules(DPSWFlowSampler(10.0, 1e-6, n_steps=2).fit(table))
     pairs = [["A1", "one"], ["B2", "two"], ["C3", "three"]]
     assert found == [Combinations(["code", "name"], pairs), Derived("sum", "`a` + `b` + `c`")]
+
+
+def test_noise_on_the_rest_of_a_constant_column_suggests_no_rule():
+    counts = np.array([[445, 11_556, 18, 41], [-32, -91, 72, -5], [-111, -185, -93, 50]])
+    assert not any(_determines(table, 74.0) for table in (counts, counts.T))
+    assert _determines(np.diag([4000, 3000, 5000]), 74.0)
 
 
 def test_zeros_that_coincide_come_back_together():

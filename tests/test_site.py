@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 
 import skdpgen
-from skdpgen.privacy import preview
+from skdpgen.privacy import preview, preview_tables
 
 ROOT = Path(__file__).parents[1]
 DOC = ROOT / "doc"
@@ -120,6 +121,48 @@ def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
     assert not told, f"They show warnings, and where they ran: {told}."
     lost = list_lost_links(tmp_path / "tree" / "html")
     assert not lost, f"Links to nothing: {lost[:20]}."
+
+
+def test_stated_noise_of_tables_is_as_it_is_computed():
+    page = (DOC / "privacy" / "lost.rst").read_text(encoding="utf-8")
+    for epsilon in (0.3, 1, 3, 10):
+        row = [str(epsilon)]
+        for n_columns in (5, 15, 40):
+            levels = {f"column {i}": list("abcdefgh") for i in range(n_columns)}
+            schema = skdpgen.Schema({name: skdpgen.Category(own) for name, own in levels.items()})
+            sampler = skdpgen.DPSWFlowSampler(epsilon, 1e-6, schema=schema)
+            tables = preview_tables(sampler, pd.DataFrame(levels).iloc[[0] * 20_000])
+            row.append(f"{tables['noise'].iloc[0]:.0f}, {tables['noise'].iloc[-1]:.0f}")
+        assert ",".join(f'"{cell}"' for cell in row) in page
+
+
+def test_figures_in_the_text_of_pages_are_those_of_tables():
+    def read(page):
+        return " ".join((DOC / page).read_text(encoding="utf-8").split())
+
+    def load(table):
+        return pd.read_csv(DOC / f"benchmarks/data/{table}.csv", dtype=str)
+
+    landing, adult = load("landing"), load("tables_eps1").iloc[:9].set_index("Method")
+    scores = {method: f"{row.LR}, {row.Trees}" for method, row in adult.iterrows()}
+    methods = ["particles, nothing declared", "AIM", "MST"]
+    assert landing["ROC area"].str.strip("*").tolist()[:3] == [scores[m] for m in methods]
+    assert f"(real rows: {scores['real rows']})" in read("index.rst")
+    network = (
+        load("images").set_index("Data").loc["MNIST, ε = 1", "Mean"].strip("*").split(" · ")[2]
+    )
+    assert f"scores {network} % on the real test images of MNIST" in read("index.rst")
+    ours, theirs = landing["Seconds"][:2]
+    times = read("benchmarks/tables.rst")
+    assert f"{ours} by particles on Adult" in times
+    assert f"AIM took {theirs}," in times
+    digits = load("small_data").iloc[0]
+    runs = {epsilon: sorted(digits[f"ε = {epsilon}"].split(", ")) for epsilon in (1, 3)}
+    told = [f"{low} to {high} at ε = {epsilon}" for epsilon, (low, _, high) in runs.items()]
+    page = read("getting_started/first_images.rst")
+    assert all(text in page for text in told)
+    assert "trained on the real rows, 0.962" in page
+    assert "(0.962 by the real rows" in read("benchmarks/small_data.rst")
 
 
 def test_stated_noise_for_persons_is_as_it_is_computed():

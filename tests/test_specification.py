@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from skdpgen import (
@@ -212,38 +211,6 @@ def test_clones_share_nothing(X):
     assert_array_equal(clone(first).fit(X).sample(5), first.fit(X).sample(5))
 
 
-@pytest.mark.parametrize(
-    ("estimator", "grid"),
-    [
-        (
-            DPSlicedWassersteinGenerator(n_steps=3),
-            {"release__n_projections": [5, 9], "encoder__n_components": [2], "encoder": ["dp-pca"]},
-        ),
-        (
-            DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=3), accountant="rdp"),
-            {"release__batch_size": [5, 9]},
-        ),
-        (
-            DPSinkhornGenerator(release=SampledGradients(n_steps=3), accountant="rdp"),
-            {"loss__reg": [0.1, 0.2], "release__grad_clip": [0.1]},
-        ),
-        (LDPEntropicGAN(n_steps=3), {"release__mechanism": ["laplace", "gaussian"]}),
-        (LDPEntropicGAN(n_steps=3), {"release": ["laplace", LocalNoise(basis="dct")]}),
-    ],
-    ids=["sketch", "rows", "gradients", "local", "objects"],
-)
-def test_grid_search(X, estimator, grid):
-    before = repr(estimator)
-    search = GridSearchCV(estimator, grid, cv=2, error_score="raise").fit(X)
-    assert len(search.cv_results_["params"]) == 2
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    best = search.best_estimator_.get_params()
-    for name, value in search.best_params_.items():
-        if name in grid and not any(other.startswith(f"{name}__") for other in grid):
-            assert repr(best[name]) == repr(value)
-    assert repr(estimator) == before
-
-
 # Refusals, before anything is released.
 
 
@@ -256,13 +223,9 @@ def test_grid_search(X, estimator, grid):
             "or TwoWayTables; got 'gradients'",
         ),
         (DPSlicedWassersteinGenerator(release=SampledGradients()), r"got SampledGradients\(\)"),
-        (DPSlicedWassersteinGenerator(release=SliceSketch), "release must be one of"),
-        (DPSlicedWassersteinGenerator(release=None), "release must be one of .* got None"),
-        (DPSlicedWassersteinGenerator(release=["sketch"]), "release must be one of"),
         (DPSlicedWassersteinGenerator(release=np.zeros(2)), "release must be one of"),
         (DPSinkhornGenerator(release=SliceSketch()), r"\['gradients'\] or a SampledGradients"),
         (DPSinkhornGenerator(loss="entropic"), r"loss must be one of \['semi_debiased'\]"),
-        (DPAFGenerator(loss=SemiDebiasedSinkhorn()), "loss must be one of"),
         (LDPEntropicGAN(loss=SemiDebiasedSinkhorn()), "loss must be one of"),
         # Their own parameters.
         (DPSlicedWassersteinGenerator(release=SliceSketch(0)), "n_projections must be a positive"),
@@ -270,11 +233,8 @@ def test_grid_search(X, estimator, grid):
         (DPSinkhornGenerator(release=SampledGradients(n_generated=1)), "n_generated must be at"),
         (DPSinkhornGenerator(loss=SemiDebiasedSinkhorn(n_debias=-1)), "n_debias must be a whole"),
         (DPAFGenerator(release=ForwardAggregates(budget_split=(1, 0, 0))), "budget_split must be"),
-        (DPAFGenerator(discriminator_layers=(0, 1, 0)), "discriminator_layers must be three"),
         (LDPEntropicGAN(release=LocalNoise("uniform")), "mechanism must be one of"),
-        (LDPEntropicGAN(release=LocalNoise(keep=0.5)), "keep is a share"),
         (LDPEntropicGAN(loss=EntropicWasserstein(0)), "reg must be a positive number or None"),
-        (DPSWFlowSampler(encoder=PrivatePCA(share=1)), r"share must be in \(0, 1\); got 1"),
         (DPSWFlowSampler(encoder=[None, PrivatePCA(0)]), "n_components must be a positive"),
     ],
 )

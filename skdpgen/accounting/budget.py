@@ -120,11 +120,11 @@ class PrivacyBudget:
     >>> X = np.random.RandomState(0).normal(size=(50, 2))
     >>> budget = PrivacyBudget(epsilon=1.5, delta=1e-5)
     >>> with budget:
-    ...     first = DPSlicedWassersteinGenerator(epsilon=1.0).fit(X)
+    ...     first = DPSlicedWassersteinGenerator(1.0, n_steps=5).fit(X)
     >>> budget
     <PrivacyBudget: ε = 1 of 1.5 is spent at δ = 1e-05 (zero_out)>
     >>> with budget:
-    ...     second = DPSlicedWassersteinGenerator(epsilon=1.4).fit(X)
+    ...     second = DPSlicedWassersteinGenerator(1.4, n_steps=5).fit(X)
     Traceback (most recent call last):
         ...
     skdpgen.exceptions.BudgetExceededError: ...

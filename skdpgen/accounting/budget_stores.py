@@ -26,7 +26,7 @@ from typing import Any
 from dp_accounting import DpEvent
 
 from ..exceptions import BudgetExceededError, PrivacyLeakWarning, warn_caller
-from .event_json import event_from_dict, event_to_dict
+from .event_types import event_from_dict, event_to_dict
 
 # Seconds to wait for the lock. Each process holds it for one short transaction.
 _TIMEOUT = 60

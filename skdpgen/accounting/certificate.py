@@ -53,33 +53,33 @@ class Certificate:
         Events of the releases, in order.
     releases : tuple of str
         Name of each event.
-    relation : {"zero_out", "replace_one"}
+    relation : {"zero_out", "replace_one"}, default="zero_out"
         Neighbouring relation. The number of records, or of persons, is public under both.
-    accountant : {"pld", "rdp", "autodp"}
+    accountant : {"pld", "rdp", "autodp"}, default="pld"
         Accountant that calibrated the noise and computes ε.
-    delta : float
+    delta : float, default=1e-5
         Target δ at which the noise was calibrated.
-    assumptions : tuple of str
+    assumptions : tuple of str, default=()
         Assumptions of the statement.
-    reproducible : bool
+    reproducible : bool, default=False
         Whether the noise follows from a seed that the caller chose.
-    sigma : float or None
+    sigma : float, default=None
         Standard deviation of the noise, if there is one noise level; the scale of Laplace noise.
-    local : bool
+    local : bool, default=False
         Whether each record was randomised on its own (local differential privacy).
-    n_records : int or None
+    n_records : int, default=None
         The (public) number of records, or of persons, if known.
-    notes : tuple of str
+    notes : tuple of str, default=()
         Notes on a planned fit.
-    max_rows : int or None
+    max_rows : int, default=None
         Largest number of rows of a person that are used, if the guarantee is for persons with all
         their rows. None: it is for records.
-    provenance : Provenance or None
+    provenance : Provenance, default=None
         Estimator of the fit, its public parameters, version and date.
     digest : str or None
         BLAKE2b digest of the released noisy numbers: certificates with the same digest are of the
         same release.
-    engine : str or None
+    engine : str, default=None
         Engine that summed the rows where they are stored, such as ``"dask"``. None: this process.
 
     Examples

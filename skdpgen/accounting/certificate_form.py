@@ -8,7 +8,7 @@ from typing import Any
 from dp_accounting import DpEvent
 
 from .accountants import ACCOUNTANTS, RELATIONS
-from .event_json import event_from_dict, event_to_dict
+from .event_types import event_from_dict, event_to_dict
 from .events import reveals_nothing
 from .strict_json import (
     ANY,

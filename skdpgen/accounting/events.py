@@ -59,12 +59,12 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
         largest change z of a row is the radius, or twice that under ``replace_one``.
     n_features, n_projections : int
         U is n_features × n_projections.
-    orthogonal : bool
+    orthogonal : bool, default=False
         True: U stacks Haar-distributed orthonormal blocks. False: iid uniform unit columns.
-    n_classes : int
+    n_classes : int, default=1
         Number of classes. If above one, XU is released for each class, with zeros for rows of
         other classes; so under ``replace_one`` a record can change one row of each of two classes.
-    beside : float
+    beside : float, default=0.0
         Squared sensitivity, relative to ‖z‖², of another release from the same sample: a vector
         that a record changes by at most √beside·‖z‖, with the same noise. The vector may depend on
         U and on XU + V. Given U, both together are a Gaussian release of squared sensitivity

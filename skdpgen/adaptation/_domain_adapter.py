@@ -57,9 +57,8 @@ from ..preprocessing._low_frequencies import LowFrequencies
 from ..quality import advising_on_few_rows
 from ..registry import savable
 from ..saving.serialization import Certified
-from ._augmentation import AUGMENTATIONS
 from ._domains import split_domains, warn_of_steps_before
-from .learner import fit_adaptation
+from .learner import AUGMENTATIONS, fit_adaptation
 
 # Assumptions on certificates of adapters.
 _ASSUMED = (
@@ -267,7 +266,7 @@ class DPSWDDomainAdapter(
     >>> y = rng.integers(2, size=400)
     >>> X = rng.normal(size=(400, 2)) + np.c_[4 * y, 0 * y]
     >>> X_target = X[:, ::-1] + 1.0
-    >>> adapter = DPSWDDomainAdapter(epsilon=5.0, delta=1e-4, random_state=0)
+    >>> adapter = DPSWDDomainAdapter(epsilon=5.0, delta=1e-4, n_steps=20, random_state=0)
     >>> model = make_pipeline(adapter, LogisticRegression())
     >>> model = model.fit(X, y, dpswddomainadapter__X_target=X_target)
     >>> model.predict(X_target).shape, bool(adapter.epsilon_ <= 5.0)

@@ -145,7 +145,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, BaseEstimator):
     >>> y = rng.integers(2, size=200)
     >>> X = rng.normal(size=(200, 2)) + np.c_[4 * y, 0 * y]
     >>> X_target = X[:, ::-1] + 1.0
-    >>> classifier = DPSWDDomainClassifier(epsilon=5.0, delta=1e-4, n_steps=50, random_state=0)
+    >>> classifier = DPSWDDomainClassifier(epsilon=5.0, delta=1e-4, n_steps=10, random_state=0)
     >>> search = PrivateSearch(classifier, {"align_weight": [0.03, 0.3, 3.0]}, n_candidates=4)
     >>> search = search.fit(X, y, X_target=X_target)
     >>> search.privacy_.releases, bool(search.epsilon_ <= 5.0)

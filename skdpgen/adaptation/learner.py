@@ -6,7 +6,6 @@ The rows of the source are public. The target is given by synthetic rows.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -17,19 +16,13 @@ from ..learners.training import Descent, linear_decay, run_steps
 from ..transport.directions import random_directions
 from ..transport.slices import wasserstein_1d
 
-
-@dataclass(frozen=True)
-class AdaptationConstants:
-    """Constants of domain adaptation. Those without a source are set by hand."""
-
-    # Share of the steps, the last ones, over which the learning rate falls to 0.
-    decay: float = 0.5
-    # Rate of the rise of the alignment's weight: Ganin et al., JMLR 2016, section 5.2.
-    ramp: float = 10.0
-
-
-CONSTANTS = AdaptationConstants()
-_late_decay = partial(linear_decay, decay=CONSTANTS.decay)
+# The learning rate falls to 0 over the last half of the steps; set by hand.
+_late_decay = partial(linear_decay, decay=0.5)
+# Rate of the rise of the alignment's weight: Ganin et al., JMLR 2016, section 5.2.
+_RAMP = 10.0
+# Largest change of an image by augmentation: relative for sizes, in radians for angles and shears,
+# in quarters of the image for shifts. Set by hand.
+_STRENGTH = 0.25
 
 
 def fit_adaptation(
@@ -101,7 +94,7 @@ def fit_adaptation(
 
 def _ramp(share):
     """Return the weight of alignment after a share of the steps, relative to the last."""
-    return 2 / (1 + math.exp(-CONSTANTS.ramp * share)) - 1
+    return 2 / (1 + math.exp(-_RAMP * share)) - 1
 
 
 def _draw(size, generator, *tensors):
@@ -128,3 +121,20 @@ def _class_gap(first, labels, second, predicted):
     shared = (members.sum(0) >= 1) & (predicted.sum(0) >= 1)
     gaps = (means[0] - means[1]).square().sum(1)
     return (gaps * shared).sum() / n_classes
+
+
+def affine(rows: torch.Tensor, generator: torch.Generator, shape: tuple) -> torch.Tensor:
+    """Rotate, scale, shear and shift each image of a shape (channels, height, width) at random."""
+    n = len(rows)
+    draws = _STRENGTH * (2 * torch.rand(n, 6, generator=generator) - 1).to(rows)
+    turn, shear, width, height, across, down = draws.T
+    width, height = 1 + width, 1 + height
+    first = [width * turn.cos(), shear - width * turn.sin(), across / 2]
+    second = [height * turn.sin(), height * turn.cos(), down / 2]
+    maps = torch.stack([torch.stack(first, 1), torch.stack(second, 1)], 1)
+    images = rows.reshape(n, *shape)
+    grid = nn.functional.affine_grid(maps, list(images.shape), align_corners=False)
+    return nn.functional.grid_sample(images, grid, align_corners=False).flatten(1)
+
+
+AUGMENTATIONS = {"affine": affine}

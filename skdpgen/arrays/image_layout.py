@@ -6,9 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 
-import numpy as np
-
-from ..data.containers import as_array, find_record_shape
 from ..images import find_shape
 from ..registry import savable
 
@@ -107,13 +104,3 @@ class ImageLayout:
         if not self.channels_last:
             return rows
         return rows.reshape(len(rows), *shape).swapaxes(1, 2).reshape(rows.shape)
-
-
-def flatten(X, image_shape="auto") -> tuple:
-    """Return public images as rows with channels first, or other data as an array, and a layout."""
-    X = as_array(X)
-    shape = find_record_shape(X)
-    rows = X if shape is None else X.reshape(len(X), math.prod(shape))
-    n_columns = np.shape(rows)[1] if np.ndim(rows) == 2 else 0
-    layout = ImageLayout.of(n_columns, image_shape, shape)
-    return layout.arrange(rows), layout

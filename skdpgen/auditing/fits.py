@@ -141,9 +141,9 @@ def audit_fit(
     >>> from skdpgen import DPSWFlowSampler
     >>> from skdpgen.privacy import audit_fit
     >>> sampler = DPSWFlowSampler(epsilon=3.0, bounds=(0, 1), n_steps=5)
-    >>> audited = audit_fit(sampler, 50, 8, n_fits=50, confidence=0.95, random_state=0)
+    >>> audited = audit_fit(sampler, 50, 8, n_fits=20, confidence=0.95, random_state=0)
     >>> audited.verdict, audited.n_canaries
-    ('no violation found', 250)
+    ('no violation found', 100)
     """
     check_choice("attack", attack, _ATTACKS)
     if not can_be_audited(estimator) or hasattr(estimator, "privatize"):

@@ -2,6 +2,7 @@
 """Synthetic tables in the form of the private one: format, separator, encoding and numbers."""
 
 import contextlib
+import csv
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..data.texts import PLAIN, TextStyle
+from ..data.texts import MARKS, PLAIN, TextStyle, read_text
+from ..engines.files import FORMS
 from ..tables.columns.texts import find_date_format, write_cells
 
 # First characters of what spreadsheets run as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # Most rows of a sheet below its first one, columns, and characters of a cell.
-_MOST_OF_SHEET, _MOST_COLUMNS, _LONGEST = 2**20 - 1, 2**14, 2**15 - 1
+_MOST_ROWS, _MOST_COLUMNS, _LONGEST = 2**20 - 1, 2**14, 2**15 - 1
 # Sheets have no dates before, and 15 digits of a number.
 _FIRST_YEAR, _LARGEST = 1900, 10**15
 
@@ -32,10 +34,14 @@ class Form:
         Suffix of the file, which says its format.
     sep, encoding, line_end : str
         Those of a CSV file.
+    quoting : int
+        That of a CSV file, of the module `csv`.
     styles : dict of str to TextStyle
         How numbers and dates of columns are written in a CSV file.
     schema : Schema
         The columns that are written in these styles.
+    absent : dict of str or None to list of str
+        Words that are declared to mean a missing value, by column; None for all.
     escapes : bool
         Whether to write an apostrophe before texts of a CSV file that begin like a formula.
     """
@@ -44,29 +50,32 @@ class Form:
     sep: str = ","
     encoding: str = "utf-8"
     line_end: str = "\n"
+    quoting: int = csv.QUOTE_MINIMAL
     styles: Mapping[str, TextStyle] = field(default_factory=dict)
     schema: Mapping = field(default_factory=dict)
+    absent: Mapping = field(default_factory=dict)
     escapes: bool = False
 
     @property
     def is_csv(self) -> bool:
         """Whether rows are written as texts."""
-        return self.suffix not in (".parquet", ".xlsx")
+        return self._format == "CSV"
+
+    @property
+    def _format(self) -> str:
+        return FORMS.get(self.suffix, "CSV")
 
     def check(self, n_rows: int) -> None:
         """Raise ValueError if rows of the schema cannot be written."""
         if self.escapes and not self.is_csv:
             raise ValueError(f"--escape-formulas is for CSV files; got a {self.suffix} file.")
-        if self.suffix == ".xlsx" and n_rows > _MOST_OF_SHEET:
-            raise ValueError(
-                f"{n_rows:,} rows are more than a sheet holds, {_MOST_OF_SHEET:,}. Ask for fewer "
-                "by --n-rows, or give the table as a CSV or Parquet file."
-            )
-        if self.suffix == ".xlsx" and len(self.schema) > _MOST_COLUMNS:
-            raise ValueError(
-                f"{len(self.schema):,} columns are more than a sheet holds, {_MOST_COLUMNS:,}. "
-                "Give the table as a CSV or Parquet file."
-            )
+        sizes = {"rows": (n_rows, _MOST_ROWS), "columns": (len(self.schema), _MOST_COLUMNS)}
+        for what, (size, most) in sizes.items() if self.suffix == ".xlsx" else ():
+            if size > most:
+                raise ValueError(
+                    f"{size:,} {what} are more than a sheet holds, {most:,}. Give the table as a "
+                    "CSV or Parquet file, or ask for fewer rows by --n-rows."
+                )
         # Before the fit, since an error in writing would come after the budget is spent.
         cells = {
             name: column.make_extremes()
@@ -76,7 +85,12 @@ class Form:
         # All at once, which takes less time than to find the column that fails.
         if self._find_fault(cells) is not None:
             for name, held in cells.items():
-                self._explain(name, self._find_fault({name: held}))
+                if (error := self._find_fault({name: held})) is not None:
+                    raise ValueError(
+                        f"A {self.suffix} file in {self.encoding} cannot hold column {name!r} as "
+                        f"it is declared: {error} Declare it otherwise, or give the table as a CSV "
+                        "file in UTF-8."
+                    ) from error
 
     def _find_fault(self, cells: Mapping[str, Any]) -> Exception | None:
         """Return the error that writing cells of columns raises, or None."""
@@ -89,25 +103,12 @@ class Form:
             return error
         return None
 
-    def _explain(self, name: str, error: Exception | None) -> None:
-        if isinstance(error, LookupError | UnicodeError):
-            raise ValueError(
-                f"--encoding {self.encoding} cannot write all categories of column {name!r}. "
-                "Save the table as UTF-8."
-            ) from None
-        if error is not None:
-            raise ValueError(
-                f"A {self.suffix} file cannot hold column {name!r} as it is declared: {error} "
-                "Declare it otherwise, or give the table as a CSV file."
-            ) from error
-
     def write(self, pieces: Iterable[pd.DataFrame], path: Path) -> None:
         """Write pieces of a table, at least one, to a file."""
-        if self.suffix == ".parquet":
-            _write_parquet(pieces, path)
-            return
-        if self.suffix == ".xlsx":
-            _write_excel(map(self._as_texts, pieces), path)
+        write = {"Parquet": _write_parquet, "Excel": _write_excel, "JSON": _write_json}
+        if not self.is_csv:
+            is_typed = self._format == "Parquet"
+            write[self._format](pieces if is_typed else map(self._as_texts, pieces), path)
             return
         # newline="": the writer of CSV sets line ends itself, on Windows as well.
         with path.open("w", encoding=self.encoding, newline="") as file:
@@ -115,8 +116,8 @@ class Form:
                 # Piece by piece, so that memory does not grow with the number of rows.
                 texts = self._as_texts(piece)
                 texts = escape_formulas(texts) if self.escapes else texts
-                form = {"sep": self.sep, "lineterminator": self.line_end, "index": False}
-                texts.to_csv(file, header=i == 0, **form)
+                form = {"sep": self.sep, "lineterminator": self.line_end, "quoting": self.quoting}
+                texts.to_csv(file, header=i == 0, index=False, **form)
 
     def describe(self, resource: dict) -> dict:
         """Return a resource of a data package that says how its file is written."""
@@ -135,18 +136,33 @@ class Form:
                     # Validators read bounds as cells.
                     date = pd.Timestamp(bounds[end]).tz_localize(spec.get("tz"))
                     bounds[end] = date.strftime(spec["format"])
-            if style.find_way("missing"):
-                spec["missingValues"] = ["", style.find_way("missing")]
-            if "{}" in (style.find_way("numbers") or ""):
+            if word := self._find_declared(name) or style.find_way("missing"):
+                spec["missingValues"] = ["", word]
+            if style.find_way("signs") or "(1)" in style.written:
                 spec["bareNumber"] = False
         return resource | {"encoding": self.encoding, "dialect": {"delimiter": self.sep}}
+
+    def _find_declared(self, name):
+        """Return the declared word for missing values of a column, if that is how it has them."""
+        style, words = self.styles.get(name, PLAIN), self.absent.get(name, [])
+        way = style.find_way("missing")
+        if way in MARKS:
+            return [*words, *self.absent.get(None, [])][MARKS.index(way)]
+        return words[0] if words and not style.written else None
 
     def _as_texts(self, piece: pd.DataFrame) -> pd.DataFrame:
         """Return cells as texts, as those of the private table; spreadsheets hold others, too."""
         texts = {}
         for name, column in piece.items():
             style, column_type = self.styles.get(name, PLAIN), self.schema.get(name)
-            texts[name] = write_cells(column, column_type, style, are_texts=self.is_csv)
+            # JSON has no dates.
+            are_texts = self.is_csv or (self._format == "JSON" and column.dtype.kind == "M")
+            texts[name] = write_cells(column, column_type, style, are_texts=are_texts)
+            if (word := self._find_declared(name)) is not None:
+                # Spreadsheets and JSON hold -999 as a number.
+                found, number = read_text(word)
+                word = number if found in ("whole", "number") and not self.is_csv else word
+                texts[name] = texts[name].astype(object).where(column.notna(), word)
             is_day = getattr(column_type, "unit", None) == "day"
             if is_day and not self.is_csv and texts[name].dtype.kind == "M":
                 texts[name] = texts[name].dt.date
@@ -167,6 +183,13 @@ def _write_parquet(pieces, path):
         writer.write_table(first)
         for table in tables:
             writer.write_table(table)
+
+
+def _write_json(pieces, path):
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for piece in pieces:
+            text = piece.to_json(orient="records", lines=True, force_ascii=False)
+            file.write(text.replace("\\/", "/"))
 
 
 def _write_excel(pieces, path):

@@ -15,8 +15,8 @@ from ..metadata.frictionless import write_package
 from ..planning.few_rows import find_least_epsilon
 from .exits import STOPPED
 from .outputs import check_folder, collected_warnings, print_message
-from .runs import Run, choose_delta, end, list_doubts, shows_progress
-from .summaries import Summary, describe_cost, show_columns, tell_cost, to_records
+from .runs import Run, choose_delta, end, shows_progress
+from .summaries import Summary, describe_cost, summarize_fit, tell_cost
 from .tables import (
     Read,
     TableOptions,
@@ -41,6 +41,7 @@ class Histories(Run):
     def __init__(self, options: Namespace) -> None:
         super().__init__(options)
         self.tables = _open_tables(options)
+        self.opened = list(self.tables.values())
         columns = {
             name: table.schema.drop(options.key)
             for name, table in self.tables.items()
@@ -60,25 +61,19 @@ class Histories(Run):
         keys = options.key, options.order
         format, fit_plan, self.planned = self.generator._plan_data(frames, None, None, keys)
         self.fit_arguments = {"X": frames, "persons": options.key, "order": options.order}
-        self._needed = fit_plan.min_samples
         n_columns = sum(len(table.names) for table in self.tables.values())
         self.read = Read(", ".join(options.table), self.planned.n_records or 0, True, n_columns)
         delta = choose_delta(options.delta, self.read.n_units, self.total)
         self.generator.set_params(delta=delta)
         n_persons, plan = self.read.n_units, fit_plan.plan
-        self._find_least = partial(find_least_epsilon, self.generator, plan, n_persons, 1, format)
+        find_least = partial(find_least_epsilon, self.generator, plan, n_persons, 1, format)
+        self.needed = fit_plan.min_samples, n_persons, find_least
         self._n_made = self.read.n_units if options.n_persons is None else options.n_persons
         for name, schema in columns.items():
             self.tables[name].make_form({}, schema).check(self._n_made)
 
-    def list_doubts(self) -> list[str]:
-        """List the reasons to stop before anything is spent."""
-        read, tables, delta = self.read, list(self.tables.values()), self.generator.delta
-        needed = self._needed, read.n_units, self._find_least
-        return list_doubts(self.options, tables, read, delta, *needed)
-
-    def write(self, folder: Path, messages: list[str]) -> dict[str, str]:
-        """Write both tables and what is public of them; return the names of the files."""
+    def write(self, folder: Path, messages: list[str]) -> tuple[dict[str, str], dict | None]:
+        """Write both tables, what is public of them, and a report; return their names, and it."""
         sampler, names, forms = self.generator, {}, {}
         drawn = sampler.sample(self._n_made, random_state=self.options.seed)
         # How texts were written whose types were inferred.
@@ -97,46 +92,32 @@ class Histories(Run):
             "certificate.json": sampler.privacy_.to_json() + "\n",
             "schemas.json": json.dumps(schemas, ensure_ascii=False, indent=2) + "\n",
         }
+        title = f"Synthetic rows: {', '.join(names.values())}"
+        page, results = self.describe(drawn, messages, title=title)
+        texts |= page
         if sampler.rules:
             document = {"rules": [rule.to_dict() for rule in sampler.rules]}
             texts["rules.json"] = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8")
             names[file.partition(".")[0]] = file
-        return names
-
-    def summarize(self, messages: Sequence[str], files: dict[str, str]) -> Summary:
-        """Return the summary of what was read, spent and written."""
-        certificate, report = self.generator.privacy_, self.generator.schema_report_
-        columns = report[["kind", "share_other", "share_missing", "noise", "finding"]]
-        data = {
-            "command": "histories",
-            "read": self.read.to_dict(),
-            "spent": describe_cost(certificate),
-            "columns": to_records(columns.rename_axis("column")),
-            "warnings": list(messages),
-            "files": files,
-        }
-        heading = [f"Read {self.read}. Spent {tell_cost(certificate, self.read)}."]
-        steps = [f"Wrote {', '.join(files.values())}."]
-        shown = show_columns(report.assign(verdict=""), self.generator._format.table.schema)
-        shown = shown.drop(columns="counts")
-        return Summary(heading, shown, [], messages, steps, data, files["schemas"])
+        return names, results
 
     def summarize_plan(self, warnings: Sequence[str]) -> Summary:
         """Return the summary of a preview, of which nothing is spent."""
+        needed, _, find_least = self.needed
         data = {
             "command": "histories",
             "read": self.read.to_dict(),
             "planned": describe_cost(self.planned),
-            "persons_needed": self._needed,
+            "persons_needed": needed,
             "warnings": list(warnings),
         }
         cost = tell_cost(self.planned, self.read)
         heading = [f"Read {self.read}. Spent nothing; planned {cost}."]
-        least = self._find_least()
+        least = find_least()
         larger = "" if least is None else f", or ε = {least:g} or more,"
-        notes = [f"It takes {self._needed:,} persons or more{larger} to be of use."]
+        notes = [f"It takes {needed:,} persons or more{larger} to be of use."]
         steps = ["Next: the same command without --preview."]
         return Summary(heading, pd.DataFrame(), notes, warnings, steps, data)
 
@@ -205,5 +186,6 @@ def histories(options: Namespace) -> int:
         return end(summary, options, STOPPED if doubts and not options.anyway else 0)
     for warning in caught:
         print_message(warning)
-    names, messages, code = run.fit_and_write()
-    return end(run.summarize(messages, run.list_written(names)), options, code)
+    (names, described), messages, code = run.fit_and_write()
+    files = run.list_written(names)
+    return end(summarize_fit(run, described, messages, files, None), options, code)

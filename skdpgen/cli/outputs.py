@@ -62,16 +62,6 @@ def check_suffix(path: str, suffixes: Sequence[str]) -> None:
         )
 
 
-def is_parquet(path: str) -> bool:
-    """Return whether a path ends in .parquet."""
-    return Path(path).suffix.lower() == ".parquet"
-
-
-def is_excel(path: str) -> bool:
-    """Return whether a path ends in .xlsx."""
-    return Path(path).suffix.lower() == ".xlsx"
-
-
 def print_message(message: object, kind: str = "warning") -> None:
     """Print a message on one line; on a terminal in several, in which options stay whole."""
     lines = [f"skdpgen: {kind}: {message}"]

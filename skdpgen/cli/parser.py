@@ -4,7 +4,7 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from .._version import __version__
 from .exits import DESCRIPTION
@@ -13,8 +13,8 @@ from .exits import DESCRIPTION
 _OPTIONS: dict[str, dict[str, Any]] = {
     "table": dict(
         nargs="+",
-        help="private rows: a .parquet, .csv, .tsv, .txt or .xlsx file, or several with the same "
-        "columns, which are one table",
+        help="private rows: a .parquet, .csv, .tsv, .txt, .jsonl or .xlsx file, or several with "
+        "the same columns, which are one table",
     ),
     "certificate": dict(help="a file that synthesize or sign wrote"),
     "release": dict(help="release.skdpgen of a synthesis, or a file of release_.to_file"),
@@ -105,7 +105,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     # With public and private rows at once, nobody could say which numbers are covered.
     "--reference": dict(
         action="append",
-        help="PUBLIC rows with the same columns to compare with; with --key, NAME=FILE, twice",
+        help="PUBLIC rows with the same columns to compare with; of histories NAME=FILE, twice",
     ),
     "--private": dict(
         action="append",
@@ -256,7 +256,9 @@ _COMMANDS = {
         "commands",
         ("table", "--output", *_FORMAT),
         {
-            "table": dict(nargs=None, help="a public .parquet, .csv, .tsv, .txt or .xlsx file"),
+            "table": dict(
+                nargs=None, help="a public .parquet, .csv, .tsv, .txt, .jsonl or .xlsx file"
+            ),
             "--output": dict(
                 metavar=None,
                 required=False,
@@ -286,19 +288,19 @@ _COMMANDS = {
         "describe synthetic rows on an HTML page",
         "reports",
         (
-            *("table", "--reference", "--private", "--key", "--order", "--rules"),
+            *("table", "--reference", "--private"),
             *("--reads-private-rows", "--certificate", "--audit", "--budget", "--schema"),
             *("--release", "--target", "--output", "--json", "--title", *_FORMAT),
         ),
         {
             "table": {
-                "help": "synthetic rows that synthesize wrote; with --key, both tables, as "
-                "NAME=FILE"
+                "help": "synthetic rows that synthesize wrote, or both tables of histories, beside "
+                "what else it wrote"
             },
             "--budget": {"help": "the budget of all syntheses of the same rows"},
             "--schema": {
-                "help": "a file as for synthesize, or the schemas.json of histories; its rules are "
-                "checked, and it says how to read cells"
+                "help": "a file as for synthesize; its rules are checked, and it says how to read "
+                "cells"
             },
             "--release": {"help": "release.skdpgen of the synthesis, to show what was released"},
             "--target": {"help": "the column that classifiers predict"},
@@ -348,10 +350,16 @@ _BUDGET = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        # Without the usage, 15 lines of options above what is wrong.
+        self.exit(2, f"{self.prog}: error: {message}. See {self.prog} --help.\n")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser, whose results name the command as `command`, in a `module` beside it."""
     parser = _make(
-        argparse.ArgumentParser,
+        _Parser,
         prog="skdpgen",
         description="Synthetic tables under differential privacy.",
     )

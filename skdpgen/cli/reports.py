@@ -8,14 +8,12 @@ from pathlib import Path
 from ..accounting.budget import PrivacyBudget
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
-from ..evaluation import join_histories
+from ..data.texts import TextStyle
 from ..evaluation import report as make_report
-from ..histories.joining import join_names
-from ..tables.rules.rules import Unique
-from ..tables.schema import Schema
-from .outputs import check_outputs, check_suffix, replaced
+from ..releases.published import open_release
+from .outputs import check_input, check_outputs, check_suffix, replaced
 from .public_tables import read_public
-from .tables import list_rules, read_beside, read_pairs, read_rules, read_schema
+from .tables import read_beside, read_pairs, read_schema
 
 # Options by which synthetic rows differ from those that they are compared with.
 _MADE: dict = {"sep": None, "sheet": None, "header": "yes", "drop": [], "na_values": []}
@@ -31,25 +29,28 @@ def report(options: Namespace) -> int:
         )
     if options.reads_private_rows and options.private is None:
         raise ValueError("--reads-private-rows goes with --private, which is not given.")
+    package = _read_package(options)
     given = {
         "the synthetic table": options.table,
         "--reference": options.reference,
         "--private": options.private,
     }
-    tables = {name: _list_tables(name, files, options) for name, files in given.items()}
+    tables = {name: _list_tables(name, files, package) for name, files in given.items()}
     outputs = {"--output": options.output, "--json": options.json}
     inputs = {
         f"{name} {key}".strip(): file for name, t in tables.items() for key, file in t.items()
     }
-    for name in ("certificate", "audit", "budget", "schema", "rules", "release"):
+    for name in ("certificate", "audit", "budget", "schema", "release"):
         inputs[f"--{name}"] = getattr(options, name)
     check_outputs(outputs, inputs)
     check_suffix(options.output, (".html",))
-    schemas, schema = _read_schemas(options, list(tables["the synthetic table"]))
+    schema = None if options.schema is None else read_schema(options.schema)
+    schemas = open_release(options.release).format.list_schemas() if package else {"": schema}
     # Synthetic rows are always written with a header and all columns.
     read_as = Namespace(**{**vars(options), **_MADE}), options, options
     synthetic, reference, private = (
-        _read(files, how, schemas) for files, how in zip(tables.values(), read_as, strict=True)
+        _read(files, how, schemas, package)
+        for files, how in zip(tables.values(), read_as, strict=True)
     )
     title = ", ".join(Path(file).name for file in tables["the synthetic table"].values())
     result = make_report(
@@ -61,7 +62,7 @@ def report(options: Namespace) -> int:
         audit=options.audit and Path(options.audit),
         budget=None if options.budget is None else PrivacyBudget.from_file(options.budget),
         schema=schema,
-        schema_report=None if options.key else read_beside(options.schema, "report"),
+        schema_report=read_beside(options.schema, "report"),
         release=options.release and Path(options.release),
         target=options.target,
         title=options.title or f"Synthetic rows: {title}",
@@ -79,65 +80,68 @@ def report(options: Namespace) -> int:
     return 0
 
 
-def _list_tables(what: str, given: Iterable[str], options: Namespace) -> dict[str, str]:
+def _read_package(options: Namespace) -> dict[str, dict]:
+    """Return how both tables of `skdpgen histories` are written, by name; empty for one table.
+
+    The files that a command wrote beside them are those of the report, unless others are given.
+    """
+    folder, files = Path(options.table[0]).parent, {Path(file) for file in options.table}
+    # One table of another name may be of another fit.
+    if len(options.table) > 1 or Path(options.table[0]).stem == "synthetic":
+        for name in ("certificate.json", "release.skdpgen", "schema.json"):
+            option = Path(name).stem
+            if getattr(options, option) is None and (folder / name).exists():
+                setattr(options, option, str(folder / name))
+    if len(options.table) == 1:
+        return {}
+    path = folder / "datapackage.json"
+    parts = parse_json(read_file(path), str(path))["resources"] if path.exists() else []
+    if {folder / part["path"] for part in parts} != files:
+        raise ValueError(
+            "The synthetic table must be one file, or the two files that `skdpgen histories` "
+            f"wrote, beside its datapackage.json; got {', '.join(options.table)}."
+        )
+    if options.schema is not None:
+        raise ValueError("--schema is for one table: the release of two says their columns.")
+    check_input(options.release or str(folder / "release.skdpgen"))
+    options.table = [f"{part['name']}={folder / part['path']}" for part in parts]
+    return {part["name"]: part for part in parts}
+
+
+def _list_tables(what: str, given: Iterable[str], package: Mapping) -> dict[str, str]:
     """Return the files of one table, or of two by their names."""
     files = list(given or ())
-    if options.key is None:
-        if options.order or options.rules:
-            raise ValueError("--order and --rules are for two tables, which --key joins.")
+    if not package:
         if len(files) > 1:
             raise ValueError(f"{what} must be one file; got {', '.join(files)}.")
         return dict.fromkeys([""], files[0]) if files else {}
     tables = read_pairs(what, files)
-    if files and len(tables) != 2:
-        raise ValueError(
-            f"With --key, {what} must be two tables, that of persons first, as "
-            f"patients=patients.csv and visits=visits.csv; got {', '.join(files)}."
+    if files and {*tables} != {*package}:
+        shown = " and ".join(f"{name}=FILE" for name in package)
+        raise ValueError(f"{what} must be two tables, {shown}; got {', '.join(files)}.")
+    return {name: tables[name] for name in package} if files else {}
+
+
+def _read(files: Mapping[str, str], options: Namespace, schemas: Mapping, package: Mapping):
+    """Return the rows of a table, or those of two by name; None without files."""
+    tables = {}
+    for name, file in files.items():
+        own, part = Namespace(**{**vars(options), "table": file}), package.get(name, {})
+        own.encoding = part.get("encoding", own.encoding)
+        own.sep = own.sep or part.get("dialect", {}).get("delimiter")
+        fields = {spec["name"]: spec for spec in part["schema"]["fields"]} if part else {}
+        missing = (
+            (n, text) for n, spec in fields.items() for text in spec.get("missingValues", ())
         )
-    return tables
+        own.na_values = [*own.na_values, *(f"{n}={text}" for n, text in missing if text)]
+        styles = {n: _read_style(spec) for n, spec in fields.items()}
+        tables[name] = read_public(own, schemas.get(name), styles or None)
+    return tables.get("", tables or None)
 
 
-def _read_schemas(options, names):
-    """Return the schema of each table, by name, and that of the rows of the report, or None."""
-    if options.key is None:
-        schema = None if options.schema is None else read_schema(options.schema)
-        return {"": schema}, schema
-    schemas = {}
-    if options.schema is not None:
-        document = parse_json(read_file(options.schema), options.schema)
-        if not isinstance(document, dict) or not set(document) <= set(names):
-            raise ValueError(
-                f"--schema must be the schemas.json of both tables, {names}, as `skdpgen "
-                f"histories` writes it; got {options.schema}."
-            )
-        schemas = {name: Schema(columns) for name, columns in document.items()}
-    return schemas, _join_schemas(names, schemas, read_rules(options))
-
-
-def _join_schemas(names: list[str], schemas: Mapping, rules: Iterable) -> Schema | None:
-    """Return the schema of the rows of `join_histories`: those of the second table."""
-    persons, rows = (schemas.get(name, {}) for name in names)
-    joined = {n: join_names(names[0], n) for n in persons}
-    columns = {**rows, **{joined[n]: column for n, column in persons.items()}}
-    own = {join_names(names[1], n): n for n in rows}
-    # A person is in several rows.
-    of_persons = [rule for rule in list_rules(persons) if not isinstance(rule, Unique)]
-    checked = [
-        *list_rules(rows),
-        *(rule.rename(joined) for rule in of_persons),
-        *(rule.rename({n: own.get(n, n) for n in rule.names}) for rule in rules),
-    ]
-    return Schema(columns, checked) if columns else None
-
-
-def _read(files: dict[str, str], options: Namespace, schemas: Mapping):
-    """Return the rows of a table, or those of two as one; None without files."""
-    if not files:
-        return None
-    tables = {
-        name: read_public(Namespace(**{**vars(options), "table": file}), schemas.get(name))
-        for name, file in files.items()
-    }
-    if options.key is None:
-        return tables[""]
-    return join_histories(tables, persons=options.key, order=options.order)
+def _read_style(spec: Mapping) -> TextStyle:
+    """Return how the texts of a field of a data package are written."""
+    dates = spec.get("format", "") if spec["type"] in ("date", "datetime") else ""
+    # Dates of ISO 8601 may have a time zone.
+    dates = None if dates.startswith("%Y-%m-%d") else dates or None
+    return TextStyle(spec.get("decimalChar", "."), spec.get("groupChar"), dates, is_file=True)

@@ -21,6 +21,7 @@ from ..accounting.events import threshold_delta
 from ..accounting.rounding import show
 from ..base import saving_releases
 from ..curator.curator import Curator
+from ..evaluation import report as make_report
 from ..exceptions import EndOfFit, FitQualityWarning, SpentError
 from ..generators import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from ..releases.published import PublishedRelease
@@ -126,10 +127,13 @@ def _describe_looks(looks: Mapping[str, str]) -> str:
         kind, _, form = look.removeprefix("look like ").partition(" as ")
         cures = {
             "dates": f"--date-format {form or '%d/%m/%Y or %m/%d/%Y'}",
-            "numbers": "--thousands ' '",
+            "numbers": f'--thousands "{form[1:2] or " "}"',
         }
-        cure = f"give {cures[kind]}" if kind in cures else "convert them to numbers"
-        remedies.append(f"{names} {look}, and would be texts: {cure}.")
+        cure, read = f"give {cures[kind]}" if kind in cures else "convert them to numbers", "texts"
+        if form == "2.157":
+            cure = "give --decimal , --thousands . or, if they are decimals, --thousands ,"
+            read = "decimals"
+        remedies.append(f"{names} {look}, and would be {read}: {cure}.")
     return f"By released counts, {' '.join(remedies)}"
 
 
@@ -163,12 +167,21 @@ class Run:
     planned : Certificate
     read : Read
         The rows, of which numbers are public.
+    opened : list of TableOptions
+        The private tables.
+    needed : tuple
+        The last arguments of `list_doubts`.
+    suggested : list of Rule
+        After `write`, the rules that released counts suggest.
     """
 
     generator: Any
     fit_arguments: Mapping[str, Any]
     planned: Certificate
     read: Read
+    opened: Sequence[TableOptions]
+    needed: tuple
+    suggested: Sequence = ()
 
     def __init__(self, options: Namespace) -> None:
         check_seed(options)
@@ -178,7 +191,8 @@ class Run:
 
     def list_doubts(self) -> list[str]:
         """List the reasons to stop before anything is spent."""
-        raise NotImplementedError
+        delta = self.generator.delta
+        return list_doubts(self.options, self.opened, self.read, delta, *self.needed)
 
     def write(self, folder: Path, messages: list[str]) -> Any:
         """Write rows and what belongs to them, and return their names; it may add messages."""
@@ -213,6 +227,8 @@ class Run:
                         self.generator = from_release(options.release, self.generator)
                         self.release = options.release
                 messages = [str(warning) for warning in caught]
+                if shows_progress(options):
+                    print("drawing rows, and writing them and the report", file=sys.stderr)
                 written = self.write(folder, messages)
         except KeyboardInterrupt as interrupt:
             raise interrupted(interrupt, self._describe_kept()) from None
@@ -227,6 +243,17 @@ class Run:
             raise SpentError(f"{why}. No synthetic rows were written. {how}") from None
         is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
         return written, messages, BAD_RESULT if options.fail_on_warning and is_bad else 0
+
+    def describe(self, rows: Any, messages: list[str], **known) -> tuple[dict, dict | None]:
+        """Return the page on rows, by its file, and its results; one that fails is a message."""
+        known |= {"certificate": self.certify(self.generator.privacy_), "budget": self.total}
+        try:
+            page = make_report(rows, release=self.generator.release_, **known)
+        # The rows were paid for: they are written even if they cannot be described.
+        except ValueError as error:
+            messages.append(f"There is no report: {error}")
+            return {}, None
+        return {"report.html": page.to_html()}, page.results
 
     def list_written(self, names: dict[str, str]) -> dict[str, str]:
         """Return the paths of the files of --output, the release among them, by what they hold."""

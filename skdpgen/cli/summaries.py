@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Summaries of a command's result: some 25 lines for a terminal, and all of it as JSON."""
 
-import json
 import shlex
 import shutil
 import textwrap
@@ -16,9 +15,10 @@ import pandas as pd
 from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
-from ..checks import MAX_NAMES, list_names
+from ..checks import list_names
 from ..evaluation._forecasts import NOISE, VERDICTS
-from ..evaluation._verdicts import judge_protection
+from ..evaluation._report import to_records
+from ..evaluation._verdicts import CONSTANTS, judge_protection
 from ..generators._schema_inference import InferredSchema
 from ..tables.schema import Schema
 from .tables import Read
@@ -27,8 +27,6 @@ from .tables import Read
 _MOST_LINES, _MOST_WARNINGS, _FEWEST_ROWS = 25, 5, 10
 # Width of a line, where the terminal has no other; and its range.
 _WIDTH, _WIDTHS = 100, (60, 100)
-# Least share by which a mean may be low that is shown.
-_LEAST_LOW = 0.02
 _RANKS = {verdict: -rank for rank, verdict in enumerate(VERDICTS)}
 _VERDICTS = (
     "Counts are good if noise is at most 10 % of the average count, noise if above 224 %, or rough."
@@ -143,11 +141,6 @@ def _tell_pairs(counted: dict[str, int]) -> list[str]:
     return [f"Pairs of columns: {shown}. {_VERDICTS}"]
 
 
-def to_records(frame: pd.DataFrame) -> list[dict]:
-    """Return the rows of a frame and its index, for JSON."""
-    return json.loads(frame.reset_index().to_json(orient="records"))
-
-
 def tell_cost(certificate: Certificate, read: Read) -> str:
     """Return what was spent, in words."""
     cost = f"ε = {show(certificate.epsilon)} at δ = {show(certificate.delta)}"
@@ -188,8 +181,8 @@ def show_columns(report: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "counts": worst["verdict"].tolist(),
         }
     )
-    if (worst["mean_low"] >= _LEAST_LOW).any():
-        lost = [f"≤{x:.0%}" if x >= _LEAST_LOW else "" for x in worst["mean_low"]]
+    if (worst["mean_low"] >= CONSTANTS.least_low).any():
+        lost = [f"≤{x:.0%}" if x >= CONSTANTS.least_low else "" for x in worst["mean_low"]]
         shown.insert(5, "low by", lost)
     return shown
 
@@ -201,13 +194,14 @@ def summarize_fit(
     files: dict[str, str],
     together: Certificate | None,
 ) -> Summary:
-    """Return the summary of a `Synthesis`, of which the generator is fitted.
+    """Return the summary of a `Run`, of which the generator is fitted.
 
     `described` are the results of its report, `files` the paths of what was written, and `together`
     is the certificate of the fit and of the look that inferred its schema.
     """
     generator, read = run.generator, run.read
-    report, certificate, schema = generator.schema_report_, generator.privacy_, generator.schema_
+    report, certificate = generator.schema_report_, generator.privacy_
+    schema = generator._format.schema
     use = (described or {}).get("summary", {})
     counts = (described or {}).get("counts") or {"columns": [], "pairs": []}
     verdicts = {table["column"]: table["verdict"] for table in counts["columns"]}
@@ -215,9 +209,6 @@ def summarize_fit(
     pairs = _count_verdicts(table["verdict"] for table in counts["pairs"])
     shown = show_columns(report, schema)
     notes = [use[name] for name in ("use", "avoid", "expect") if name in use]
-    low = report["mean_low"][report["mean_low"] >= _LEAST_LOW].nlargest(MAX_NAMES)
-    if most := ", ".join(f"{name} by up to {x:.0%}" for name, x in low.items()):
-        notes.append(f"Means and totals may be low, if tails are cut: {most}.")
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
         f"Read {read}. Spent {tell_cost(certificate, read)}.",
@@ -235,7 +226,7 @@ def summarize_fit(
         f"Next: {f'open {page}; ' if page else ''}skdpgen verify "
         f"{shlex.quote(files['certificate'])}",
     ]
-    if any("Declare" in text for text in warnings):
+    if "schema" in files and any("Declare" in text for text in warnings):
         # Warnings name column types of Python.
         steps.append(
             f"To declare columns, edit {shlex.quote(files['schema'])} by what is public, and give "
@@ -255,7 +246,7 @@ def summarize_fit(
             "Another synthesis of these rows adds to this ε: give all of them one --budget."
         )
     data = {
-        "command": "synthesize",
+        "command": run.options.command,
         "read": read.to_dict(),
         "spent": describe_cost(certificate),
         "with_look": None if together is None else describe_cost(together),
@@ -266,7 +257,8 @@ def summarize_fit(
         "warnings": warnings,
         "files": files,
     }
-    return Summary(heading, shown, notes, warnings, steps, data, files["schema"])
+    details = files.get("schema", files.get("schemas", "--json"))
+    return Summary(heading, shown, notes, warnings, steps, data, details)
 
 
 def summarize_forecast(run: Any, warnings: list[str]) -> Summary:

@@ -22,8 +22,7 @@ from ..accounting.rounding import show
 from ..checks import read_file
 from ..curator.curator import Curator
 from ..data.texts import PLAIN, TextStyle
-from ..engines.files import list_files
-from ..evaluation import report as make_report
+from ..engines.files import find_form, list_files
 from ..evaluation._forecasts import Forecast
 from ..generators._schema_inference import count_needed_rows, infer_schema
 from ..tables.discovery.stages import SchemaInference
@@ -41,7 +40,6 @@ from .outputs import (
     check_space,
     collected_warnings,
     interruptible,
-    is_parquet,
     replaced,
 )
 from .runs import (
@@ -76,8 +74,6 @@ class Synthesis(Run):
     forecast : Forecast
     n_made : int
         Number of synthetic rows.
-    suggested : list of Rule
-        After `write`, the rules that released counts suggest.
     """
 
     def __init__(self, options: Namespace) -> None:
@@ -85,6 +81,7 @@ class Synthesis(Run):
         if options.n_rows is not None and options.n_rows < 1:
             raise ValueError(f"--n-rows must be at least 1; got {options.n_rows}.")
         table = self.table = TableOptions(options, goes_on=True)
+        self.opened = [table]
         has_persons = table.persons is not None
         self.generator = make_generator(
             options,
@@ -102,7 +99,8 @@ class Synthesis(Run):
         if table.kept is not None:
             self.generator.set_params(epsilon=self._find_rest(table.kept.certificate))
         self.fit_arguments = {"X": table.rows, "target": options.target, "persons": table.persons}
-        self.forecast = Forecast.of(self.generator, **self.fit_arguments)
+        forecast = self.forecast = Forecast.of(self.generator, **self.fit_arguments)
+        self.needed = forecast.min_samples, forecast.n_expected, forecast.find_least_epsilon
         self.planned, self.read = self.forecast.certificate, table.describe(self.forecast.n_records)
         self.n_made = self.read.n_units if options.n_rows is None else options.n_rows
         self.make_form({}, table.schema).check(self.n_made)
@@ -148,22 +146,9 @@ class Synthesis(Run):
             path = kept.write(self.options, self.table.names)
             raise TypesUnreadError(f"{stop} A later run goes on from {path}.") from None
 
-    def list_doubts(self) -> list[str]:
-        """List the reasons to stop before anything is spent."""
-        needed, n_expected = self.forecast.min_samples, self.forecast.n_expected
-        delta = self.generator.delta
-        least = self.forecast.find_least_epsilon
-        return list_doubts(self.options, [self.table], self.read, delta, needed, n_expected, least)
-
     def write(self, folder: Path, messages: list[str]) -> tuple[dict[str, str], dict | None]:
-        """Write rows, certificate, schema and report; return their names, and the report.
-
-        A report that cannot be made is added to the messages: the rows are paid for.
-        """
-        results = None
+        """Write rows, certificate, schema and report; return their names, and the report."""
         generator = self.generator
-        if shows_progress(self.options):
-            print("drawing rows, and writing them and the report", file=sys.stderr)
         self.suggested = suggest_rules(generator)
         # Columns whose types were inferred are written as their texts were.
         form = self.make_form(generator._format.texts, generator.schema_)
@@ -171,23 +156,16 @@ class Synthesis(Run):
         pieces = generator.sample_batches(self.n_made, _PIECE, random_state=self.options.seed)
         first = next(pieces)
         form.write(chain([first], pieces), folder / names["rows"])
-        certificate = self.certify(generator.privacy_)
-        texts = {"certificate.json": certificate.to_json() + "\n"}
-        try:
-            page = make_report(
-                first,
-                certificate=certificate,
-                budget=self.total,
-                schema=generator.schema_,
-                schema_report=generator.schema_report_,
-                release=generator.release_,
-                target=self.options.target,
-                title=f"Synthetic rows: {names['rows']}",
-            )
-            texts["report.html"], results = page.to_html(), page.results
-        # The rows were paid for: they are written even if they cannot be described.
-        except ValueError as error:
-            messages.append(f"There is no report: {error}")
+        texts = {"certificate.json": self.certify(generator.privacy_).to_json() + "\n"}
+        page, results = self.describe(
+            first,
+            messages,
+            schema=generator.schema_,
+            schema_report=generator.schema_report_,
+            target=self.options.target,
+            title=f"Synthetic rows: {names['rows']}",
+        )
+        texts |= page
         texts["schema.json"] = write_schema(
             generator.schema_,
             form.styles,
@@ -207,7 +185,7 @@ def synthesize(options: Namespace) -> int:
     check_folder("--output", options.output)
     run = Synthesis(options)
     # A Parquet file packs cells, and may need less.
-    if not is_parquet(run.table.path):
+    if find_form(run.table.path) != "Parquet":
         check_space(options.output, run.n_made * len(run.table.names))
     if shows_progress(options):
         print(f"It takes about {run.forecast.seconds:,.0f} s of one core.", file=sys.stderr)

@@ -17,7 +17,7 @@ from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..curator.chunks import adapt_table
 from ..data.texts import PLAIN, TextStyle
-from ..engines.files import TableFile, list_files
+from ..engines.files import FORMS, TableFile, find_form, list_files
 from ..metadata import find_own, load, recognizes
 from ..tables.columns import TYPES, Number, Unknown
 from ..tables.columns.texts import parse_cells
@@ -30,8 +30,6 @@ from .outputs import (
     check_input,
     check_suffix,
     collected_warnings,
-    is_excel,
-    is_parquet,
     print_message,
 )
 
@@ -118,7 +116,7 @@ class TableOptions:
         check_columns(pd.DataFrame(columns=names), self.schema)
         self.names = names
         # The dtypes of a Parquet file are public: check them before a cell is read.
-        if is_parquet(self.path):
+        if find_form(self.path) == "Parquet":
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
             check_dtypes(empty, self.schema, are_stated=True)
@@ -143,16 +141,21 @@ class TableOptions:
     ) -> Form:
         """Return the form of the files, which synthetic rows have, with inferred styles."""
         styles = {name: self.style_of(name) for name in self.names} | dict(found)
-        form = Form(Path(self.path).suffix.lower(), styles=styles, schema=schema, escapes=escapes)
+        form = Form(
+            Path(self.path).suffix.lower(),
+            styles=styles,
+            schema=schema,
+            absent=read_markers(self._options),
+            escapes=escapes,
+        )
         if not form.is_csv:
             return form
-        form = replace(form, sep=self.file.sep, line_end=self.file.line_end)
-        return replace(form, encoding=self._options.encoding)
+        return replace(form, sep=self.file.sep, **self.file.dialect)
 
     def list_doubts(self) -> list[str]:
         """List what may be wrong with how cells are read, from public facts only."""
         options = self._options
-        if options.decimal is not None or is_parquet(self.path) or is_excel(self.path):
+        if options.decimal is not None or find_form(self.path) != "CSV":
             return []
         if len(self.names) == 1 and re.search(r"\S[\s:^~#]+\S", self.names[0]):
             return [
@@ -196,7 +199,7 @@ class TableOptions:
 
     def _on_engine(self, options: Namespace):
         """Return the lazy table of an engine."""
-        if not is_parquet(self.path):
+        if find_form(self.path) != "Parquet":
             raise ValueError(f"--engine is for Parquet files; got {self.path}.")
         try:
             return self.file.on_engine(options.engine)
@@ -206,7 +209,7 @@ class TableOptions:
 
     def _complete(self, names: list[str], declared, rules, options: Namespace) -> Schema:
         """Return the schema of all columns of the file."""
-        stated = self.file.dtypes() if is_parquet(self.path) else None
+        stated = self.file.dtypes() if find_form(self.path) == "Parquet" else None
         typed = read_types(options.types, None if stated is not None else self._style)
         missing = [name for name in typed if name not in names]
         if missing:
@@ -255,7 +258,7 @@ def _write_identifier(cell, style):
 
 def open_table(options: Namespace, parse: Callable) -> TableFile:
     """Return the files of the table, whose cells `parse` reads."""
-    return TableFile(
+    file = TableFile(
         options.table,
         parse,
         options.header == "yes",
@@ -266,12 +269,14 @@ def open_table(options: Namespace, parse: Callable) -> TableFile:
         sheet=options.sheet,
         na_values=read_markers(options),
     )
+    file.has_marks = True
+    return file
 
 
 def check_table(options: Namespace) -> None:
     """Raise ValueError for a table that does not exist, or of unknown format."""
     first, *others = list_given(options)
-    check_suffix(first, (".csv", ".parquet", ".tsv", ".txt", ".xlsx"))
+    check_suffix(first, sorted(FORMS))
     for other in others:
         check_suffix(other, (Path(first).suffix.lower(),))
     files = list_files(options.table)
@@ -280,13 +285,14 @@ def check_table(options: Namespace) -> None:
     for file in files:
         check_input(file)
     of_csv: dict = {"sep": None, "encoding": "utf-8"}
-    if is_parquet(first):
+    form = find_form(first)
+    if form == "Parquet":
         _check_pyarrow()
         of_texts: dict = {**dict.fromkeys(_fields_of(PLAIN)), "na_values": []}
         _refuse_options(options, "a Parquet file", of_csv | of_texts)
-    elif is_excel(first):
-        _refuse_options(options, "an Excel file", of_csv)
-    if options.sheet is not None and not is_excel(first):
+    elif form != "CSV":
+        _refuse_options(options, f"a file of {form}", of_csv)
+    if options.sheet is not None and form != "Excel":
         raise ValueError(f"--sheet is for Excel files; got {first}.")
     with contextlib.suppress(LookupError):
         codecs.lookup(options.encoding)
@@ -330,7 +336,7 @@ def read_sep(options: Namespace) -> str | None:
 def read_style(options: Namespace) -> TextStyle:
     """Return how numbers and dates are written."""
     decimal = PLAIN.decimal if options.decimal is None else options.decimal
-    is_file = not is_parquet(list_given(options)[0])
+    is_file = find_form(list_given(options)[0]) != "Parquet"
     return TextStyle(decimal, options.thousands, options.date_format, is_file=is_file)
 
 
@@ -342,7 +348,8 @@ def list_dropped(options: Namespace) -> list[str]:
 
 def list_markers(options: Namespace) -> list[str]:
     """Return what --na-values gives, and what was given for the look that wrote --schema."""
-    path = None if is_parquet(list_given(options)[0]) else getattr(options, "schema", None)
+    is_parquet = find_form(list_given(options)[0]) == "Parquet"
+    path = None if is_parquet else getattr(options, "schema", None)
     written = read_beside(path, "na_values") or []
     return [*options.na_values, *(given for given in written if isinstance(given, str))]
 
@@ -412,11 +419,6 @@ def read_beside(path: str | None, name: str):
         document = parse_json(read_file(path), path)
         return document.get(name) if isinstance(document, dict) and "schema" in document else None
     return None
-
-
-def list_rules(declared: Mapping) -> tuple:
-    """Return the rules of declared columns."""
-    return getattr(declared, "rules", ())
 
 
 def read_pairs(option: str, given: Iterable[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 """Private records as mechanisms read them: all of them in blocks, or a few by their positions."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,12 +16,13 @@ from ..data.record_functions import RecordFunction, check_function
 from ..data.rows import clip_rows
 from ..exceptions import PlanError, PublicTypeError, PublicValueError
 from ..quality import warn_of_other_persons
-from .blocks import cut_blocks, slice_arrays
 from .chunks import Partitions
 from .persons import Persons, RowLimit
 
 Block = tuple[torch.Tensor, torch.Tensor]
 
+# Rows in memory per slice from which blocks are cut.
+_SLICE = 2**13
 # Rows per block, however they arrive: memory does not grow with n, and chunks give the same sums,
 # to the bit, as rows in memory.
 _BLOCK = 256
@@ -387,7 +388,9 @@ class RecordSource:
     def _slice_arrays(self):
         if isinstance(self._arrays[0], FrameCells):
             return iter([self._arrays])
-        return slice_arrays(*self._arrays)
+        X, y = self._arrays
+        slices = (slice(start, start + _SLICE) for start in range(0, len(X), _SLICE))
+        return ((X[rows], None if y is None else y[rows]) for rows in slices)
 
     def _batches(self, size=_BLOCK, unknown=None):
         """Yield rows, labels and, in chunks of rows of persons, the codes of these.
@@ -460,6 +463,38 @@ class RecordSource:
     def _to_map(self, X, y):
         """Return the arguments of the public map: X, and y if it is numbers rather than labels."""
         return [X, None if y is None or self._classes is not None else y[: len(X)]]
+
+
+def cut_blocks(chunks: Iterable, size: int) -> Iterator[list]:
+    """Cut chunks of any sizes, tuples of arrays, into blocks of `size` rows and a last one."""
+    held, n_held = [], 0
+    for chunk in chunks:
+        start = 0
+        while start < len(chunk[0]):
+            stop = min(len(chunk[0]), start + size - n_held)
+            block = [None if part is None else part[start:stop] for part in chunk]
+            n_held += stop - start
+            start = stop
+            if n_held < size:
+                # Sources may write the next chunk where this one is.
+                block = [None if part is None else part.copy() for part in block]
+            held.append(block)
+            if n_held == size:
+                yield _join(held)
+                held, n_held = [], 0
+    if held:
+        yield _join(held)
+
+
+def _join(blocks):
+    if len(blocks) == 1:
+        return blocks[0]
+    return [None if part[0] is None else _concatenate(part) for part in zip(*blocks, strict=True)]
+
+
+def _concatenate(parts):
+    own = getattr(parts[0], "concatenate", None)
+    return np.concatenate(parts) if own is None else own(parts)
 
 
 def _read_and_parse(reader, function, cells):

@@ -21,8 +21,6 @@ from .persons import Persons
 
 # Rows up to which queries are collected, as chunks are read again for each release.
 MOST_COLLECTED = 1_000_000
-# Engines that were imported, by the top-level package of their tables.
-_engines: dict[str, Callable[[object], "TableInParts"]] = {}
 
 
 class TableInParts(ABC):
@@ -293,22 +291,6 @@ def _check_names(names, first):
         )
 
 
-def register_engine(package: str):
-    """Register the decorated class for tables whose type is defined in a top-level package.
-
-    Parameters
-    ----------
-    package : str
-        As in ``type(table).__module__``, up to its first dot.
-    """
-
-    def register(cls):
-        _engines[package] = cls
-        return cls
-
-    return register
-
-
 def adapt_table(X):
     """Return an engine's table, or a function of chunks, as a `TableInParts`; else X itself.
 
@@ -328,10 +310,8 @@ def adapt_table(X):
     if isinstance(X, TableInParts):
         return X
     package = type(X).__module__.partition(".")[0]
-    library = import_module(__package__.partition(".")[0])
-    if package in library.ENGINES:
-        import_module(library.ENGINES[package])
-    if package not in _engines:
+    engines = import_module(__package__.partition(".")[0]).ENGINES
+    if package not in engines:
         _refuse_sources(X)
         return TableChunks(X) if callable(X) else X
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
@@ -340,7 +320,8 @@ def adapt_table(X):
             "tables of engines. Convert it, as dask.dataframe.from_dask_array(X, columns=[...]) "
             "does; or load the rows into memory, as X.compute() does."
         )
-    return _engines[package](X)
+    home, name = engines[package]
+    return getattr(import_module(home), name)(X)
 
 
 def _refuse_sources(X):

@@ -6,6 +6,7 @@ a format and a plan follow from the public facts; `open_curator` takes the rows.
 """
 
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -174,12 +175,8 @@ class Dataset:
         if persons not in getattr(X, "columns", ()):
             raise ValueError(UNKNOWN_COLUMN)
         is_other = X.columns != persons
-        self.dtypes = [
-            # Dtypes are public and listed by column, so that of identifiers is dropped with it.
-            dtype
-            for dtype, is_kept in zip(self.dtypes, is_other, strict=True)
-            if is_kept
-        ]
+        # Dtypes are public and listed by column, so that of identifiers is dropped with it.
+        self.dtypes = list(compress(self.dtypes, is_other))
         return X.loc[:, is_other], X[persons]
 
     @property
@@ -294,13 +291,9 @@ class Dataset:
                 "target=... names a column of a table, and X is taken for an array: give y."
             )
         X = check_rows(estimator, X, reset=reset)
-        y, self.classes, self._is_inferred = check_labels(
-            # By shapes and dtypes, but for inferred classes, which are stated as an assumption.
-            y,
-            len(X),
-            classes,
-            are_numbers=are_numbers,
-        )
+        # By shapes and dtypes, but for inferred classes, which are stated as an assumption.
+        checked = check_labels(y, len(X), classes, are_numbers=are_numbers)
+        y, self.classes, self._is_inferred = checked
         self._is_untyped = self.label is not None and self.label.dtype is None
         self._is_untyped &= classes is None and not are_numbers
         self.n_columns = X.shape[1]
@@ -389,6 +382,7 @@ class Dataset:
             # them.
             persons = Persons(persons, may_be_none=True)
             persons.check_length(n_rows)
+        self.database = X if hasattr(X, "add_products") else None
         # The number of units, which is public, and that of rows for persons is not.
         self.n_records = n_rows if persons is None else persons.n_persons
         # A spent iterator, or what reads one, would be found out after the plan is paid for.
@@ -444,9 +438,8 @@ class Dataset:
         alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
         names = (_FOUND_NAMES,) * self._has_found_names + (_UNTYPED,) * self._is_untyped
         refusals = list_refusals(strict, self._has_objects)
-        ordered: tuple = ()
-        if self._ordered:
-            ordered = (f"the order of categories that dtypes state is public, in {self._ordered}",)
+        order = f"the order of categories that dtypes state is public, in {self._ordered}"
+        ordered = (order,) * bool(self._ordered)
         return (*inferred, *names, *ordered, *alike, *refusals, *self._assumed)
 
 

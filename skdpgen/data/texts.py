@@ -12,17 +12,21 @@ from functools import lru_cache
 from ..checks import is_one_of
 from ..registry import savable
 
+# Stand for cells that are declared to be missing, such as -999: one for each of the first words of
+# a column. They are for private use, so that no text has them.
+MARKS = tuple("\ue0d0\ue0d1\ue0d2\ue0d3")
 # Texts that mean a missing value, unless they are declared as categories: those that
 # `pandas.read_csv` reads as missing by default.
 MISSING_TEXTS = frozenset(
     {
         *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
         *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+        *MARKS,
     }
 )
 # Those that are no category in a frame: blanks, and what `astype(str)` makes of missing floats. NA
 # may be a country, and None an answer.
-BLANK_TEXTS = frozenset({"", "nan", "NaN"})
+BLANK_TEXTS = frozenset({"", "nan", "NaN", *MARKS})
 # Texts that people write in place of a number or date: dashes, dots and the like, the errors of
 # spreadsheets, and words. In a column of texts each is a text like others.
 _PLACEHOLDER = re.compile(
@@ -70,11 +74,14 @@ LOOKS = {
         r"(?:[T ,]+[0-9]{1,2}:[0-9:.]+(?: ?[ap]m)?)?",
         re.IGNORECASE,
     ),
-    # With spaces or apostrophes between thousands, or other signs.
-    "numbers": re.compile(
-        r"[+-]?[1-9][0-9]{0,2}([ \u00a0\u202f'’])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?"
-        r"|[0-9]+(?:[.,][0-9]+)?-|[−–][0-9]+(?:[.,][0-9]+)?"
+    "numbers as 1 000": re.compile(
+        r"[+-]?[1-9][0-9]{0,2}([ \u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?"
     ),
+    "numbers as 1'000": re.compile(
+        r"[+-]?[1-9][0-9]{0,2}(['’])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?"
+    ),
+    # With other signs.
+    "numbers": re.compile(r"[0-9]+(?:[.,][0-9]+)?-|[−–][0-9]+(?:[.,][0-9]+)?"),
     "quantities": re.compile(
         r"[+-]?[0-9]+(?:[.,][0-9]+)? ?(?:[kmµn]?g|[kcmµn]?m[²³23]?|[mcdh]?l|lbs?|oz|ft|in|mi|"
         r"km/h|mph|°[CF]?|[kM]?W|[km]?V|k?cal|mmHg|bpm|mg/dl|mmol/l|"
@@ -83,8 +90,9 @@ LOOKS = {
     ),
 }
 # Types of a cell. Digits after a leading zero are a code rather than a number. Numbers with commas
-# have a decimal comma, or groups of three digits, or may have either; "limit" is a bound that a
-# measurement could not cross, such as "<0.5". Those of `LOOKS` are no values of a column type.
+# have a decimal comma, or groups of three digits, or may have either, and those with several points
+# are written as those with a decimal comma; "limit" is a bound that a measurement could not cross,
+# such as "<0.5". Those of `LOOKS` are no values of a column type.
 TEXT_KINDS = (
     *("whole", "number", "decimal comma", "grouped", "comma", "limit"),
     *("boolean", "date", "zoned date", *LOOKS, "text", "missing"),
@@ -97,10 +105,28 @@ _CURRENCY = (
     "KRW|MAD|MXN|MYR|NGN|NOK|NZD|PEN|PHP|PKR|PLN|QAR|RON|RSD|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|"
     "VND|ZAR)"
 )
-# How missing values, times of dates, and numbers are written, by what each stands for: a sign of a
-# currency, groups of three digits, and zeros at the end of the decimals.
-_SIGNS = {f"{s}{gap}{{}}": rf"[+-]?{re.escape(s)}{gap}[0-9].*" for s in "$€£" for gap in ("", " ")}
-_SIGNS |= {f"{{}}{gap}{s}": rf"[^ ]*[0-9]{gap}{re.escape(s)}" for s in "$€£%" for gap in ("", " ")}
+# How missing values, times of dates, and numbers are written, by what each stands for: parentheses
+# of negative numbers, exponents, groups of three digits, zeros at the end of the decimals; and the
+# sign of an amount, or a plus.
+_SPACES = " \u00a0\u202f"  # plain, no-break, narrow no-break
+_GROUPS, _AROUND = f"[1-9][0-9]{{0,2}}(?:[.,'’{_SPACES}][0-9]{{3}})+", "[^0-9.,]{0,5}"
+_AMOUNTS = [(sign, gap) for sign in "$€£¥%" for gap in ("", " ")]
+_AMOUNTS += [(code, " ") for code in ("EUR", "USD", "GBP", "CHF", "kr", "zł")]
+_SIGNS = [(sign, gap, re.escape(sign), f"[{_SPACES}]" if gap else "") for sign, gap in _AMOUNTS]
+_FORMS = {
+    "(1)": "(?<=[(]).*(?=[)])",
+    "1E5": "[0-9.,]+E[+-]?[0-9]+",
+    "1e5": "[0-9.,]+e[+-]?[0-9]+",
+    "1,230": "[1-9][0-9]{0,2}[.,][0-9]{2}0",
+    "1,000": f"{_GROUPS}(?:[.,][0-9]*[1-9])?",
+    "1,000.50": f"{_GROUPS}[.,][0-9]*0",
+    ".5": "[.,][0-9]+",
+    "1.0": "[0-9]+[.,]0",
+    "1.50": "[0-9]+[.,][0-9]+0",
+    "1.5": "[0-9]+[.,][0-9]",
+    "1.25": "[0-9]+[.,][0-9]*",
+    "1": "[0-9]+",
+}
 WAYS = {
     "missing": {w: re.escape(w) for w in (*sorted(MISSING_TEXTS), "-", ".", "?")},
     "dates": {
@@ -109,25 +135,26 @@ WAYS = {
         "TZ": "[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9:.,]+Z",
         "T": "[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9].*",
     },
-    "numbers": {
-        **_SIGNS,
-        "1,000": "[+-]?[1-9][0-9]{0,2}(?:[.,' \u00a0\u202f’][0-9]{3})+(?:[.,][0-9]+)?",
-        "1.0": "[+-]?[0-9]+[.,]0",
-        "1.50": "[+-]?[0-9]*[.,][0-9]+0",
-        "1.5": "[+-]?[0-9]*[.,][0-9]",
-        "1": "[+-]?[0-9]+(?:[.,][0-9]*)?",
+    "numbers": {way: f"{_AROUND}(?:{form}){_AROUND}" for way, form in _FORMS.items()},
+    "signs": {
+        **{f"{s}{gap}{{}}": f"[(+-]?{sign}{space}-?[0-9.,].*" for s, gap, sign, space in _SIGNS},
+        **{f"{{}}{gap}{s}": f".*[0-9.,)]{space}{sign}[)]?" for s, gap, sign, space in _SIGNS},
+        "+{}": "[+][0-9.,].*",
     },
 }
-ALL_WAYS = [way for ways in WAYS.values() for way in ways]
-_WAY = re.compile(
-    "|".join(f"(?P<w{i}>{p})" for i, p in enumerate(p for w in WAYS.values() for p in w.values()))
-)
+# A cell is written in at most one way of each part.
+_PARTS = [
+    {k: p for what in part for k, p in WAYS[what].items()}
+    for part in (("missing", "dates", "numbers"), ("signs",))
+]
+WAY_PARTS = [list(part) for part in _PARTS]
+_PATTERNS = [
+    re.compile("|".join(f"(?P<w{i}>{p})" for i, p in enumerate(part.values()))) for part in _PARTS
+]
 # Declared types of cells.
 _EXPECTED = ("number", "integer", "boolean", "date")
 # Unpaired surrogates.
 _HALVES = re.compile("[\ud800-\udfff]")
-# Spaces that separate thousands: plain, no-break, narrow no-break.
-_SPACES = " \u00a0\u202f"
 
 
 @savable
@@ -153,8 +180,8 @@ class TextStyle:
     is_file : bool, default=False
         Whether cells are of a file, where texts that pandas reads as missing are no categories.
     written : sequence of str, default=()
-        How texts are written, apart from this: of `ALL_WAYS`, the most frequent ones first. It
-        says nothing of how they are read.
+        How texts are written, apart from this: of `WAYS`, the most frequent ones of each part
+        first. It says nothing of how they are read.
 
     Raises
     ------
@@ -309,15 +336,16 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
     return _guess(text, style), text
 
 
-def find_way(cell, is_file: bool = True) -> int:
-    """Return the position in `ALL_WAYS` of how a text is written, -1 for none; None is <NA>.
+def find_way(cell, part: int = 0, is_file: bool = True) -> int:
+    """Return the position in `WAY_PARTS[part]` of how a text is written, or -1; None is <NA>.
 
-    Beside files, readers may turn each text of a missing value into None.
+    Beside files, readers may turn each text of a missing value into None, but for empty ones.
     """
     text = cell.strip() if isinstance(cell, str) else cell
-    if text is None or (not is_file and isinstance(text, str) and text in MISSING_TEXTS):
-        text = "<NA>"
-    match = _WAY.fullmatch(text) if isinstance(text, str) else None
+    is_text = isinstance(text, str)
+    if text is None or (is_text and text and not is_file and text in MISSING_TEXTS):
+        text, is_text = "<NA>", True
+    match = _PATTERNS[part].fullmatch(text) if is_text else None
     return -1 if match is None else int(str(match.lastgroup)[1:])
 
 
@@ -329,8 +357,11 @@ def _guess(text, style):
     for look, pattern in LOOKS.items():
         if pattern.fullmatch(text):
             return look
-    if "," in text and style.has_python_numbers:
+    has_separators = "," in text or text.count(".") > (style.decimal == ".")
+    if style.thousands is None and has_separators:
         is_decimal, is_grouped = (other.plain_number(text) is not None for other in COMMA_STYLES)
+        if style.decimal == ",":
+            return "grouped" if is_decimal else "text"
         if is_decimal or is_grouped:
             both = is_decimal and is_grouped
             return "comma" if both else "decimal comma" if is_decimal else "grouped"

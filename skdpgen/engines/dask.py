@@ -3,14 +3,12 @@
 
 import numpy as np
 
-from ..curator.chunks import register_engine
 from .partitioned import PartitionedTable, draw_name, mark_persons, merge_sums
 
 # Sums that a task adds up.
 _FAN_IN = 8
 
 
-@register_engine("dask")
 class DaskTable(PartitionedTable):
     """A `dask.dataframe.DataFrame`."""
 
@@ -26,38 +24,32 @@ class DaskTable(PartitionedTable):
         return marked.shuffle(on=name, ignore_index=True, npartitions=n_parts).drop(columns=name)
 
     def _iter_partitions(self):
-        for part in self._frame.to_delayed():
-            yield part.compute(scheduler=_find_scheduler())
+        return (part.compute(scheduler=_find_scheduler()) for part in self._frame.to_delayed())
 
     def _add_up(self, function):
-        return _compute(self._plan_sum(function))
+        return self._plan_sum(function).compute(scheduler=_find_scheduler())
 
     def _add_up_pairs(self, other, name, function):
         n_parts = max(table._frame.npartitions for table in (self, other))
         # As Dask joins tables: equal hashes are in equal places of as many partitions.
         grouped = [table._group_by_person(name, n_parts) for table in (self, other)]
-        return _compute(self._plan_sum(function, grouped))
+        return self._plan_sum(function, grouped).compute(scheduler=_find_scheduler())
 
     def _plan_sum(self, function, frames=None):
-        """Return the task graph of a sum over partitions of frames; None if there are none."""
+        """Return the task graph of a sum over partitions of frames."""
         from dask import delayed
 
         # Keys are random: Dask's own are digests of the data.
         def call(function, *args):
             return delayed(function, pure=False)(*args, dask_key_name=draw_name())
 
-        function = delayed(_Constant(function), name=draw_name(), traverse=False)
+        # In a list Dask takes it for data, which is sent once.
+        functions = delayed([function], name=draw_name(), traverse=False)
         parts = zip(*(frame.to_delayed() for frame in frames or [self._grouped]), strict=True)
-        sums = [call(_call_constant, function, *part) for part in parts]
+        sums = [call(_call_first, functions, *part) for part in parts] or [call(merge_sums, [])]
         while len(sums) > 1:
             sums = [call(merge_sums, sums[i : i + _FAN_IN]) for i in range(0, len(sums), _FAN_IN)]
-        return sums[0] if sums else None
-
-
-class DaskParquet(DaskTable):
-    """Parquet files, which state the dtypes of their columns, as Dask reads them."""
-
-    states_dtypes = True
+        return sums[0]
 
 
 def read_parquet(paths, drop):
@@ -66,22 +58,13 @@ def read_parquet(paths, drop):
 
     # An index of pandas is a column.
     frame = dask.dataframe.read_parquet(paths, index=False, dtype_backend="numpy_nullable")
-    return DaskParquet(frame.drop(columns=[name for name in drop if name in frame.columns]))
+    table = DaskTable(frame.drop(columns=[name for name in drop if name in frame.columns]))
+    table.states_dtypes = True
+    return table
 
 
-class _Constant:
-    """A function that Dask takes for data, so that it is sent once."""
-
-    def __init__(self, function):
-        self.function = function
-
-
-def _call_constant(constant, *parts):
-    return constant.function(*parts)
-
-
-def _compute(sums):
-    return [] if sums is None else sums.compute(scheduler=_find_scheduler())
+def _call_first(functions, *parts):
+    return functions[0](*parts)
 
 
 def _find_scheduler():

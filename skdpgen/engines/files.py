@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CSV, Excel and Parquet files as private tables in chunks."""
+"""CSV, Excel, JSON Lines and Parquet files as private tables in chunks."""
 
 import codecs
+import csv
 import glob
 import os
 import re
@@ -18,7 +19,7 @@ from ..data.cells import as_objects, read_cells
 from ..data.dtypes import read_arrow_table
 from ..data.names import map_distinct, name_cell
 from ..data.record_functions import iter_quietly
-from ..data.texts import PLAIN, read_text
+from ..data.texts import MARKS, PLAIN, read_text
 from ..exceptions import TableError
 from .excel import iter_rows
 from .partitioned import PartitionedTable
@@ -31,6 +32,21 @@ _MOST_HEADER = 1_000_000
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"\xd0\xcf")
 # The columns in which pandas writes an index without a name to a Parquet file.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+# Forms of files, by their suffix.
+FORMS = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "JSON"),
+    ".parquet": "Parquet",
+    ".xlsx": "Excel",
+}
+# What a file must be that cannot be read, by its form.
+_NEEDED = {
+    "CSV": "CSV file in {encoding} with a header, and no row longer than that. If it is written "
+    "otherwise, say so by --encoding, such as latin-1, and --sep",
+    "JSON": "file of JSON Lines: one object a line, with the names that the first one has",
+    "Parquet": "Parquet file",
+    "Excel": "Excel file (.xlsx) with a header, and no row longer than that",
+}
 # The usual separators of cells, with their names in messages.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
@@ -38,24 +54,26 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 class TableFile:
     """A private table in files; a call returns a fresh iterator over its chunks.
 
-    Column names are public, and so is the form of a CSV or Excel file: its encoding or its sheets,
-    and that no row is longer than the first line. Errors quote no cell.
+    Column names are public, and so is the form of a CSV, Excel or JSON file: its encoding or its
+    sheets, that no row has more cells than the first line, and that none is a list or an object.
+    Errors quote no cell.
 
     Parameters
     ----------
     path : str or path, or list of these
-        A .parquet file, which needs pyarrow; an .xlsx file, which needs openpyxl; otherwise a CSV
-        file with a header. Several files with the same columns, in a list or as
-        ``"folder/*.csv"``, are one table.
+        A .parquet file, which needs pyarrow; an .xlsx file, which needs openpyxl; JSON Lines, as
+        .jsonl or .ndjson, one object a line; otherwise a CSV file with a header. Several files with
+        the same columns, in a list or as ``"folder/*.csv"``, are one table.
     parse : callable, default=None
-        A public map from chunks of a CSV file, all of texts, or of an Excel file, of texts and
-        other values, to chunks of values. None: texts stay, and are parsed as the schema declares.
+        A public map from chunks of a CSV file, all of texts, or of an Excel or JSON file, of texts
+        and other values, to chunks of values. None: texts stay, and are parsed as the schema
+        declares.
     has_header : bool, default=None
         Whether the first line of a CSV or Excel file holds the column names, and so is public.
         None: unless it looks like a record, with numbers or dates; such a file is refused.
     sep : str, default=None
         The separator of cells of a CSV file. None: the usual one that the first line has most.
-    encoding : str
+    encoding : str, default="utf-8"
         The encoding of a CSV file.
     drop : sequence of str, default=()
         Names of columns to leave out.
@@ -81,6 +99,9 @@ class TableFile:
     """
 
     states_dtypes = True
+    # Whether cells that are declared to be missing become `MARKS`, by which their words come back,
+    # rather than empty.
+    has_marks = False
 
     def __init__(
         self,
@@ -111,19 +132,13 @@ class TableFile:
         }
         self._person_column, self._drop = person_column, list(drop)
         self._na_values = _read_markers(na_values)
+        self._form = find_form(self._path)
+        self._is_parquet = self._form == "Parquet"
         if self._na_values and self._is_parquet:
             raise ValueError(
-                "na_values are for CSV and Excel files; a Parquet file states which cells are "
-                "missing."
+                "na_values are for CSV, Excel and JSON files; a Parquet file states which cells "
+                "are missing."
             )
-
-    @property
-    def _is_parquet(self):
-        return self._path.suffix.lower() == ".parquet"
-
-    @property
-    def _is_excel(self):
-        return self._path.suffix.lower() == ".xlsx"
 
     def __call__(self) -> Iterator[pd.DataFrame]:
         read = self._read_parquet if self._is_parquet else self._read_texts
@@ -140,11 +155,18 @@ class TableFile:
         return self._sep
 
     @property
-    def line_end(self) -> str:
-        """How the first line ends, which holds names."""
-        with self._list_files()[0].open("rb") as file:
-            line = file.readline(_MOST_HEADER).decode(self._encoding, errors="replace")
-        return "\r\n" if line.endswith("\r\n") else "\n"
+    def dialect(self) -> dict:
+        """The encoding, line end and quotes of a CSV file, by its first line, which holds names."""
+        path, encoding = self._list_files()[0], self._encoding
+        with path.open(encoding=encoding, errors="replace", newline="") as file:
+            line = file.readline(_MOST_HEADER)
+        names = line.lstrip("\ufeff").strip()
+        has_quotes = re.fullmatch(f'"[^"]*"(?:{re.escape(self.sep)}"[^"]*")*', names)
+        return {
+            "encoding": "utf-8-sig" if line.startswith("\ufeff") else encoding,
+            "line_end": line[len(line.rstrip("\r\n")) :] or "\n",
+            "quoting": csv.QUOTE_ALL if has_quotes else csv.QUOTE_MINIMAL,
+        }
 
     @property
     def has_fixed_dtypes(self) -> bool:
@@ -202,15 +224,15 @@ class TableFile:
     def _mark_missing(self, chunk):
         """Return a chunk without the cells that mean missing values, decided for each on its own.
 
-        Such texts become empty, and such cells of spreadsheets None.
+        Such texts become empty, or `MARKS`, and such cells of spreadsheets None.
         """
-        everywhere = self._na_values.get(None, frozenset())
         for name in list(chunk) if self._na_values else ():
-            of_column = self._na_values.get(name, frozenset())
-            markers = of_column | (everywhere if name != self._person_column else frozenset())
-            is_missing = [key in markers for key in _name_cells(chunk[name])]
-            if any(is_missing):
-                chunk[name] = chunk[name].mask(is_missing, None if self._is_excel else "")
+            everywhere = self._na_values.get(None, []) if name != self._person_column else []
+            keys = dict.fromkeys([*self._na_values.get(name, []), *everywhere])
+            marks = {key: MARKS[min(i, len(MARKS) - 1)] for i, key in enumerate(keys)}
+            found = pd.Series(map(marks.get, _name_cells(chunk[name])), chunk.index, dtype=object)
+            empty = "" if self._form == "CSV" else None
+            chunk[name] = chunk[name].mask(found.notna(), found if self.has_marks else empty)
         return chunk
 
     def _read_dtypes(self):
@@ -235,13 +257,13 @@ class TableFile:
                     yield _read_arrow(batch)
 
     def _read_texts(self):
-        """Yield the chunks of CSV or Excel files, with the columns in the order of the first."""
+        """Yield the chunks of files of other forms, with the columns in the order of the first."""
         names = self._read_names()
         for path in self._list_files():
             # The names of other files may be in another order.
             own = self._read_names_of(path)
-            read = self._read_excel if self._is_excel else self._read_csv
-            for chunk in read(path, own):
+            read = {"Excel": self._read_excel, "JSON": self._read_json}
+            for chunk in read.get(self._form, self._read_csv)(path, own):
                 yield chunk if own == names else chunk[names]
 
     def _read_csv(self, path, names):
@@ -251,6 +273,20 @@ class TableFile:
                 if not isinstance(chunk.index, pd.RangeIndex):
                     raise pd.errors.ParserError
                 yield chunk.set_axis(names, axis=1)
+
+    def _read_json(self, path, names):
+        with _open_json(path, chunksize=_CHUNK_ROWS) as chunks:
+            for chunk in chunks:
+                if not {*chunk} <= {*names}:
+                    raise ValueError
+                chunk = chunk.reindex(columns=names).astype(object)
+                for name in chunk.columns.difference(self._drop):
+                    if chunk[name].map(type).isin([dict, list]).any():
+                        raise TableError(
+                            f"{path} has lists or objects in column {name!r}, which no column type "
+                            "holds: give a column for each part, or --drop it."
+                        )
+                yield chunk
 
     def _read_excel(self, path, names):
         rows = iter_rows(path, self._sheet)
@@ -283,7 +319,9 @@ class TableFile:
 
     def _read_names_of(self, path):
         """Return the names in the first line; refuse a line that looks like a record."""
-        if self._is_excel:
+        if self._form == "JSON":
+            cells = list(_open_json(path, nrows=1))
+        elif self._form == "Excel":
             cells = [name_cell(cell) or "" for cell in next(iter_rows(path, self._sheet), [])]
             if not cells:
                 raise pd.errors.EmptyDataError
@@ -294,8 +332,8 @@ class TableFile:
             first = pd.read_csv(path, header=None, nrows=1, sep=self.sep, **self._options)
             cells = [str(cell) for cell in first.to_numpy(dtype=object)[0]]
         names, where = [cell.strip() for cell in cells], f"The first line of {path}"
-        if not self._has_header:
-            if not self._is_excel:
+        if not self._has_header and self._form != "JSON":
+            if self._form == "CSV":
                 self._check_separator(names, where)
             if any(name and read_text(name)[0] != "text" for name in names):
                 raise TableError(
@@ -337,16 +375,20 @@ class TableFile:
 
     def _withhold(self, make):
         """Iterate over ``make()``; errors of readers may quote private cells, and are replaced."""
-        form = "Parquet file"
-        if self._is_excel:
-            form = "Excel file (.xlsx) with a header, and no row longer than that"
-        elif not self._is_parquet:
-            form = (
-                f"CSV file in {self._encoding.upper()} with a header, and no row longer than that. "
-                "If it is written otherwise, say so by --encoding, such as latin-1, and --sep"
-            )
+        form = _NEEDED[self._form].format(encoding=self._encoding.upper())
         harmless = (ImportError, OSError, TableError)
         return iter_quietly(make, harmless, lambda error: f"{self._path} is no {form}.")
+
+
+def find_form(path: str | PathLike) -> str:
+    """Return the form of a file by its suffix: "CSV", "Excel", "JSON" or "Parquet"."""
+    return FORMS.get(Path(path).suffix.lower(), "CSV")
+
+
+def _open_json(path, **options):
+    """Read lines of JSON, in which cells and names stay what they are."""
+    plain = {"dtype": False, "convert_axes": False, "convert_dates": False, "precise_float": True}
+    return pd.read_json(path, lines=True, encoding="utf-8-sig", **plain, **options)
 
 
 def _read_markers(na_values):
@@ -356,8 +398,7 @@ def _read_markers(na_values):
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise ValueError(f"na_values must be a list, or a dict of lists; got {na_values!r}.")
     markers = {
-        name: frozenset(_name_cells(pd.Series([*values], dtype=object)))
-        for name, values in by_column.items()
+        name: _name_cells(pd.Series([*values], dtype=object)) for name, values in by_column.items()
     }
     return {name: keys for name, keys in markers.items() if keys}
 

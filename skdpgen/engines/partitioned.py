@@ -3,7 +3,6 @@
 
 import copy
 import operator
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial, reduce
@@ -12,22 +11,16 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
-from .._process.forking import in_forked_children
 from ..curator.chunks import Partitions, TableInParts
 from ..curator.persons import UNKNOWN_COLUMN, Persons, hash_persons
 from ..data.record_functions import call_quietly
-
-# `muted` acts on the whole process: the threads of a worker take turns.
-_LOCK = threading.Lock()
-in_forked_children(lambda: globals().update(_LOCK=threading.Lock()))
 
 
 class PartitionedTable(TableInParts, Partitions):
     """A partitioned table of an engine.
 
     An engine is a subclass in a module of `skdpgen.engines`, which implements the five abstract
-    methods, and a function ``read_parquet(paths, drop)`` for files. `register_engine` registers
-    it, and ``skdpgen.ENGINES`` lists it.
+    methods, and a function ``read_parquet(paths, drop)`` for files. ``skdpgen.ENGINES`` lists it.
 
     Parameters
     ----------
@@ -38,10 +31,8 @@ class PartitionedTable(TableInParts, Partitions):
     engine: str | None
     has_fixed_dtypes = True
 
-    def __init__(self, frame, person_column: str | None = None):
-        self.person_column = person_column
-        self._frame = frame
-        self._grouped = frame if person_column is None else self._group_by_person(draw_name())
+    def __init__(self, frame):
+        self._frame = self._grouped = frame
         self._read: Callable | None = None
 
     @property
@@ -56,16 +47,15 @@ class PartitionedTable(TableInParts, Partitions):
         """
         if column not in self._empty_frame:
             raise ValueError(UNKNOWN_COLUMN)
-        return type(self)(self._frame, column)
-
-    def map(self, read: Callable) -> "PartitionedTable":
-        """Return the table with a public function that workers apply to each partition."""
-        mapped = copy.copy(self)
-        mapped._read = read
-        return mapped
+        table = copy.copy(self)
+        table.person_column = column
+        table._grouped = table._group_by_person(draw_name())
+        return table
 
     def map_parts(self, read):
-        return self.map(read), self.n_units, None
+        mapped = copy.copy(self)
+        mapped._read = read
+        return mapped, self.n_units, None
 
     def __call__(self):
         parts = map(self._drop_persons, self._iter_partitions())
@@ -88,11 +78,11 @@ class PartitionedTable(TableInParts, Partitions):
             of the other one. All rows of a person are in one pair.
         """
         columns = self.person_column, other.person_column
-        pair = partial(_add_up_pair, (self._read, other._read), columns, function)
+        pair = partial(_add_up_part, (self._read, other._read), columns, function)
         return self._add_up_pairs(other, draw_name(), pair)
 
     def _sum_parts(self, function):
-        return self._add_up(partial(_add_up_part, self._read, self.person_column, function))
+        return self._add_up(partial(_add_up_part, (self._read,), (self.person_column,), function))
 
     def _drop_persons(self, part):
         return part if self.person_column is None else part.drop(columns=self.person_column)
@@ -143,9 +133,8 @@ def mark_persons(part: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
     name : str
         The new column, of int64. Equal identifiers have equal hashes.
     """
-    with _LOCK:
-        # A hash, not the identifier: the column is only for moving rows of one person together.
-        hashes = hash_persons(part[column])
+    # A hash, not the identifier: the column is only for moving rows of one person together.
+    hashes = hash_persons(part[column])
     is_known = np.array([known is not None for known in hashes], dtype=bool)
     return part[is_known].assign(**{name: np.array(hashes)[is_known].astype(np.int64)})
 
@@ -177,33 +166,24 @@ def merge_sums(sums: Iterable[list | None]) -> list | None:
     return total
 
 
-def _add_up_part(read, column, function, part):
-    """Return a list of the value for a partition, empty without rows; None if it fails."""
+def _add_up_part(reads, columns, function, *parts):
+    """Return a list of the value for a partition of each table, empty without rows in the first.
+
+    None if it fails.
+    """
     # Engines call functions on empty partitions, too, whose dtypes may differ.
-    if not len(part):
-        return []
-    return _call(lambda: function(*_split(read, column, part)))
-
-
-def _add_up_pair(reads, columns, function, *parts):
-    """Return a list of the value for a pair of partitions, empty without rows in the first."""
     if not len(parts[0]):
         return []
-    split = zip(reads, columns, parts, strict=True)
-    return _call(lambda: function(*(piece for one in split for piece in _split(*one))))
 
+    def add_up():
+        pieces: list = []
+        for read, column, rows in zip(reads, columns, parts, strict=True):
+            persons = [] if column is None else [rows[column]]
+            rows = rows if column is None else rows.drop(columns=column)
+            pieces += [rows if read is None else read(rows), *persons]
+        return [function(*pieces)]
 
-def _split(read, column, part):
-    """Return the rows of a partition and, with a person column, their identifiers."""
-    rows, persons = part, ()
-    if column is not None:
-        rows, persons = part.drop(columns=column), (part[column],)
-    return rows if read is None else read(rows), *persons
-
-
-def _call(make):
-    with _LOCK:
-        return call_quietly(lambda: [make()])
+    return call_quietly(add_up)
 
 
 def _count_units(rows, persons=None):

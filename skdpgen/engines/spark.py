@@ -6,7 +6,6 @@ from functools import cached_property, partial
 
 import pandas as pd
 
-from ..curator.chunks import register_engine
 from ..curator.persons import hash_persons
 from .partitioned import PartitionedTable, merge_sums
 
@@ -16,7 +15,6 @@ _MOST_TASKS = 200
 _SUMS = "sums binary"
 
 
-@register_engine("pyspark")
 class SparkTable(PartitionedTable):
     """A `pyspark.sql.DataFrame`."""
 
@@ -51,8 +49,7 @@ class SparkTable(PartitionedTable):
         return marked.where(marked[name].isNotNull())
 
     def _iter_partitions(self):
-        for i in self._ids:
-            yield self._frame.where(f"spark_partition_id() = {i}").toPandas()
+        return (self._frame.where(f"spark_partition_id() = {i}").toPandas() for i in self._ids)
 
     def _add_up(self, function):
         is_whole = self.person_column is not None

@@ -31,11 +31,12 @@ _SMALL = np.nextafter(np.finfo(np.float64).tiny, 0)
 
 
 class ColumnCode(NamedTuple):
-    """A cell, a text or a double; its code by the name of that cell; whether it has a code."""
+    """A cell, a text or a double; its code by that cell's name; whether it has one, and a level."""
 
     cell: str
     code: str
     present: str = "TRUE"
+    is_whole: bool = True
 
 
 def write_codes(format, table) -> list[ColumnCode]:
@@ -87,17 +88,15 @@ def _write_levels(block, held, x, reader):
         codes = block.encode_cells(cells, strict=False)
         found = {write(k): int(c) for k, c in zip(keys, codes, strict=True) if not np.isnan(c)}
         cases = " ".join(f"WHEN {key} THEN {code}" for key, code in found.items())
-        return f"CASE {cell} {cases} ELSE {other} END" if found else other, found
+        return f"CASE {cell} {cases} ELSE {other} END" if found else other
 
     if is_text:
         # Blanks around are no part of numbers and words, but of other texts.
-        other, _ = match(f"TRIM({x}, {_quote(_BLANKS)})", " " + keys, other)
-    code, found = match(x, keys, other)
+        other = match(f"TRIM({x}, {_quote(_BLANKS)})", " " + keys, other)
+    code = match(x, keys, other)
     is_known = f"{x} IS NOT NULL" if is_text else f"{x} <= {_INFINITE}"
     code = f"CASE WHEN {is_known} THEN {code} ELSE {absent} END"
-    # Nearly all cells are listed: that is found faster.
-    listed = f"({x} IN ({', '.join(['NULL', *found])}) OR {code} IS NOT NULL)"
-    return ColumnCode(cell, code, "TRUE" if column.missing else listed)
+    return ColumnCode(cell, code, "TRUE" if column.missing else f"{code} IS NOT NULL")
 
 
 def _write_knots(block, held, x, reader):
@@ -115,16 +114,17 @@ def _write_knots(block, held, x, reader):
     # are computed with. A fraction below 2^-55 has no weight.
     for (lower, upper), ends in zip(pairwise(points), pairwise(codes), strict=True):
         # As `locate_between`, and then the map to codes.
-        nearest = lower + (upper - lower) * 2.0**-55
-        numbers = lower, upper - lower, ends[0], ends[1] - ends[0], upper, nearest
-        lower, width, start, gap, upper, nearest = map(write_double, numbers)
-        cases.append(f"{x} < {nearest} THEN {start}")
-        cases.append(f"{x} < {upper} THEN {start} + ({x} - {lower}) / {width} * {gap}")
+        nearest, start = lower + (upper - lower) * 2.0**-55, write_double(ends[0])
+        if nearest > lower:
+            cases.append(f"{x} < {write_double(nearest)} THEN {start}")
+        width, gap = write_double(upper - lower), write_double(ends[1] - ends[0])
+        inner = f"{start} + ({x} - {write_double(lower)}) / {width} * {gap}"
+        cases.append(f"{x} < {write_double(upper)} THEN {inner}")
     is_number = f"{x} <= {_INFINITE}"
     code = f"CASE WHEN {is_number} THEN CASE {' '.join(f'WHEN {case}' for case in cases)} END"
     code += f" ELSE {block.n_levels if column.missing else 'NULL'} END"
     present = "TRUE" if column.missing else is_number
-    return ColumnCode(f"CAST({cell} AS DOUBLE)", code, present)
+    return ColumnCode(f"CAST({cell} AS DOUBLE)", code, present, is_whole=False)
 
 
 def _list_atoms(block, x):

@@ -23,6 +23,8 @@ from .sql_codes import write_codes, write_double
 _LEVEL = "CAST(FLOOR(r{0}) AS INTEGER) AS l{0}, r{0} - FLOOR(r{0}) AS f{0}"
 # Sums in a row of a result: databases limit its columns.
 _MOST_SUMS = 1_000
+# Joint levels of columns that are read at once: their sums fit in a core's cache.
+_MOST_LEVELS = 4_096
 # A connection serves one thread at a time, and threads may share it.
 _LOCK = threading.Lock()
 in_forked_children(lambda: globals().update(_LOCK=threading.Lock()))
@@ -58,6 +60,7 @@ class Warehouse(TableInParts, Partitions):
     """
 
     has_fixed_dtypes = states_dtypes = True
+    _codes: list  # of the format of a fit
     assumptions = (
         "the database adds whole numbers exactly, and errs on doubles by at most 10^-7 of a result",
         "each row of the table is one record, which no join repeats, in all readings",
@@ -73,6 +76,9 @@ class Warehouse(TableInParts, Partitions):
     @cached_property
     def types(self):
         """The columns' types, a schema of Arrow."""
+        return self._read_types()
+
+    def _read_types(self):
         read = "to_arrow_table" if self.engine == "duckdb" else "fetch_arrow_table"
         statement = f"SELECT * FROM {self._table} AS t LIMIT 0"
         return self._fetch(statement, lambda result: getattr(result, read)().schema)
@@ -101,8 +107,6 @@ class Warehouse(TableInParts, Partitions):
         table = copy.copy(self)
         vars(table).pop("n_units", None)
         table._codes = write_codes(format, self)
-        # What the database cannot do fails here, on no rows, before it is paid for.
-        table._add_up(TablesMechanism((1,) * len(table._codes[:2])), 1.0, " LIMIT 0")
         return table
 
     def map_parts(self, read):
@@ -116,20 +120,23 @@ class Warehouse(TableInParts, Partitions):
 
     def add_products(self, mechanism, half: float) -> np.ndarray:
         """Return the sum of a mechanism over all records; see `ProductMechanism`."""
-        n_rows, total = self._add_up(mechanism, half)
-        # One statement reads one state of the table: its rows are counted beside their sums.
-        if n_rows != self.n_units:
-            raise PublicValueError(OTHER_ROWS)
-        return total
-
-    def _add_up(self, mechanism, half, limit=""):
-        table = f"(SELECT * FROM {self._table} AS t{limit}) AS t"
+        if self._read_types() != self.types:
+            raise PublicValueError("The table's columns changed: give sql(connection, table) anew.")
         # Words that other databases do not know.
         hint = "NOT MATERIALIZED " if self.engine in ("duckdb", "postgres") else ""
-        statement, read = _write_sum(mechanism, half, self._codes, table, hint)
+        statement, read = _write_sum(mechanism, half, self._codes, f"{self._table} AS t", hint)
         rows = self._fetch(statement)
         rows = rows[np.lexsort(rows.T[::-1])]
-        return rows[0, 1], read(rows[1:])
+        # One statement reads one state of the table: its rows are counted beside their sums.
+        if rows[0, 1] != self.n_units:
+            raise PublicValueError(OTHER_ROWS)
+        return read(rows[1:])
+
+    def without_rows(self) -> "Warehouse":
+        """Return the table as a fit reads it, with no rows."""
+        table = copy.copy(self)
+        table._table, table.n_units = f"(SELECT * FROM {self._table} AS t LIMIT 0)", 0
+        return table
 
     def _fetch(self, statement, read=None):
         """Return the whole numbers that a statement selects, or what is read of its result.
@@ -169,8 +176,9 @@ def _write_sum(mechanism, half, columns, table, hint):
     """
     numbered = list(enumerate(columns))
     bins = getattr(mechanism, "refinement", Refinement.none([1] * len(columns)))
+    is_whole = [column.is_whole or bins.n_bins[i] > 0 for i, column in numbered]
     write = _write_two_way if isinstance(mechanism, TablesMechanism) else _write_multi_way
-    factors, selects, read = write(mechanism, half, len(columns))
+    own_views, sums, read = write(mechanism, half, is_whole)
     # A select computes few codes, but asks for all whether the record has one.
     present = " AND ".join(column.present for column in columns)
     views = (
@@ -178,17 +186,18 @@ def _write_sum(mechanism, half, columns, table, hint):
         ("codes", f"cells WHERE {present}", [f"{column.code} AS c{i}" for i, column in numbered]),
         ("refined", "codes", [f"{_refine(i, bins)} AS r{i}" for i, _ in numbered]),
         ("levels", "refined", [_LEVEL.format(i) for i, _ in numbered]),
-        ("factors", "levels", factors),
+        *own_views,
     )
     written = ", ".join(
-        f"{name} AS {hint}(SELECT {', '.join(selected)} FROM {source})"
+        # Sums by joint levels are read several times.
+        f"{name} AS {hint * (name[:5] != 'joint')}(SELECT {', '.join(selected)} FROM {source})"
         for name, source, selected in views
     )
-    selects = [(["-1", "COUNT(*)"], table), *((sums, f"factors{by}") for sums, by in selects)]
-    width = max(len(sums) for sums, _ in selects)
+    sums = [(["-1", "COUNT(*)"], table), *sums]
+    width = max(len(selected) for selected, _ in sums)
     union = " UNION ALL ".join(
-        f"SELECT {', '.join([*sums, *['0'] * (width - len(sums))])} FROM {source}"
-        for sums, source in selects
+        f"SELECT {', '.join([*selected, *['0'] * (width - len(selected))])} FROM {source}"
+        for selected, source in sums
     )
     return f"WITH {written} {union}", read
 
@@ -201,68 +210,94 @@ def _refine(i, bins):
     return f"CASE WHEN c{i} <= {n_knots - 1} THEN {inner} ELSE {outer} END" if n_bins else f"c{i}"
 
 
-def _write_two_way(mechanism, half, n_columns):
-    """Return the weights of levels, a ``GROUP BY`` for each table, and the reader.
+def _write_two_way(mechanism, half, is_whole):
+    """Return views of weights and of sums by joint levels, sums for all tables, and the reader.
 
-    A row of the result has the number of a table, two levels, that of the strata, and the sums of
-    products of the weights of these levels and of the next ones.
+    A row of the result has a level of each of two columns, that of the strata, and the sum.
     """
-    kept, sizes, n = mechanism.kept, mechanism.sizes, sum(mechanism.sizes)
+    kept, sizes, n = mechanism.kept, mechanism.all_sizes, sum(mechanism.sizes)
+    starts = dict(zip(kept, np.cumsum([0, *mechanism.sizes]).tolist(), strict=False))
     scale = write_double(half / math.sqrt(mechanism.records) * (1 - MARGIN))
-    factors = [
-        f"l{i}, CAST(FLOOR((1 - f{i}) * {scale}) AS BIGINT) AS a{i}, "
-        f"CAST(FLOOR(f{i} * {scale}) AS BIGINT) AS b{i}"
-        for i in range(n_columns)
-    ]
-    tables, selects = [(c,) for c in kept] + list(itertools.combinations(kept, 2)), []
-    strata = [f"l{c}" for c in range(n_columns) if c not in kept]
-    for number, table in enumerate(tables):
-        levels = [f"l{c}" for c in table]
-        products = map(" * ".join, itertools.product(*((f"a{c}", f"b{c}") for c in table)))
-        keys = [str(number), *levels, *["0"] * (2 - len(levels)), *(strata or ["0"])]
-        sums = [f"CAST(SUM({product}) AS BIGINT)" for product in products]
-        selects.append((keys + sums, f" GROUP BY {', '.join(levels + strata)}"))
+    strata = [c for c in range(len(sizes)) if c not in kept]
+    levels = [f"l{c}" for c in range(len(sizes))]
+    # Of a level and the next one. A whole code has one weight, the same in all records.
+    weights = {
+        c: {"a": "1"} if is_whole[c] else {f"a{c}": f"(1 - f{c})", f"b{c}": f"f{c}"} for c in kept
+    }
+    shares = {name: share for own in weights.values() for name, share in own.items()}
+    factors = [f"CAST(FLOOR({s} * {scale}) AS BIGINT) AS {name}" for name, s in shares.items()]
+    tables = [(c,) for c in kept] + list(itertools.combinations(kept, 2))
+    views, selects = [("factors", "levels", levels + factors)], []
+    for joint, own in _join_tables(tables, strata, sizes):
+        name, sums = f"joint{len(views)}", {}
+        for table in own:
+            by = f"{name} GROUP BY {', '.join(levels[c] for c in (*table, *strata))}"
+            for terms in itertools.product(*(enumerate(weights[c]) for c in table)):
+                total = sums.setdefault(" * ".join(w for _, w in terms), f"s{len(sums)}")
+                at = [f"l{c} + {starts[c] + i}" for c, (i, _) in zip(table, terms, strict=True)]
+                # The last column is that of one-way tables.
+                keys = [*at, str(n)][:2] + [*(levels[c] for c in strata), "0"][:1]
+                selects.append(([*keys, f"CAST(SUM({total}) AS BIGINT)"], by))
+        by = [levels[c] for c in joint]
+        totals = [f"CAST(SUM({product}) AS BIGINT) AS {total}" for product, total in sums.items()]
+        views.append((name, f"factors GROUP BY {', '.join(by)}", by + totals))
 
     def read(rows):
-        starts = dict(zip(kept, np.cumsum([0, *sizes]).tolist(), strict=False))
-        n_strata = 1 if mechanism.by is None else mechanism.by.stop - mechanism.by.start
-        # The last column is that of one-way tables. Sums beyond a last level are 0.
-        total = np.zeros((n_strata, n + 1, n + 1), dtype=np.int64)
-        for number, (column, *others) in enumerate(tables):
-            _, first, second, stratum, *sums = rows[rows[:, 0] == number].T
-            at = starts[others[0]] if others else n
-            following = itertools.product((0, 1), repeat=1 + len(others))
-            for (i, *j), found in zip(following, sums, strict=False):
-                np.add.at(total, (stratum, starts[column] + first + i, at + second + sum(j)), found)
+        # Sums beyond a last level are 0.
+        total = np.zeros((math.prod(sizes[c] for c in strata), n + 1, n + 1), dtype=np.int64)
+        first, second, stratum, sums = rows.T
+        np.add.at(total, (stratum, first, second), sums)
         one_way = total[:, :n, n] * mechanism.find_one_way(half)
-        cells = np.hstack([select_cells(total[:, :n, :n], sizes), one_way])
-        return cells[0] if mechanism.by is None else cells
+        cells = np.hstack([select_cells(total[:, :n, :n], mechanism.sizes), one_way])
+        return cells if strata else cells[0]
 
-    return factors, selects, read
+    return views, selects, read
 
 
-def _write_multi_way(mechanism, half, n_columns):
-    """Return the weights of groups of levels, the sum of each cell, and the reader."""
+def _join_tables(tables, strata, sizes):
+    """Yield sets of columns of few joint levels, and the tables that no other set has.
+
+    Rows are read once for each set, as their codes cost more than sums.
+    """
+    while tables:
+        joint = {*tables[-1], *strata}
+        while True:
+            n_levels = math.prod(sizes[c] for c in joint)
+            more = [c for c, n in enumerate(sizes) if c in joint or n_levels * n <= _MOST_LEVELS]
+            best = max(more, key=lambda c: sum({*table} <= {*joint, c} for table in tables))
+            if best in joint:
+                break
+            joint.add(best)
+        yield joint, [table for table in tables if {*table} <= joint]
+        tables = [table for table in tables if not {*table} <= joint]
+
+
+def _write_multi_way(mechanism, half, is_whole):
+    """Return views of the weights of groups and of parts, the sum of each cell, and the reader."""
     names: dict = {}
-    factors, sums, scale = [], [], write_double(half * (1 - MARGIN))
+    factors, parts, sums, scale = [], {}, [], write_double(half * (1 - MARGIN))
     divisor = write_double(math.sqrt(len(mechanism.products)))
     for c, groups in itertools.chain(*mechanism.products):
         if (c, id(groups)) not in names:
             names[c, id(groups)] = [f"m{len(factors) + g}" for g in range(groups.shape[1])]
             for signs in groups.int().T.tolist():
-                # As `HatBasis.join`; the last level has no next one.
-                weights = enumerate(itertools.pairwise([*signs, 0]))
-                cases = " ".join(
-                    f"WHEN {i} THEN {s} * (1 - f{c}) + {t} * f{c}" for i, (s, t) in weights
-                )
-                factors.append(f"CASE l{c} {cases} END AS m{len(factors)}")
+                # As `HatBasis.join`, whose weights of a level and the next one sum to 1 exactly.
+                weights = [
+                    f"{s} * (1 - f{c}) + {t} * f{c}" if s != t and not is_whole[c] else str(s)
+                    for s, t in zip(signs, [*signs[1:], signs[-1]], strict=True)
+                ]
+                runs = zip(itertools.count(), weights, [*weights[1:], None])
+                cases = " ".join(f"WHEN l{c} <= {i} THEN {w}" for i, w, after in runs if w != after)
+                factors.append(f"CASE {cases} END AS m{len(factors)}")
     for product in mechanism.products:
         middle = (len(product) + 1) // 2
         for cell in itertools.product(*(names[c, id(groups)] for c, groups in product)):
             left, right = (" * ".join(part) for part in (cell[:middle], cell[middle:]))
-            parts = f"{left} / {divisor} * {scale}", f"{right} * {scale}"
-            whole = " * ".join(f"CAST(TRUNC({part}) AS BIGINT)" for part in parts)
+            both = f"{left} / {divisor} * {scale}", f"{right} * {scale}"
+            whole = " * ".join(parts.setdefault(part, f"p{len(parts)}") for part in both)
             sums.append(f"COALESCE(CAST(SUM({whole}) AS BIGINT), 0)")
+    rounded = [f"CAST(TRUNC({part}) AS BIGINT) AS {name}" for part, name in parts.items()]
     starts = range(0, len(sums), _MOST_SUMS)
-    selects = [([str(start), *sums[start : start + _MOST_SUMS]], "") for start in starts]
-    return factors, selects, lambda rows: rows[:, 1:].ravel()[: len(sums)]
+    selects = [([str(start), *sums[start : start + _MOST_SUMS]], "parts") for start in starts]
+    views = [("factors", "levels", factors), ("parts", "factors", rounded)]
+    return views, selects, lambda rows: rows[:, 1:].ravel()[: len(sums)]

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Utility of synthetic data: scores, a report, displays."""
+"""Utility of synthetic data: scores and a report."""
 
-from ._displays import PrivacyProfileDisplay, SyntheticSamplesDisplay
 from ._distances import wasserstein_distance
 from ._histories import join_histories
 from ._report import Report, report
-from ._scores import frechet_distance, train_on_synthetic_score
+from ._scores import train_on_synthetic_score
 
 __all__ = [
-    "PrivacyProfileDisplay",
     "Report",
-    "SyntheticSamplesDisplay",
-    "frechet_distance",
     "join_histories",
     "report",
     "train_on_synthetic_score",

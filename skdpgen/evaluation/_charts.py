@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-# Colours of synthetic rows, of a reference, and of text, which is light or dark.
-_BLUE, _GREY, _INK = "#2f6db3", "#a9b4be", "currentColor"
-_DIAGONAL = "#8a99a8"
+# Colours of synthetic rows, of a reference, of a diagonal, and of text, which is light or dark.
+_BLUE, _GREY, _DIAGONAL, _INK = "#2f6db3", "#a9b4be", "#8a99a8", "currentColor"
 # Widths of a chart and of its labels, the height of a bar and of a histogram, in pixels.
 _WIDTH, _LABEL, _LINE, _HEIGHT = 280, 110, 17, 120
 # Space above a histogram for the share of a point mass.
@@ -21,8 +20,8 @@ _MOST_LABELS = 3
 MOST_BARS = 14
 # Cells of larger matrices have no tooltips, which would make the page several megabytes large.
 _MOST_NAMED = 60
-# Least size of a cell with a number in it, in pixels.
-_WITH_NUMBER = 24
+# Least size of a cell with a number in it, in pixels; and the most opaque, for contrast with it.
+_WITH_NUMBER, _DARKEST = 24, 0.7
 # Ticks of an axis, at most, and the distances of ticks between dates.
 _MOST_TICKS = 5
 _DATE_STEPS = (
@@ -118,7 +117,7 @@ def draw_histogram(
     for height, color in zip(heights, (_GREY, _BLUE)[-len(heights) :], strict=True):
         is_synthetic = color == _BLUE
         for i, top in enumerate(_HEIGHT - height * scale):
-            start, width, opacity = x[i, 0], widths[i], 0.55 if is_synthetic and marks else 1
+            start, width, opacity = x[i, 0], widths[i], 0.55 if is_synthetic and heights[1:] else 1
             if is_mass[i]:
                 at = x[i, 0] + (1.5 if is_synthetic else -1.5)
                 start, width, opacity = at - 1.5, 3, 1
@@ -160,10 +159,10 @@ def draw_matrix(
 
     `label` is for screen readers.
     """
-    n, left = len(names), 130
+    n, left = len(names), 150
     cell = max(6, min(30, 640 // n))
     has_names = cell >= 10
-    top = 80 if has_names else 0
+    top = 96 if has_names else 0
     marks = []
     for (row, column), value in cells.items():
         if value is None:
@@ -172,10 +171,10 @@ def draw_matrix(
         which = "synthetic" if row < column else "reference"
         tooltip = f"{names[min(row, column)]}, {names[max(row, column)]}: {value:.2f} ({which})"
         shown = tooltip * (n <= _MOST_NAMED)
-        marks.append(_rect(x, y, cell - 1, cell - 1, _BLUE, shown, value))
+        marks.append(_rect(x, y, cell - 1, cell - 1, _BLUE, shown, _DARKEST * value))
         if cell >= _WITH_NUMBER:
             text = f"{value:.2f}".replace("0.", ".")
-            style = f' fill="{"#fff" if value > 0.6 else _INK}" font-size="9"'
+            style = ' font-size="9"'
             marks.append(_text(x + cell / 2 - 0.5, y + cell / 2 + 3, text, "middle", style))
     for i, name in enumerate(names):
         x, y = left + i * cell, top + i * cell

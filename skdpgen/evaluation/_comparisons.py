@@ -4,7 +4,7 @@
 They read rows outside of any ledger.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -22,8 +22,6 @@ from ._scores import train_on_synthetic_score
 
 # The mean over so many random marginals has a standard error below 0.01.
 _MOST_MARGINALS = 100
-# Above it, marginals are drawn without listing all of them.
-_MOST_LISTED = 10_000
 # Rows of each table for slow comparisons: a report takes seconds for tables of any size.
 _MOST_ROWS = 5_000
 # Levels of a text column for gradient boosting, which takes 255 at most.
@@ -40,10 +38,13 @@ def total_variation(first: np.ndarray, second: np.ndarray) -> float:
     >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     0.25
     """
-    # Only the levels that occur, since a table of all might not fit into memory.
-    levels, codes = np.unique(np.append(first, second), return_inverse=True)
+    codes = np.append(first, second)
+    codes = codes - codes.min()
+    # Only the levels that occur, where a table of all would be larger than the rows.
+    if codes.max() > len(codes):
+        codes, _ = pd.factorize(codes)
     shares = [
-        np.bincount(part, minlength=len(levels)) / len(part)
+        np.bincount(part, minlength=codes.max() + 1) / len(part)
         for part in np.split(codes, [len(first)])
     ]
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
@@ -109,16 +110,36 @@ def score_k_marginals(columns: Sequence[EncodedColumn], random_state: int) -> di
     """
     n, k = len(columns), min(3, len(columns))
     rng = np.random.RandomState(random_state)
-    if comb(n, k) > _MOST_LISTED:
-        chosen = [tuple(rng.choice(n, k, replace=False)) for _ in range(_MOST_MARGINALS)]
-    else:
-        chosen = [*combinations(range(n), k)]
-        if len(chosen) > _MOST_MARGINALS:
-            drawn = rng.choice(len(chosen), _MOST_MARGINALS, replace=False)
-            chosen = [chosen[i] for i in sorted(drawn)]
+    chosen: Iterable[tuple] = combinations(range(n), k)
+    if comb(n, k) > _MOST_MARGINALS:
+        chosen = (tuple(rng.choice(n, k, replace=False)) for _ in range(_MOST_MARGINALS))
     distances = [_compare_joint([columns[i] for i in marginal]) for marginal in chosen]
     score = 1000 * (1 - float(np.mean(distances)))
     return {"k": k, "n_marginals": len(distances), "score": score}
+
+
+# Infinite numbers, and squares of huge ones, have no correlation.
+@np.errstate(invalid="ignore", over="ignore")
+def score_quality(columns: Sequence[EncodedColumn]) -> float:
+    """Return the mean of SDMetrics' scores of columns and of pairs, without its thresholds.
+
+    A number has 1 less the Kolmogorov-Smirnov statistic; two have 1 less half the difference of
+    their correlations. Others have 1 less total variation, beside numbers in ten equal bins.
+    """
+    shapes = [_compare_numbers(c) if c.numbers else total_variation(*c.exact) for c in columns]
+    trends = []
+    for pair in combinations(columns, 2):
+        if all(column.numbers for column in pair):
+            tables = zip(*(column.numbers for column in pair), strict=True)
+            gap = np.subtract(*(pd.Series(a).corr(pd.Series(b)) for a, b in tables)) / 2
+        else:
+            first, second = (_bin(c.numbers) if c.numbers else c.exact for c in pair)
+            width = 2 + max(map(np.max, second))
+            gap = total_variation(*(a * width + b for a, b in zip(first, second, strict=True)))
+        trends.append(abs(gap))
+    # Means leave out what has no correlation, such as constant columns.
+    means = [pd.Series(part, dtype=float).mean() for part in (shapes, trends)]
+    return 1 - float(pd.Series(means).mean())
 
 
 def halve(
@@ -131,7 +152,7 @@ def halve(
             synthetic=np.asarray(column.reference)[first],
             reference=np.asarray(column.reference)[second],
             exact=(column.exact[1][first], column.exact[1][second]),
-            numbers=None,
+            numbers=column.numbers and tuple(column.numbers[1][part] for part in (first, second)),
         )
         for column in columns
     ]
@@ -228,6 +249,12 @@ def _compare_numbers(column: EncodedColumn) -> float | None:
     if not len(first) or not len(second):
         return None
     return float(ks_2samp(first, second, method="asymp").statistic)
+
+
+def _bin(numbers: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return codes of numbers: ten bins of equal width of a reference, the rest, and missing."""
+    edges = np.histogram_bin_edges(numbers[1][np.isfinite(numbers[1])])
+    return [np.searchsorted(edges, part, side="right") + np.isnan(part) for part in numbers]
 
 
 def _merge_rare(cells: pd.Series) -> pd.Categorical:

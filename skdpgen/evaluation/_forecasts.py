@@ -16,12 +16,13 @@ from ..accounting.plan import Plan
 from ..mechanisms.categories import CategoryCountsMechanism
 from ..mechanisms.two_way import TablesMechanism, count_cells, level_precisions
 from ..planning.few_rows import find_least_epsilon
-from ..quality import LEAST_SIGNAL
+from ..quality import LEAST_SIGNAL, MOVED
 from ..releases.two_way_tables import TwoWayTables
 from ..tables.columns.number import N_KNOTS
 from ..tables.discovery.stages import CONSTANTS as STAGES
 from ..tables.discovery.stages import COUNTS, count_knots, noise_on_counts
 from ..tables.format import TableFormat
+from ..tables.log_splines import expect_error
 from ..tables.strata import may_stratify, strata_pay
 
 # Verdicts on a table of counts, the best first, and the most noise of a good one, relative to its
@@ -45,21 +46,26 @@ class CountTable:
     # Standard deviation of the noise on each count, in records.
     noise: float
     n_records: float
+    # Share of numbers that are expected elsewhere than in the table, also between knots.
+    error: float = 0.0
 
     @property
     def n_moved(self) -> float:
-        """Number of records that the noise is expected to move to other counts."""
-        # Half of the mean absolute value of normal noise: a record that moves is in two counts.
-        return min(self.n_levels * self.noise / math.sqrt(2 * math.pi), self.n_records)
+        """Expected number of records that are elsewhere than in the table."""
+        return min(self._relative_noise * MOVED, 1.0) * self.n_records
 
     @property
     def verdict(self) -> str:
         """One of `VERDICTS`."""
-        average = self.n_records / self.n_levels
-        if self.noise <= GOOD_NOISE * average:
+        if self._relative_noise <= GOOD_NOISE:
             return GOOD
         # The signal-to-noise ratio of equal counts is below that of the warning after a fit.
-        return NOISE if average**2 < LEAST_SIGNAL * self.noise**2 else ROUGH
+        return NOISE if self._relative_noise > LEAST_SIGNAL**-0.5 else ROUGH
+
+    @property
+    def _relative_noise(self) -> float:
+        """Noise on counts, relative to the average one, that moves as many records."""
+        return max(self.n_levels * self.noise / self.n_records, self.error / MOVED)
 
 
 @dataclass(frozen=True)
@@ -161,10 +167,10 @@ def preview_tables(estimator, X, y=None, *, target=None, persons=None) -> pd.Dat
         - ``levels``, the number of cells of the table, and ``is_known``, whether the schema
           declares them; else as many are assumed as a number gets;
         - ``noise``, the standard deviation of the noise on each count, in rows;
-        - ``error``, the number of rows that noise is expected to move to other cells, and
-          ``error_percent``, their percentage among all rows;
-        - ``verdict``: ``"good"`` where the noise is at most 10 % of the average count,
-          ``"noise"`` where it is above 224 %, and else ``"rough"``.
+        - ``error``, the number of rows that are expected in other cells because of noise, or of a
+          normal number, elsewhere between knots, and ``error_percent``, their percentage;
+        - ``verdict``: ``"good"`` where the noise is at most 10 % of the average count, or moves as
+          many rows, ``"noise"`` where it is above 224 %, and else ``"rough"``.
 
     Examples
     --------
@@ -216,9 +222,13 @@ def measure_tables(
     rows = []
     order = [(name, "") for name in names] + [pair for pair in stds if pair[1]]
     for first, other in order:
-        counts = CountTable(
-            size[first] * (size[other] if other else 1), stds[first, other], n_records
-        )
+        noise, n_levels = stds[first, other], size[first] * (size[other] if other else 1)
+        error, column = 0.0, learned[first]
+        if not other and column.has_knots and n_levels < column.n_values:
+            # Inferred knots are refined; finer ones have hardly an error between them.
+            n_knots = min(n_levels - column.missing, 2 * N_KNOTS) if known[first] else N_KNOTS
+            error = expect_error(n_knots, noise / n_records)
+        counts = CountTable(n_levels, noise, n_records, error)
         rows.append(
             {
                 "levels": counts.n_levels,

@@ -23,9 +23,9 @@ def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -
     Returns
     -------
     DataFrame
-        For each row, its columns; ``"number"``, its number in the order of its person; those of
-        the person, with the name of their table; and those of the row before, as ``"previous
-        ..."``, missing in first rows. Rows of nobody are left out.
+        For each row, its columns, and those of its person, with the names of their tables;
+        ``"number"``, its number in the order of its person; and the columns of the row before, as
+        ``"previous ..."``, missing in first rows. Rows of nobody are left out.
 
     Examples
     --------
@@ -33,15 +33,16 @@ def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -
     >>> from skdpgen.evaluation import join_histories
     >>> patients = pd.DataFrame({"id": [1, 2], "sex": ["f", "m"]})
     >>> visits = pd.DataFrame({"id": [2, 1, 1], "day": [1, 5, 3], "ward": ["A", "B", "C"]})
-    >>> join_histories({"patients": patients, "visits": visits}, persons="id", order="day")
-       day ward  number patients.sex  previous day previous ward
-    0    3    C       1            f           NaN           NaN
-    1    5    B       2            f           3.0             C
-    2    1    A       1            m           NaN           NaN
+    >>> tables = {"patients": patients, "visits": visits}
+    >>> join_histories(tables, persons="id", order="day").iloc[:, [1, 2, 3, 5]]
+      visits.ward  number patients.sex previous visits.ward
+    0           C       1            f                  NaN
+    1           B       2            f                    C
+    2           A       1            m                  NaN
     """
     if not isinstance(tables, Mapping) or len(tables) != 2:
         raise ValueError("tables must be a dict of two tables, of persons and of their rows.")
-    name = next(iter(tables))
+    name, own = tables
     about, rows = (pd.DataFrame(adapt(table)[0]) for table in tables.values())
     for table, columns in ((about, [persons]), (rows, [persons, *([order] if order else [])])):
         if lacking := [column for column in columns if column not in table]:
@@ -57,10 +58,11 @@ def join_histories(tables: Mapping, *, persons: str, order: str | None = None) -
     if len(rows) and max(keys) < 0:
         raise ValueError(f"No row belongs to a person: the {persons!r} of both tables differ.")
     rows = rows[rows[persons] >= 0]
-    about = about.drop(columns=persons).add_prefix(f"{name}.")
     rows = rows.sort_values([persons, *([order] if order else [])], kind="stable")
-    by_person = rows.groupby(persons, sort=False)
-    numbers = by_person.cumcount() + 1
+    codes = rows.pop(persons).to_numpy()
+    about = about.drop(columns=persons).add_prefix(f"{name}.").iloc[codes]
+    by_person = rows.add_prefix(f"{own}.").groupby(codes, sort=False)
+    numbers = pd.Series(by_person.cumcount() + 1, name="number")
     before = by_person.shift(1).add_prefix("previous ")
-    joined = rows.assign(number=numbers).join(about, on=persons).join(before)
-    return joined.drop(columns=persons).reset_index(drop=True)
+    parts = by_person.obj, numbers, about, before
+    return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)

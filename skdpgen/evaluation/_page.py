@@ -37,7 +37,7 @@ def write_page(results: dict) -> str:
         "column_rows": _list_columns(results["columns"] or (), judged),
         "pair_rows": _list_pairs((results["counts"] or {}).get("pairs", ())),
         "charts": _draw_columns(results),
-        **_show_released(results["released"]),
+        **_show_released(results["released"], results["columns"] or ()),
         "audit_rows": _list_audit(results["audit"] or {}),
         **_describe_certificate(results["certificate"]),
         **_compare_pairs(results),
@@ -56,6 +56,8 @@ def _list_columns(columns, judged) -> list[tuple]:
     rows = []
     for column in columns:
         bounds = "" if column["lower"] is None else show_range(column["lower"], column["upper"])
+        if column["share_atoms"]:
+            bounds += f"; {column['share_atoms']:.0%} single values"
         shares = [column[f"share_{name}"] for name in ("other", "missing")]
         shown = ["" if share is None else f"{share:.0%}" for share in shares]
         verdict = _show_judged(judged.get(str(column["column"])), column["finding"])
@@ -71,11 +73,10 @@ def _list_pairs(pairs) -> list[tuple]:
 
 def _show_judged(table: dict | None, finding: str | None = None) -> tuple:
     """Return the cells of a judged table of counts: the template shows its verdict."""
-    found = [finding] if finding else []
     if table is None:
-        return "", *(found or [""]), "", ""
+        return "", finding or "", "", ""
     margin, error = f"±{math.ceil(table['margin']):,}", f"{table['error']:.1%}"
-    return table, "; ".join([*table["reasons"], *found]), margin, error
+    return table, "; ".join(table["reasons"]), margin, error
 
 
 def _draw_columns(results: dict) -> list[dict]:
@@ -86,7 +87,9 @@ def _draw_columns(results: dict) -> list[dict]:
     for column in results["marginals"]["columns"]:
         series = [column[name] for name in ("synthetic", "reference") if name in column]
         chart = _draw(column["column"], column["levels"], series, column["bins"], column["is_date"])
-        charts.append(chart | {"gap": column.get("total_variation")})
+        if (gap := column.get("total_variation")) is not None:
+            chart["beside"].insert(0, f"{gap:.1%} differ")
+        charts.append(chart)
     return charts
 
 
@@ -113,10 +116,13 @@ def _draw(name, levels, series, bins, is_date, margin=0.0) -> dict:
     others = list(range(len(levels))) if bins else sorted(ranked[n_shown:])
     listed, *parts = ([part[i] for i in shown] for part in (levels, *series))
     shares = Shares(name, listed, parts[0], parts[1] if parts[1:] else None, margin)
+    # A histogram has no bar for texts, such as missing cells.
+    texts = list(zip(levels, series[0], strict=True))[len(bins) :] if bins else []
     return {
         "name": name,
         "drawing": draw_histogram(shares, bins, is_date) if bins else draw_bars(shares),
         "n_levels": len(levels),
+        "beside": [f"{share:.0%} {level}" for level, share in texts if share >= 0.005],
         "others": [(levels[i], *(f"{part[i]:.1%}" for part in series)) for i in others],
     }
 
@@ -137,15 +143,16 @@ def _name_levels(column: dict) -> list[str]:
     return [f"{v:,.6g}" for v in values] + column["levels"]
 
 
-def _show_released(released: dict | None) -> dict:
+def _show_released(released: dict | None, reported) -> dict:
     """Return the means and totals of released columns, and pictures of the worst pairs."""
     if released is None:
         return {"mean_rows": [], "pair_pictures": []}
     columns = {column["column"]: column for column in released["columns"]}
     keys = ("mean", "mean_margin", "synthetic_mean", "total", "total_margin")
+    low = {column["column"]: f"{column['mean_low'] or 0:.0%}" for column in reported}
     return {
         "mean_rows": [
-            (name, *(_show_amount(column[key]) for key in keys))
+            (name, *(_show_amount(column[key]) for key in keys), low.get(name, ""))
             for name, column in columns.items()
             if column.get("mean") is not None
         ],
@@ -220,7 +227,7 @@ def list_figures(results: dict) -> list[tuple]:
     """Return names, digits, and figures of synthetic rows, half of the reference, equal tables."""
     if results["k_marginals"] is None:
         return []
-    k, propensity = results["k_marginals"], results["propensity"]
+    k, propensity, quality = (results[n] for n in ("k_marginals", "propensity", "quality"))
     halves = propensity["halves"]
     rows: list[tuple] = [
         (f"Total variation of {what}, mean", 3, part["mean_total_variation"], part["halves"], 0.0)
@@ -228,6 +235,7 @@ def list_figures(results: dict) -> list[tuple]:
         if part.get("halves") is not None
     ]
     rows.append((f"Score of {k['k']}-marginals (NIST), of 1,000", 0, k["score"], k["halves"], 1e3))
+    rows.append(("Quality score (SDMetrics)", 3, quality["score"], quality["halves"], 1.0))
     names = {"roc_auc": "Propensity, area under the ROC curve", "pmse": "pMSE, of its maximum"}
     best = {"roc_auc": 0.5, "pmse": 0.0}
     rows += [(names[key], 3, propensity[key], halves[key], best[key]) for key in names]

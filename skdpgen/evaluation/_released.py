@@ -10,6 +10,7 @@ import torch
 from ..learners.marginals import Marginals
 from ..mechanisms.codes import HatBasis
 from ..mechanisms.two_way import Tables
+from ..quality import MOVED
 from ..releases.published import open_release
 from ..tables.encoder import TableEncoder
 from ..tables.evidence import PairCounts
@@ -24,11 +25,11 @@ _MOST_ROWS = 20_000
 def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
     """Compare released counts with those of synthetic rows; both are shares. None for arrays.
 
-    ``columns``: for each, its ``levels``, or the ``values`` of knots and point masses, of which
-    ``n_knots`` come first; the shares ``released`` and ``synthetic``; ``margin``, which the noise
-    on a share exceeds with a probability of 5 %; and, for numbers, ``mean`` and ``total`` with
-    their margins. ``pairs``, the worst first: both tables, and ``beyond_noise``, by how much more
-    they differ than noise explains.
+    ``n_records``: the noisy number of records. ``columns``: for each, its ``levels``, or the
+    ``values`` of knots and point masses, of which ``n_knots`` come first; the shares ``released``
+    and ``synthetic``; ``margin``, which the noise on a share exceeds with a probability of 5 %;
+    and, for numbers, ``mean`` and ``total`` with their margins. ``pairs``, the worst first: both
+    tables, and ``beyond_noise``, by how much more they differ than noise explains.
     """
     published = open_release(release)
     format, tables = published.format, published.main
@@ -54,14 +55,14 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
         joint, std = counted.of(first, second)
         made = weights[:, first.where].T @ weights[:, second.where] / len(weights)
         released, noise = joint / n, std / n
-        # The mean of |x| / 2 for normal errors of the noise and of drawing so many rows.
-        expected = np.sqrt(noise**2 + made / len(weights)).sum() / np.sqrt(2 * np.pi)
+        # By errors of the noise, and of drawing so many rows.
+        expected = MOVED * np.sqrt(noise**2 + made / len(weights)).sum()
         gap = np.abs(released - made).sum() / 2 - expected
-        pair = {"first": str(first.name), "second": str(second.name), "beyond_noise": gap}
-        pairs.append(
-            pair | {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
-        )
-    return {"columns": columns, "pairs": sorted(pairs, key=lambda pair: -pair["beyond_noise"])}
+        names = {"first": str(first.name), "second": str(second.name)}
+        shown = {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
+        pairs.append(names | {"beyond_noise": gap} | shown)
+    pairs.sort(key=lambda pair: -pair["beyond_noise"])
+    return {"n_records": n, "columns": columns, "pairs": pairs}
 
 
 def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:

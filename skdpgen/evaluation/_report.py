@@ -19,6 +19,8 @@ from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..exceptions import PrivacyLeakWarning, warn_caller
+from ..histories.history_format import HistoryFormat
+from ..releases.published import open_release
 from ..tables.report import DTYPES
 from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
@@ -29,9 +31,11 @@ from ._comparisons import (
     score_classifiers,
     score_k_marginals,
     score_propensity,
+    score_quality,
 )
 from ._page import list_figures, write_page
 from ._released import compare_released
+from ._released_histories import ReleasedHistories
 from ._verdicts import judge_counts, judge_protection, list_limits, summarize_use
 
 # Limits of the guarantee, which no certificate can state in numbers.
@@ -112,10 +116,10 @@ def report(
 
     Parameters
     ----------
-    synthetic : DataFrame or array-like of shape (n_rows, n_columns)
-        Rows sampled from a generator.
+    synthetic : DataFrame, array-like of shape (n_rows, n_columns) or dict of str to DataFrame
+        Rows sampled from a generator; of a `DPHistorySampler`, with its `release`, both tables.
     reference : DataFrame or array-like of shape (n_reference, n_columns), default=None
-        **Public** rows with the same columns. None: the synthetic rows are described alone.
+        **Public** rows, or tables, with the same columns. None: the synthetic ones alone.
     private : DataFrame or array-like of shape (n_private, n_columns), default=None
         Private rows in place of a reference. **The report then reveals them**, and no ε covers
         it: it is for those who may see the rows themselves, as its first line says.
@@ -134,10 +138,11 @@ def report(
         and the certificate, the page says how far each column and each pair can be trusted.
     release : Release, PublishedRelease, str or path, default=None
         ``generator.release_``, or the file of a published release. With it, the page shows the
-        released counts behind the synthetic ones, and means and totals with their noise.
+        released counts behind the synthetic ones, and means and totals with their noise. That of
+        histories has the certificate, the schema and its report, too.
     target : str, default=None
         The column that classifiers predict.
-    title : str
+    title : str, default="Synthetic rows"
         Title of the page.
     random_state : int, default=0
         Seed of halves, marginals and classifiers.
@@ -167,6 +172,7 @@ def report(
       score* is 1,000 less a thousand times the mean total variation of three-way marginals.
     - *Associations* are Cramér's V, with bias correction.
     - *Classifiers* are those of `train_on_synthetic_score`, tested on one half of the reference.
+    - *Quality* is the mean of the scores of columns and pairs of SDMetrics.
     - The *propensity* is how well gradient boosting tells synthetic from reference rows.
 
     Examples
@@ -200,6 +206,14 @@ def report(
         )
     # From here on, private rows are treated as a reference; the results say which it was.
     compared = reference if private is None else private
+    published = None if release is None else open_release(release)
+    if published is not None and isinstance(published.format, HistoryFormat):
+        histories, release = ReleasedHistories(published), None
+        synthetic = histories.join(synthetic)
+        compared = None if compared is None else histories.join(compared)
+        schema = histories.schema if schema is None else schema
+        schema_report = histories.schema_report if schema_report is None else schema_report
+        certificate = published.certificate if certificate is None else certificate
     synthetic = as_table(synthetic)
     if compared is not None:
         compared = as_table(compared)
@@ -216,6 +230,7 @@ def report(
     orders = {name: column.levels for name, column in types.items() if column.is_ordered}
     columns = encode_columns(synthetic, compared, orders)
     pairs = compare_pairs(columns)
+    released = None if release is None else compare_released(release, synthetic)
     results = {
         "report": "synthetic rows",
         "title": title,
@@ -230,15 +245,16 @@ def report(
             None if schema_report is None else _read_report(schema_report),
             _find_rarest(columns, types),
             len(synthetic),
+            released,
         ),
-        "released": None if release is None else compare_released(release, synthetic),
+        "released": released,
         "budget": None if budget is None else _describe_budget(budget),
         "voids": list(_VOIDS),
         "audit": audit,
         "marginals": _describe_marginals(columns),
         "pairs": {"mean_total_variation": mean_variation(pairs), "pairs": pairs},
         "rules": _check_rules(synthetic, schema),
-        **dict.fromkeys(["k_marginals", "classifiers", "propensity"]),
+        **dict.fromkeys(["k_marginals", "classifiers", "propensity", "quality"]),
     }
     if compared is not None:
         # Two halves of the reference show what sampling alone does to each number.
@@ -248,6 +264,7 @@ def report(
         results |= {
             "k_marginals": score_k_marginals(columns, random_state),
             "propensity": score_propensity(synthetic, compared, random_state),
+            "quality": {"score": score_quality(columns), "halves": score_quality(halves)},
         }
         results["marginals"]["halves"] = mean_variation(compare_marginals(halves))
         if len(halves) > 1:
@@ -302,25 +319,26 @@ def _find_rarest(columns: Sequence[EncodedColumn], types: dict) -> dict[str, tup
     return found
 
 
-def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int) -> dict:
+def _judge(certificate: Certificate | None, report, rarest: dict, n_rows: int, released) -> dict:
     """Return how strong the protection is, and what the released counts are good for."""
     counts, n_records = None, 1
     if report is not None and certificate is not None and certificate.n_records is not None:
-        n_records = certificate.n_records
+        # Persons have a number of rows that counts alone know.
+        n_counted = released["n_records"] if released and certificate.max_rows else None
+        n_records = n_counted or certificate.n_records
         counts = judge_counts(report, n_records, rarest)
     return {
         "summary": summarize_use(counts, report, n_records, n_rows),
         "protection": None if certificate is None else judge_protection(certificate),
         "counts": counts,
-        "columns": None if report is None else _list_columns(report),
+        "columns": None if report is None else to_records(report.rename_axis("column")),
         "limits": list_limits(report, counts, certificate),
     }
 
 
-def _list_columns(report) -> list[dict]:
-    """Return a report on columns as dicts, bounds as texts."""
-    texts = report.rename_axis("column").reset_index().to_json(orient="records", date_format="iso")
-    return json.loads(texts)
+def to_records(frame: pd.DataFrame) -> list[dict]:
+    """Return the rows of a frame and its index as JSON holds them, dates as texts."""
+    return json.loads(frame.reset_index().to_json(orient="records", date_format="iso"))
 
 
 def _describe_budget(budget) -> dict:

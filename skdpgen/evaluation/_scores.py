@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of synthetic rows: downstream classification and the Fréchet distance."""
+"""Scores of synthetic rows by the classifiers that are trained on them."""
 
 import numpy as np
 import pandas as pd
@@ -137,62 +137,6 @@ def train_on_synthetic_score(
     if metric == "accuracy":
         return float(accuracy_score(y_test, classes[probabilities.argmax(axis=1)]))
     return _roc_auc(y_test, test_classes, probabilities, classes)
-
-
-@isolated()
-def frechet_distance(X, Y) -> float:
-    """Return the squared 2-Wasserstein distance of Gaussians with the moments of two samples.
-
-    It is the Fréchet distance ``‖μ_X - μ_Y‖² + Tr(Σ_X + Σ_Y - 2(Σ_X^½ Σ_Y Σ_X^½)^½)`` [1]_. For
-    features of an image classifier it is known as FID; values of different classifiers cannot be
-    compared.
-
-    Parameters
-    ----------
-    X, Y : array-like of shape (n, d) and (m, d), or images
-        Samples or their features, with at least 2 rows each.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the samples are not matrices of finite numbers with equally many columns.
-
-    References
-    ----------
-    .. [1] Dowson & Landau, "The Fréchet distance between multivariate normal distributions",
-       Journal of Multivariate Analysis, 1982.
-
-    Examples
-    --------
-    >>> from skdpgen.evaluation import frechet_distance
-    >>> frechet_distance([[0.0], [2.0]], [[3.0], [5.0]])
-    9.0
-    """
-    X, Y, _ = read_alike(X, Y, ("X", "Y"), dtype=np.float64, ensure_min_samples=2)
-    # Squares of the numbers leave the range of a float where their ratios do not.
-    unit = max(np.abs(X).max(), np.abs(Y).max()) or 1.0
-    unit = 2.0 ** np.frexp(unit)[1] if not 1e-100 < unit < 1e100 else 1.0
-    X, Y = X / unit, Y / unit
-    first, second = (np.atleast_2d(np.cov(rows, rowvar=False)) for rows in (X, Y))
-    # Eigenvalues are clipped at 0, since covariances of few rows are singular.
-    values, vectors = np.linalg.eigh(first)
-    root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
-    cross = np.sqrt(np.linalg.eigvalsh(root @ second @ root).clip(0)).sum()
-    # The trace of roots may exceed its bound by rounding: the distance is not negative.
-    gap = ((X.mean(0) - Y.mean(0)) ** 2).sum()
-    distance = float(gap + max(0.0, np.trace(first) + np.trace(second) - 2 * cross))
-    with np.errstate(over="ignore"):
-        scaled = distance * unit * unit
-    if np.isinf(scaled) or (scaled == 0 < distance):
-        raise ValueError(
-            "The squared distance between X and Y leaves the range of a float: multiply both by "
-            "one number."
-        )
-    return scaled
 
 
 def _check_rows(X_syn, X_test, classifier: str):

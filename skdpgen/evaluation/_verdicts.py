@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from ..accounting.certificate import Certificate
-from ..quality import MOSTLY_MISSING, MOSTLY_OTHER
+from ..checks import list_names
+from ..quality import MOSTLY_MISSING, MOSTLY_OTHER, MOVED
 from ..releases.two_way_tables import TwoWayTables
-from ._forecasts import GOOD, NOISE, ROUGH, VERDICTS, CountTable
+from ._forecasts import GOOD, GOOD_NOISE, NOISE, ROUGH, VERDICTS, CountTable
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,18 @@ class VerdictConstants:
     merged: float = 0.1
     # Largest margin of noise of a good column, relative to the count of its rarest level.
     rare: float = 0.5
-    # Least number of counts that describe the shape of a number; set by hand.
-    least_levels: int = 3
-    # Columns that are named in a sentence; set by hand.
-    most_named: int = 6
+    # Least share by which a mean may be low that is said; set by hand.
+    least_low: float = 0.02
 
 
 CONSTANTS = VerdictConstants()
 # The rule of `judge_column`, besides noise.
 LOWERED = (
     f"a column is at most rough if more than {CONSTANTS.merged:.0%} of its values are merged into "
-    f"one, if noise (95%) may exceed {CONSTANTS.rare:.0%} of the count of its rarest value, if a "
-    f"number has fewer than {CONSTANTS.least_levels} counts, or if more rows are at an "
-    "end of its range (other than 0) than at an average count. It counts as noise if more than "
-    f"{MOSTLY_OTHER:.0%} are merged or {MOSTLY_MISSING:.0%} missing. A pair is no better than its "
-    "columns."
+    f"one, if noise (95%) may exceed {CONSTANTS.rare:.0%} of the count of its rarest value, if "
+    f"more than {GOOD_NOISE * MOVED:.0%} of its numbers may be off between its counts, or if the "
+    f"fit warns of it. It counts as noise if more than {MOSTLY_OTHER:.0%} are merged or "
+    f"{MOSTLY_MISSING:.0%} missing. A pair is no better than its columns."
 )
 
 
@@ -126,24 +124,16 @@ def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | Non
     `row` is one of the report on columns, `rarest` that of `judge_counts`.
     """
     n_levels = int(row["n_levels"]) + int(row["share_missing"] > 0)
-    counts = CountTable(n_levels, row["noise"], n_records)
+    error = 0.0 if pd.isna(error := row.get("error")) else error
+    counts = CountTable(n_levels, row["noise"], n_records, error)
     found = [
+        (row.get("finding"), ROUGH, pd.notna(row.get("finding"))),
+        (f"{error:.0%} off between its counts", ROUGH, error > GOOD_NOISE * MOVED),
         (f"{row['share_other']:.0%} merged", ROUGH, row["share_other"] > CONSTANTS.merged),
         ("", NOISE, row["share_other"] > MOSTLY_OTHER),
         (f"{row['share_missing']:.0%} missing", NOISE, row["share_missing"] > MOSTLY_MISSING),
     ]
-    if pd.notna(row["share_lower"]):
-        are_few = n_levels < CONSTANTS.least_levels
-        found.append((f"{n_levels} counts only", ROUGH, are_few))
-        found += [
-            (
-                f"{row[f'share_{end}']:.0%} at its {name} value",
-                ROUGH,
-                not are_few and row[f"share_{end}"] > 1 / n_levels and row[end] != 0,
-            )
-            for end, name in (("lower", "lowest"), ("upper", "highest"))
-        ]
-    elif rarest is not None:
+    if rarest is not None and pd.isna(row["share_lower"]):
         level, n_rows = rarest[0], rarest[1] * n_records
         is_rare = CONSTANTS.confident * counts.noise > CONSTANTS.rare * n_rows
         found.append((f"only about {n_rows:,.0f} rows with {level}", ROUGH, is_rare))
@@ -190,9 +180,9 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
     rough = [table["column"] for table in usable if table["verdict"] != GOOD]
     use = f"Use it for shares, averages and charts of {len(usable)} of {len(columns)} columns"
     if rough:
-        use += f" (with care of {name_some(rough)})"
+        use += f" (with care of {list_names(rough)})"
     if n_good:
-        use += f", and for tables and models of two columns: {n_good} of {len(pairs)} are good"
+        use += f", and for tables and models of {n_good} of {len(pairs)} pairs of them"
     margin = max(table["margin"] for table in usable)
     noisy = [table["column"] for table in columns if table["verdict"] == NOISE]
     # At the default of `rare`, and with one digit, since it is a rule of thumb.
@@ -202,9 +192,14 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
         f"of fewer than about {least:,} rows"
     )
     if noisy:
-        avoid += f"; nor for {name_some(noisy)}, which are mostly noise"
+        avoid += f"; nor for {list_names(noisy)}, which are mostly noise"
     # A share of a half has the largest sampling error.
     off = math.hypot(margin / n_records, CONSTANTS.confident * 0.5 / math.sqrt(n_rows))
+    expect = f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points"
+    low = report["mean_low"]
+    if low.max() >= CONSTANTS.least_low:
+        most = f"{low.max():.0%} ({low.idxmax()})"
+        expect += f", and means and totals to be low by up to {most} where tails are cut"
     merged = {str(name): share for name, share in report["share_other"].fillna(0).items()}
     right = np.zeros(2)
     for table in judged:
@@ -217,7 +212,7 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
     return {
         "use": f"{use}.",
         "avoid": f"{avoid}.",
-        "expect": f"Expect a share of rows to be off by ± {100 * off:.2g} percentage points.",
+        "expect": f"{expect}.",
         "score": score,
         "ceiling": ceiling,
     }
@@ -226,9 +221,9 @@ def summarize_use(counts: dict | None, report: pd.DataFrame, n_records: int, n_r
 def _expect_error(table: dict, n_records: int, n_rows: int) -> float:
     """Return the expected share of rows in wrong cells, by noise and by drawing so many rows."""
     share, noise = 1 / table["n_levels"], table["margin"] / CONSTANTS.confident / n_records
-    # Half of the mean absolute value of normal errors; equal shares have the largest.
+    # Equal shares have the largest error.
     std = math.hypot(noise, math.sqrt(share * (1 - share) / n_rows))
-    return min(1.0, table["n_levels"] * std / math.sqrt(2 * math.pi))
+    return min(1.0, table["n_levels"] * std * MOVED)
 
 
 def list_limits(
@@ -241,7 +236,7 @@ def list_limits(
             worst = sorted(counts[what], key=lambda table: -table["error"])
             noise = [name_table(table) for table in worst if table["verdict"] == NOISE]
             if noise:
-                few = name_some(noise)
+                few = list_names(noise)
                 texts.append(f"{what.title()} that are mostly noise: {len(noise)}, {few}.")
     if report is not None:
         texts += _list_losses(report)
@@ -266,7 +261,7 @@ def _describe_interactions(report: pd.DataFrame | None, are_sought: bool) -> str
     named = list(dict.fromkeys("; ".join(kept).split("; "))) if len(kept) else []
     if not named:
         return ", unless they show above the noise; none did." if report is not None else "."
-    return f". Those of {name_some(named)} stood out and have tables of their own."
+    return f". Those of {list_names(named)} stood out and have tables of their own."
 
 
 def _list_losses(report: pd.DataFrame) -> list[str]:
@@ -278,13 +273,13 @@ def _list_losses(report: pd.DataFrame) -> list[str]:
     ):
         found = report.loc[report[name] > least, name].sort_values(ascending=False)
         if len(found):
-            texts.append(f"{text}: {name_some([f'{c} ({x:.0%})' for c, x in found.items()])}.")
+            texts.append(f"{text}: {list_names([f'{c} ({x:.0%})' for c, x in found.items()])}.")
     ends = report[["share_lower", "share_upper"]].max(axis=1).dropna().sort_values(ascending=False)
     ranges = [
         f"{name} ({show_range(*report.loc[name, ['lower', 'upper']])})" for name in ends.index
     ]
     if ranges:
-        texts.append(f"Values beyond these ranges, which are cut: {name_some(ranges)}.")
+        texts.append(f"Rare values beyond these ranges, which are cut: {list_names(ranges)}.")
     return texts
 
 
@@ -294,10 +289,3 @@ def show_range(lower, upper) -> str:
         f"{end:,.6g}" if isinstance(end, numbers.Real) else str(end).replace("T", " ")
         for end in (lower, upper)
     )
-
-
-def name_some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    shown = ", ".join(names[: CONSTANTS.most_named])
-    more = len(names) - CONSTANTS.most_named
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -73,7 +73,7 @@ class LDPEntropicGAN(BaseGenerator):
         ``"auto"``: that of `X`, if it has three or four dimensions; flat rows are no images then.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
         Noise and its basis, in which generated rows are compared, too.
-    loss : {"entropic", "wasserstein", "sinkhorn_divergence"}, object or callable
+    loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
         `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
         noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
         with the noise, 1 for Laplace and 2 for Gaussian noise. An own ``loss(generated, noised)``
@@ -140,7 +140,7 @@ class LDPEntropicGAN(BaseGenerator):
     >>> rng = np.random.RandomState(0)
     >>> angles = np.pi * rng.uniform(size=500)
     >>> X = np.column_stack([np.cos(angles), np.sin(angles)])
-    >>> gan = LDPEntropicGAN(5.0, release="gaussian", random_state=0).fit(X)
+    >>> gan = LDPEntropicGAN(5.0, release="gaussian", n_steps=20, random_state=0).fit(X)
     >>> gan.sample(10).shape, bool(gan.epsilon_ <= 5.0)
     ((10, 2), True)
 
@@ -148,7 +148,7 @@ class LDPEntropicGAN(BaseGenerator):
 
     >>> privatizer = LocalPrivatizer(mechanism="gaussian", epsilon=5.0).fit(X)
     >>> noised = privatizer.transform(X)
-    >>> gan = LDPEntropicGAN(random_state=0).fit_privatized(noised, privatizer=privatizer)
+    >>> gan = LDPEntropicGAN(n_steps=20).fit_privatized(noised, privatizer=privatizer)
     >>> bool(gan.epsilon_ == privatizer.epsilon_)
     True
     """

@@ -43,8 +43,7 @@ class DPSinkhornGenerator(NetworkGenerator):
         nothing of its inputs.
     network : str or callable, default="mlp"
         ``"mlp"`` for tables and encoded rows; for images, with `bounds`, ``"conv"`` of any shape,
-        ``"conv28"`` and ``"dcgan28"`` (that of [1]_; slow on a CPU) of 28×28 grey ones,
-        ``"resnet32"`` and ``"conv64"`` of RGB ones. A factory takes the numbers of inputs and
+        and ``"conv28"`` of 28×28 grey ones. A factory takes the numbers of inputs and
         outputs and returns a torch module; by ``unit_output = True`` it says that outputs are
         features in [0, 1] rather than encoded rows.
     latent_dim : int, default=16

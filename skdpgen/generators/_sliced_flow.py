@@ -125,7 +125,7 @@ class DPSWFlowSampler(CentralGenerator):
     >>> from skdpgen import DPSWFlowSampler
     >>> X, y = load_iris(return_X_y=True)
     >>> sampler = DPSWFlowSampler(
-    ...     epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2], random_state=0
+    ...     epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2], n_steps=50, random_state=0
     ... ).fit(X, y)
     >>> X_synthetic, y_synthetic = sampler.sample(100)
     >>> X_synthetic.shape, bool(sampler.epsilon_ <= 5.0)

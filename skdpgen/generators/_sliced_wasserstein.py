@@ -55,11 +55,9 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         A slice sketch, released once; for a table, two-way tables and, unless ``"pairs"``, tables
         of strong interactions; or projected rows, released at each step.
     network : str or callable, default="mlp"
-        ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) and ``"dpswgen"`` generate
-        any rows, and ``"conv"`` images of any shape.
-        ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
-        3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
-        slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and
+        ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) generates any rows, and
+        ``"conv"`` images of any shape. ``"conv28"`` makes 28×28 grey images (Table 3 of [1]_). Both
+        of these need `bounds`. A factory takes the numbers of inputs and outputs and
         returns a torch module; by ``unit_output = True`` the module says that it gives features in
         [0, 1] rather than encoded rows.
     latent_dim : int, default=20
@@ -124,7 +122,7 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
     >>> from skdpgen import DPSlicedWassersteinGenerator
     >>> X, y = load_iris(return_X_y=True)
     >>> generator = DPSlicedWassersteinGenerator(
-    ...     epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2], random_state=0
+    ...     epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2], n_steps=50, random_state=0
     ... ).fit(X, y)
     >>> X_synthetic, y_synthetic = generator.sample(100)
     >>> X_synthetic.shape, bool(generator.epsilon_ <= 5.0)
@@ -250,10 +248,10 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         )
 
     def _learn_sketch(self, release, curator, format, noise):
-        from ..learners.sketch import SketchLearner
+        from ..learners.sketch import fit_to_sketch
 
         rows = self._make_rows(release, curator, format, noise)
-        released = release.run(curator, format, rows.components, rows.scale.cpu(), noise)
+        basis, sketch = release.run(curator, format, rows.components, rows.scale.cpu(), noise)
         curator.close()  # the rest is post-processing
         # Public: from the plan and numbers of rows, not from the noise that was drawn.
         noise_ratio = release.noise_ratio(
@@ -261,22 +259,28 @@ class DPSlicedWassersteinGenerator(NetworkGenerator):
         )
         # For persons, the number of rows is a noisy estimate.
         noise_ratio *= curator.n_records / curator.n_rows
-        learner = SketchLearner(
+        return fit_to_sketch(
             rows,
+            basis,
+            sketch,
             n_steps=self.n_steps or _default_n_steps(noise_ratio),
             rows_per_class=self._count_per_class(curator.n_classes),
             learning_rate=self.learning_rate or 0.01,
+            generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-        return learner.fit(released, format, noise.torch_generator())
 
     def _learn_rows(self, release, curator, format, noise):
-        from ..learners.slices import RowsLearner
+        from ..learners.slices import fit_to_slices
 
         rows = self._make_rows(release, curator, format, noise)
-        released = release.run(curator, format, len(rows.scale), rows.components)
-        learner = RowsLearner(rows, self.learning_rate or 0.001, self.verbose)
-        return learner.fit(released, format, noise.torch_generator())
+        return fit_to_slices(
+            rows,
+            release.run(curator, format, len(rows.scale), rows.components),
+            learning_rate=self.learning_rate or 0.001,
+            generator=noise.torch_generator(),
+            verbose=self.verbose,
+        )
 
 
 def _default_n_steps(noise_ratio):

@@ -146,6 +146,11 @@ class HistoryFormat(Format):
         return self.table.n_planned
 
     @property
+    def schema(self):
+        """The schema of the columns of both tables, side by side."""
+        return self.table.schema
+
+    @property
     def learned_names(self):
         """Names of the learned columns, and differences, of persons and of rows: two lists."""
         schema, own = self.table.schema, {*self.person_names}
@@ -295,8 +300,8 @@ class HistoryFormat(Format):
 
     # Public tables.
 
-    def calibrate_marginals(self, generate):
-        return replace(self, table=self.table.calibrate_marginals(generate))
+    def calibrate_marginals(self, generate, report=None):
+        return replace(self, table=self.table.calibrate_marginals(generate, report))
 
     def read_public(self, estimator, X):
         facts = self.list_schemas(), self.key, self.order, self.max_rows

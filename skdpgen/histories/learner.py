@@ -414,7 +414,7 @@ def _excuse_orders(format, counts, noise):
     """Withdraw findings on the order and its gaps that are none of them.
 
     All first orders may be equal, and so may all gaps, which come back then; without later rows
-    there are none.
+    there are none. Orders are often spread evenly.
     """
     block = format.gap_block
     if block is None:
@@ -428,7 +428,7 @@ def _excuse_orders(format, counts, noise):
     if len(found) and np.ptp(found) < step / 2:
         withdraw(block.name, ("values unresolved", "constant", "cut"))
     if format.max_rows > 1 and found.max(initial=0) > 0:
-        withdraw(format.order_name, ("constant",))
+        withdraw(format.order_name, ("constant", "identifiers"))
     if np.any(found % 1 > step):
         # Rows are at other hours than the first one.
         withdraw(format.order_name, ("hours",))
@@ -467,7 +467,7 @@ def _warn_of_counts(counts, std, n):
     elif are_few(counts[2:]):
         warn_of_fit(
             "Hardly any person has several rows in the second table, by released counts. Give the "
-            "table of persons first in X; tables with one row for each person can be merged."
+            "table of persons first; tables with one row for each person can be merged."
         )
     if counts[-1] > max(_MANY_MORE * n, CONSTANTS.clear * std):
         warn_of_fit(

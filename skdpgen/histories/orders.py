@@ -10,6 +10,9 @@ from ..tables.rules.ordered import list_ordered
 def add_gaps(first, gaps, person, column, random_state):
     """Return the orders of rows, in units of their column, with its steps and cycles.
 
+    Gaps are drawn one by one. Those of persons whose rows would end beyond the range are shrunk, or
+    many rows would be at its end.
+
     Parameters
     ----------
     first : ndarray of shape (n_rows,)
@@ -25,7 +28,7 @@ def add_gaps(first, gaps, person, column, random_state):
     rank = np.arange(len(person)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     values = np.array(first, dtype=np.float64)
     moves = _find_steps(values, is_first, column, random_state)
-    gaps = np.nan_to_num(gaps).clip(0) * getattr(column, "units_per_day", 1)
+    gaps = _shrink_gaps(first, gaps, is_first, column, random_state)
     for rows in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank)))[1:-1]:
         before = values[rows - 1]
         moved = before + gaps[rows]
@@ -39,6 +42,17 @@ def add_gaps(first, gaps, person, column, random_state):
             moved[is_moved] = column.snap(moved[is_moved], *step)
         values[rows] = moved
     return values
+
+
+def _shrink_gaps(first, gaps, is_first, column, random_state):
+    """Return gaps in units; if they leave the range, another one is left after the last row."""
+    gaps = np.nan_to_num(gaps).clip(0) * getattr(column, "units_per_day", 1) * ~is_first
+    starts, number = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+    sizes = np.bincount(number)
+    left = gaps[starts + random_state.integers(sizes > 1, sizes)]
+    total, room = np.bincount(number, gaps), (column.bounds[1] - first[starts]).clip(0)
+    shrunk = np.where(total > room, room / np.maximum(total + left, 1e-12), 1.0)
+    return gaps * shrunk[number]
 
 
 def _find_steps(first, is_first, column, random_state):

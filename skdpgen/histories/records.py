@@ -308,7 +308,7 @@ class HistoryDataset:
         States which rows a person has.
     """
 
-    classes = max_rows = label = target = None
+    classes = max_rows = label = target = database = None
     n_classes = 1
 
     def __init__(

@@ -212,7 +212,7 @@ class DPHistorySampler(BaseGenerator):
         format = replace(format, has_undated=find_undated(released, format))
         marginals, report = read_tables(released, format, n_records)
         most = min(_MOST, _MOST_NUMBERS // sizes.width)
-        n_particles = self.n_particles or max(_FEWEST, min(most, n_records // 2))
+        n_particles = self.n_particles or max(1, min(most, max(_FEWEST, n_records // 2)))
         has_gaps, generator = format.gap_block is not None, noise.torch_generator()
         particles = HistoryParticles(
             n_particles,

@@ -58,7 +58,8 @@ class HistorySampler:
         known = {rule.names for rule in of_persons}
         of_persons += [rule for rule in implied if rule.names not in known]
         known = own.union(self._dated)
-        self._orders = [rule for rule in rules if known.issuperset(rule.names)]
+        ordered = [rule for rule in rules if isinstance(rule, Ordered)]
+        self._orders = [rule for rule in ordered if known.issuperset(rule.names)]
         of_rows = [rule for rule in rules if not known.issuperset(rule.names)]
         self._person_schema = self._select(format.person_names, of_persons)
         gap = format.gap_block

@@ -8,7 +8,6 @@ trust boundary. All other numbers are released or generated.
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -23,19 +22,11 @@ from .interface import Sampler
 from .rows import RowNetwork
 from .training import ClassShares, Descent, Training, run_steps
 
-
-@dataclass(frozen=True)
-class AggregateConstants:
-    """Constants of training on aggregates; all are set by hand."""
-
-    # Memory of the mean features while the layers before the aggregate change; features are then
-    # outdated after some tens of releases.
-    memory: float = 0.9
-    # Mixtures of the class means on which the classifier is trained at each step.
-    n_mixtures: int = 32
-
-
-CONSTANTS = AggregateConstants()
+# Memory of the mean features while the layers before the aggregate change; features are then
+# outdated after some tens of releases. Both are set by hand.
+_MEMORY = 0.9
+# Mixtures of the class means on which the classifier is trained at each step.
+_N_MIXTURES = 32
 
 
 class RecordFeatures:
@@ -213,7 +204,7 @@ def fit_classifier(
     known = ClassMeans(n_classes, network.n_features, batch_size, 0.0, device)
     slow = SlowLayers(network, learning_rate, batch_size, 1)
     head = _head_descent(network, learning_rate)
-    nothing = torch.zeros(CONSTANTS.n_mixtures, n_classes, device=device)
+    nothing = torch.zeros(_N_MIXTURES, n_classes, device=device)
 
     def draw():
         shares = torch.empty(nothing.shape).exponential_(generator=generator).to(device)
@@ -281,7 +272,7 @@ def fit_to_aggregates(
     network, n_classes, device = features_of.network, rows.n_classes, rows.scale.device
     is_trained, slow = asymmetry is not None, None
     network.trained.requires_grad_(is_trained)
-    memory = CONSTANTS.memory if is_trained else 1.0
+    memory = _MEMORY if is_trained else 1.0
     known = ClassMeans(n_classes, network.n_features, batch_size, memory, device)
     training, head = Training(rows, learning_rate), _head_descent(network, learning_rate)
     if asymmetry is not None:

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interface of learners: from released values to rows that can be sampled."""
+"""Interface of learners: from released values to rows that can be sampled.
 
-from abc import ABC, abstractmethod
+A learner is a function that a generator calls once, with released values, all of its configuration
+and a ``torch.Generator`` on the CPU, so that every device gets the same; it returns a `Sampler`.
+The release names it. It sees released values only: it must not keep or be given a private row.
+Where each step has a release of its own, the learner is given what makes the next one when it is
+asked to, and pays for it first.
+"""
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 
 @dataclass(frozen=True)
@@ -30,27 +35,3 @@ class Sampler:
     report: Any = None
     # Number of steps; None: one for each loss.
     n_steps: int | None = None
-
-
-class Learner(ABC):
-    """Fits rows to released values.
-
-    The release names its learner; a generator makes it, with all of its configuration, and calls
-    `fit` once. A learner sees released values only: it must not keep or be given a private row.
-    Where each step has a release of its own, `released` makes the next one when it is asked to, and
-    pays for it first.
-    """
-
-    @abstractmethod
-    def fit(self, released: Any, format: Any, generator: torch.Generator) -> Sampler:
-        """Return rows that match released values of data in a format.
-
-        Parameters
-        ----------
-        released : object
-            The return value of the `run` of the release.
-        format : Format
-            A resolved format.
-        generator : torch.Generator
-            Generator of all random numbers, on the CPU: so every device gets the same.
-        """

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training of generator networks on a released slice sketch."""
 
-from dataclasses import dataclass
 from itertools import cycle, pairwise
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 
 from ..mechanisms.sums import Sketch
 from ..transport.harmonics import SliceBasis
-from .interface import Learner, Sampler
+from .interface import Sampler
 from .rows import RowNetwork
 from .training import Training, descend_to_noise
 
@@ -17,37 +16,36 @@ from .training import Training, descend_to_noise
 _SLICES = 2000
 
 
-@dataclass(frozen=True)
-class SketchLearner(Learner):
-    """Trains a network until its rows have the sketch, up to the noise of the sketch.
+def fit_to_sketch(
+    rows: RowNetwork,
+    basis: SliceBasis,
+    sketch: Sketch,
+    *,
+    n_steps: int,
+    rows_per_class: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> Sampler:
+    """Train a network until its rows have the sketch, up to the noise of the sketch.
 
     A step generates `rows_per_class` rows of each class. Adam's rate follows a warm-up and a linear
     decay. Losses are estimated distances to the noisy sketch.
     """
+    means, weights, noise_energy = read_sketch(basis, sketch)
+    classes = torch.arange(len(means)).repeat_interleave(rows_per_class)
+    slices = SliceCycle(basis, means, _SLICES, generator)
+    training = Training(rows, learning_rate, memory=0.99)
 
-    rows: RowNetwork
-    n_steps: int
-    rows_per_class: int
-    learning_rate: float
-    verbose: int = 0
+    def loss():
+        generated = rows(rows.draw(classes, generator))
+        generated = generated.unflatten(0, (len(means), rows_per_class))
+        part, target = next(slices)
+        return part.squared_distance(generated, target, weights)
 
-    def fit(self, released: tuple[SliceBasis, Sketch], format, generator) -> Sampler:
-        """Return rows that have a sketch; see `Learner.fit`."""
-        rows, (basis, sketch) = self.rows, released
-        means, weights, noise_energy = read_sketch(basis, sketch)
-        classes = torch.arange(len(means)).repeat_interleave(self.rows_per_class)
-        slices = SliceCycle(basis, means, _SLICES, generator)
-        training = Training(rows, self.learning_rate, memory=0.99)
-
-        def loss():
-            generated = rows(rows.draw(classes, generator))
-            generated = generated.unflatten(0, (len(means), self.rows_per_class))
-            part, target = next(slices)
-            return part.squared_distance(generated, target, weights)
-
-        losses = descend_to_noise(training, loss, noise_energy.sum(), self.n_steps, self.verbose)
-        averaged = training.finish(lambda: rows.draw(classes, generator))
-        return Sampler(averaged, losses, sketch.class_shares)
+    losses = descend_to_noise(training, loss, noise_energy.sum(), n_steps, verbose)
+    averaged = training.finish(lambda: rows.draw(classes, generator))
+    return Sampler(averaged, losses, sketch.class_shares)
 
 
 class SliceCycle:

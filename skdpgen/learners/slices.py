@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training on released slices of rows, step by step."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,67 +9,56 @@ from torch import nn
 
 from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..transport.slices import wasserstein_1d
-from .interface import Learner, Sampler
+from .interface import Sampler
 from .rows import RowNetwork
 from .training import ClassShares, Training, run_steps
 
-
-@dataclass(frozen=True)
-class SliceConstants:
-    """Constants of training on slices."""
-
-    # Weight of the second moments relative to the slices; set by hand.
-    moments_weight: float = 3.0
+# Weight of the second moments relative to the slices; set by hand.
+_MOMENTS_WEIGHT = 3.0
 
 
-CONSTANTS = SliceConstants()
+def fit_to_slices(
+    rows: RowNetwork,
+    released: Any,
+    *,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> Sampler:
+    """Train a network by the smoothed sliced distance to fresh releases of projected rows.
 
-
-@dataclass(frozen=True)
-class RowsLearner(Learner):
-    """Trains a network by the smoothed sliced distance to fresh releases of projected rows.
-
-    Generated rows are joined with their classes, projected, padded and noised as records are. The
-    loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of the
-    paper of `DPSlicedWassersteinGenerator`. The noise hides the variance of projections far more
-    than their mean. Where principal components were released, the second moments of the rows are
-    known, and are matched as well. Adam's rate follows a warm-up and a linear decay to 0.
+    Each step makes one of `SlicedReleases`, and generates as many rows as records are expected in
+    it. Generated rows are joined with their classes, projected, padded and noised as records are.
+    The loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of
+    the paper of `DPSlicedWassersteinGenerator`. The noise hides the variance of projections far
+    more than their mean. Where principal components were released, the second moments of the rows
+    are known, and are matched as well. Adam's rate follows a warm-up and a linear decay to 0.
     """
+    mechanism, batch_size = released.mechanism, released.batch_size
+    moments = None if rows.components is None else rows.scale.square().diag()
+    training = Training(rows, learning_rate)
+    shares, size = SlicedClassShares(mechanism, batch_size), max(2, batch_size)
 
-    rows: RowNetwork
-    learning_rate: float
-    verbose: int = 0
+    def draw_classes(shares):
+        return torch.multinomial(torch.as_tensor(shares), size, True, generator=generator)
 
-    def fit(self, released: Any, format, generator) -> Sampler:
-        """Return rows fitted to `SlicedReleases`; see `Learner.fit`.
+    def take_step(rate):
+        slices = released.make()
+        classes = draw_classes(shares.update(slices))
+        generated = rows(rows.draw(classes, generator))
+        real = torch.as_tensor(slices.values, dtype=generated.dtype, device=rows.scale.device)
+        projected = _project(generated, classes, mechanism, slices, generator)
+        loss = wasserstein_1d(projected, real).sum() / real.shape[1]
+        if moments is not None:
+            gap = moments_gap(generated, moments).sum()
+            loss = loss + _MOMENTS_WEIGHT / len(slices.directions) * gap
+        return training.step(loss, rate)
 
-        Each step makes one release, and generates as many rows as records are expected in it.
-        """
-        rows, mechanism, batch_size = self.rows, released.mechanism, released.batch_size
-        moments = None if rows.components is None else rows.scale.square().diag()
-        training = Training(rows, self.learning_rate)
-        shares, size = SlicedClassShares(mechanism, batch_size), max(2, batch_size)
-
-        def draw_classes(shares):
-            return torch.multinomial(torch.as_tensor(shares), size, True, generator=generator)
-
-        def take_step(rate):
-            slices = released.make()
-            classes = draw_classes(shares.update(slices))
-            generated = rows(rows.draw(classes, generator))
-            real = torch.as_tensor(slices.values, dtype=generated.dtype, device=rows.scale.device)
-            projected = _project(generated, classes, mechanism, slices, generator)
-            loss = wasserstein_1d(projected, real).sum() / real.shape[1]
-            if moments is not None:
-                gap = moments_gap(generated, moments).sum()
-                loss = loss + CONSTANTS.moments_weight / len(slices.directions) * gap
-            return training.step(loss, rate)
-
-        losses = run_steps(take_step, released.n_steps, verbose=self.verbose)
-        released.means.warn()
-        classes = draw_classes(shares.mean)
-        averaged = training.finish(lambda: rows.draw(classes, generator))
-        return Sampler(averaged, losses, shares.mean)
+    losses = run_steps(take_step, released.n_steps, verbose=verbose)
+    released.means.warn()
+    classes = draw_classes(shares.mean)
+    averaged = training.finish(lambda: rows.draw(classes, generator))
+    return Sampler(averaged, losses, shares.mean)
 
 
 def moments_gap(rows: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:

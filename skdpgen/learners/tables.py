@@ -133,7 +133,7 @@ def fit_to_tables(
     multi_way : skdpgen.mechanisms.multi_way.MultiWayTables, default=None
         As in `fit_to_release`. Rows then have the finer levels of these tables.
     generator, verbose
-        As in `SketchLearner.fit`.
+        As in `fit_to_sketch`.
 
     Returns
     -------

@@ -279,7 +279,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
     def __init__(self, sizes: Sequence[int], by: int | None = None) -> None:
         if by is not None and not (0 <= by < len(sizes) and len(sizes) > 1):
             raise ValueError(f"by must be one of several columns; got {by} of {len(sizes)}.")
-        self._all_sizes, self._by = tuple(sizes), by
+        self.all_sizes, self._by = tuple(sizes), by
         self.by = None if by is None else own_and_later(sizes)[by][0]
         self.kept = [c for c in range(len(sizes)) if c != by]
         self.sizes = tuple(sizes[c] for c in self.kept)
@@ -312,7 +312,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
 
     def _add_products(self, half, source):
         n_levels = sum(self.sizes)
-        n_strata = () if self.by is None else (self._all_sizes[self._by],)
+        n_strata = () if self.by is None else (self.all_sizes[self._by],)
         total = np.zeros((*n_strata, count_cells(self.sizes) + n_levels), dtype=np.int64)
         is_sparse = n_levels > CONSTANTS.max_dense
         n_rows = CONSTANTS.max_rows if is_sparse else CONSTANTS.batch_size(n_levels)
@@ -330,7 +330,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
                 rows = to_integers(basis)
                 self._add(total, rows if shares is None else to_integers(basis, shares), rows, half)
                 continue
-            strata = HatBasis(codes, self._all_sizes)
+            strata = HatBasis(codes, self.all_sizes)
             for level, stratum in enumerate(total):
                 share = strata.weight_of(self._by, level)
                 has = share > 0

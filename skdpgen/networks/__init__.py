@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Torch modules: generator networks, discriminators, encoders and autoencoders."""
+"""Torch modules: generator networks, discriminators and encoders."""
 
 from typing import TYPE_CHECKING
 
 from .._lazy import import_late
 
 if TYPE_CHECKING:
-    from .autoencoders import SphericalAutoencoder, make_autoencoder
     from .discriminators import Discriminator, default_layers
     from .encoders import ENCODERS, build_encoder
     from .generators import GENERATORS, build, find_factory, mirror, seeded
 
 _HOMES = {
-    ".autoencoders": "SphericalAutoencoder make_autoencoder",
     ".discriminators": "Discriminator default_layers",
     ".encoders": "ENCODERS build_encoder",
     ".generators": "GENERATORS build find_factory mirror seeded",

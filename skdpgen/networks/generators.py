@@ -62,22 +62,10 @@ def mlp(n_inputs, n_outputs, width=256):
     )
 
 
-def dpswgen(n_inputs, n_outputs):
-    """Make hidden layers of 256, 512 and 256 units."""
-    return nn.Sequential(
-        nn.Linear(n_inputs, 256),
-        nn.ReLU(),
-        nn.Linear(256, 512),
-        nn.ReLU(),
-        nn.Linear(512, 256),
-        nn.ReLU(),
-        nn.Linear(256, n_outputs),
-    )
-
-
 def conv28(n_inputs, n_outputs):
     """Make Table 3 of Rakotomamonjy & Ralaivola 2021, for 28×28 grey images (180,000 weights)."""
-    _check_size("conv28", n_outputs, (1, 28, 28))
+    if n_outputs != 784:
+        raise ValueError(f"network='conv28' makes 784 features of 28×28 images; X has {n_outputs}.")
     return nn.Sequential(
         nn.Linear(n_inputs, 200),
         nn.BatchNorm1d(200),
@@ -89,93 +77,6 @@ def conv28(n_inputs, n_outputs):
         UpsampledConv2d(16, 8),
         nn.ReLU(),
         UpsampledConv2d(8, 1),
-        nn.Sigmoid(),
-        nn.Flatten(),
-    )
-
-
-def conv64(n_inputs, n_outputs):
-    """Make Table 5 of Rakotomamonjy & Ralaivola 2021, for 64×64 RGB images, channels first.
-
-    The table gives a stride of 1 to every layer, with which 64×64 cannot be reached; strides of 2
-    after the first layer do. Its Tanh is a sigmoid here, for features in [0, 1].
-    """
-    _check_size("conv64", n_outputs, (3, 64, 64))
-    layers = [nn.Unflatten(1, (n_inputs, 1, 1))]
-    widths = [n_inputs, 512, 256, 128, 64]
-    for i, (width, wider) in enumerate(itertools.pairwise(widths)):
-        stride, padding = (1, 0) if i == 0 else (2, 1)
-        layers += [
-            nn.ConvTranspose2d(width, wider, 4, stride, padding, bias=False),
-            nn.BatchNorm2d(wider),
-            nn.ReLU(),
-        ]
-    layers += [nn.ConvTranspose2d(64, 3, 4, 2, 1), nn.Sigmoid(), nn.Flatten()]
-    return nn.Sequential(*layers)
-
-
-@savable
-class ResidualUp(nn.Module):
-    """Upsampling ×2 and two 3×3 convolutions, beside a 1×1 convolution: a block of BigGAN."""
-
-    def __init__(self, in_channels, out_channels):
-        super().__init__()
-        self.path = nn.Sequential(
-            nn.BatchNorm2d(in_channels),
-            nn.ReLU(),
-            nn.Upsample(scale_factor=2),
-            nn.Conv2d(in_channels, out_channels, 3, padding=1, bias=False),
-            nn.BatchNorm2d(out_channels),
-            nn.ReLU(),
-            nn.Conv2d(out_channels, out_channels, 3, padding=1),
-        )
-        # A 1×1 convolution commutes with the upsampling and is cheaper before it.
-        self.shortcut = nn.Sequential(
-            nn.Conv2d(in_channels, out_channels, 1), nn.Upsample(scale_factor=2)
-        )
-
-    def forward(self, images):
-        return self.path(images) + self.shortcut(images)
-
-
-def dcgan28(n_inputs, n_outputs):
-    """Make the four DCGAN layers of Cao et al. 2021, with 64 channels, for 28×28 grey images.
-
-    About 50 times the work of ``"conv28"``. Outputs are in [0, 1] rather than [-1, 1].
-    """
-    _check_size("dcgan28", n_outputs, (1, 28, 28))
-    return nn.Sequential(
-        nn.Unflatten(1, (n_inputs, 1, 1)),
-        nn.ConvTranspose2d(n_inputs, 256, 7, bias=False),
-        nn.BatchNorm2d(256),
-        nn.LeakyReLU(0.2),
-        nn.ConvTranspose2d(256, 128, 4, 2, 1, bias=False),
-        nn.BatchNorm2d(128),
-        nn.LeakyReLU(0.2),
-        nn.ConvTranspose2d(128, 64, 4, 2, 1, bias=False),
-        nn.BatchNorm2d(64),
-        nn.LeakyReLU(0.2),
-        nn.Conv2d(64, 1, 3, padding=1),
-        nn.Sigmoid(),
-        nn.Flatten(),
-    )
-
-
-def resnet32(n_inputs, n_outputs):
-    """Make the residual blocks of Cao et al. 2021 for faces: 32×32 RGB images, channels first.
-
-    After BigGAN, with three blocks of 64 channels; codes enter at the first layer only.
-    """
-    _check_size("resnet32", n_outputs, (3, 32, 32))
-    return nn.Sequential(
-        nn.Linear(n_inputs, 64 * 4 * 4),
-        nn.Unflatten(1, (64, 4, 4)),
-        ResidualUp(64, 64),
-        ResidualUp(64, 64),
-        ResidualUp(64, 64),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.Conv2d(64, 3, 3, padding=1),
         nn.Sigmoid(),
         nn.Flatten(),
     )
@@ -209,19 +110,10 @@ def mirror(image_shape: tuple[int, int, int]) -> Callable:
     return make
 
 
-for factory in (conv28, conv64, dcgan28, resnet32):
-    factory.unit_output = True  # type: ignore[attr-defined]
+conv28.unit_output = True  # type: ignore[attr-defined]
 for name in ("unit_output", "takes_shape"):
     setattr(mirror, name, True)
-GENERATORS: dict[str, Callable] = {
-    "mlp": mlp,
-    "dpswgen": dpswgen,
-    "conv": mirror,
-    "conv28": conv28,
-    "conv64": conv64,
-    "dcgan28": dcgan28,
-    "resnet32": resnet32,
-}
+GENERATORS: dict[str, Callable] = {"mlp": mlp, "conv": mirror, "conv28": conv28}
 
 
 # Half of the width has the same utility on tables in half of the time.
@@ -293,11 +185,3 @@ def make_and_try(
     if not isinstance(made, torch.Tensor):
         raise TypeError(f"The module of network must return one tensor; got {type(made).__name__}.")
     return network, tuple(made.shape)
-
-
-def _check_size(name, n_outputs, shape):
-    size = shape[0] * shape[1] * shape[2]
-    if n_outputs != size:
-        raise ValueError(
-            f"network={name!r} makes images of shape {shape}, {size} features; X has {n_outputs}."
-        )

@@ -16,6 +16,7 @@ from ..curator.curator import Curator
 from ..curator.dataset import Dataset
 from ..data.cells import FrameCells
 from ..data.record_functions import RecordFunction
+from ..exceptions import PublicError
 from ..learners.training import shortens_loops
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.sums import RowCountMechanism
@@ -72,9 +73,10 @@ class _MadeUpCurator(Curator):
 
 
 def rehearse_fit(estimator, format, plan: Plan, dataset: Dataset, device: torch.device) -> None:
-    """Raise a ValueError if an accelerator lacks the memory for a fit.
+    """Raise an error if an accelerator lacks the memory for a fit, or a database fails.
 
-    All releases are made of made-up records, zeros or missing cells, and training takes a step.
+    All releases are made of made-up records, zeros or missing cells, and training takes a step. A
+    database adds up no records, by the statements of the fit but for the columns that it chooses.
     Other errors are left to the fit, which states what it spent. Inferred columns of a table are
     not known, and take less memory here than in the fit. The estimator stays as it is, and no
     record of the dataset is read.
@@ -87,6 +89,8 @@ def rehearse_fit(estimator, format, plan: Plan, dataset: Dataset, device: torch.
             error = raised
     if device.type == "cuda":
         torch.cuda.empty_cache()
+    if dataset.database is not None and isinstance(error, PublicError):
+        raise error
     if error is not None and is_out_of_memory(error):
         raise ValueError(
             f"device {str(device)!r} has too little memory for this fit, of which a rehearsal on "
@@ -129,6 +133,8 @@ def _rehearse(estimator, format, plan, dataset, device, noise):
         clip_norm=format.clip_norm,
         device=device,
     )
+    if dataset.database is not None:
+        curator._source.database = dataset.database.without_rows()
     with curator:
         curator.n_records = curator.n_rows = n_records
         estimator._learn(curator, format.resolve(curator), noise)

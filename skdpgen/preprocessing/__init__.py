@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 from .._lazy import import_late
 
 if TYPE_CHECKING:
-    from ._autoencoder import Autoencoder
     from ._dp_pca import DPPCA
     from ._local_privatizer import LocalPrivatizer
     from ._low_frequencies import LowFrequencies
 
 _HOMES = {
-    "._autoencoder": "Autoencoder",
     "._dp_pca": "DPPCA",
     "._local_privatizer": "LocalPrivatizer",
     "._low_frequencies": "LowFrequencies",

@@ -110,10 +110,6 @@ class DPPCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checke
         products of two features it is smaller by a factor of √2.
     %(shape)s
 
-    See Also
-    --------
-    skdpgen.preprocessing.Autoencoder : Dimension reduction that is fitted on public rows.
-
     Notes
     -----
     The sensitivity of the second moments is 1, and √2 under ``relation="replace_one"``, in units of

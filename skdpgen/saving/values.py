@@ -17,7 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from torch import nn
 
 from ..accounting.certificate import Certificate
-from ..accounting.event_json import event_from_dict, event_to_dict
+from ..accounting.event_types import event_from_dict, event_to_dict
 from ..data.dtypes import read_arrow_type, write_arrow_type
 from ..registry import ARRAY, find_class, find_name, is_savable, savable
 from ..tables.rules.rule import Rule
@@ -26,7 +26,7 @@ from ..tables.schema import Schema
 
 for _cls in (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
-    *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),
+    *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten),
     nn.ZeroPad2d,
     # Linear public encoders, such as the one of a domain adapter for few target rows.
     *(FrozenEstimator, MaxAbsScaler, MinMaxScaler, PCA, Pipeline, RobustScaler, StandardScaler),

@@ -403,17 +403,19 @@ class TableFormat(Format):
         dataset.validate_table(estimator, self, reset=False)
         return dataset.reader(dataset.release_ownership()[0][:])
 
-    def calibrate_marginals(self, generate):
+    def calibrate_marginals(self, generate, report=None):
         generator = torch.Generator().manual_seed(0)
-        scales = calibrate_scales(
+        calibrated = calibrate_scales(
             TableEncoder(self.schema).make_blocks(),
             self._histograms,
             self.share_std or {},
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
         inferred = {n: replace(x, histograms=()) for n, x in (self.inferred or {}).items()}
-        for name, scale in scales.items():
+        for name, (scale, _) in calibrated.items():
             inferred[name] = replace(inferred.get(name, Inferred()), scale=scale)
+        if report is not None:
+            report["error"] = [calibrated.get(n, (None, np.nan))[1] for n in report.index]
         return replace(self, inferred=inferred, histograms=None)
 
     def decode(self, rows, sizes, *, y=None, where=None):

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Smoothest densities with given weights of knots, by penalized logarithmic splines."""
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import BSpline, PchipInterpolator
+from scipy.special import softmax
 
 from ..histograms.grids import knot_weights
+from ..quality import MOVED
+from .columns.values import CodeScale
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,9 @@ class SplineConstants:
     # Most Newton steps for a penalty; they end at a gain in log posterior density below this.
     n_steps: int = 30
     least_gain: float = 1e-2
+    # Total variation of two smooth densities of the same mass and mean, if all is between two
+    # knots: of a log-normal density, σ = 1, from the exponential one. See `expect_error`.
+    unseen: float = 0.13
 
 
 CONSTANTS = SplineConstants()
@@ -61,15 +68,19 @@ def smooth_density(scale, shares, std, unit=None, atoms=()):
         Increasing, from the first knot to the last.
     masses : ndarray of shape (n_points - 1,)
         Masses between the points; they sum to 1.
+    error : float
+        Expected total variation from the true density: that of the posterior, over all penalties,
+        and of what no weight shows of the mass between two knots. Over little mass a density hardly
+        bends, so that a share p there has an error of p² of that of all.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skdpgen.tables.columns.values import CodeScale
     >>> scale = CodeScale.of_knots(np.array([0.0, 1.0, 2.0]))
-    >>> points, masses = smooth_density(scale, np.array([0.25, 0.5, 0.25]), std=1e-3)
-    >>> bool(np.abs(masses - 1 / 32).max() < 1e-3)
-    True
+    >>> points, masses, error = smooth_density(scale, np.array([0.25, 0.5, 0.25]), std=1e-3)
+    >>> bool(np.abs(masses - 1 / 32).max() < 1e-3), round(error, 2)
+    (True, 0.05)
     """
     last = len(shares) - 1
     lower, upper = scale.numbers[[0, -1]]
@@ -93,7 +104,18 @@ def smooth_density(scale, shares, std, unit=None, atoms=()):
         widths / widths.sum(),
         shares / std,
     )
-    return points, model.fit(min(CONSTANTS.order, last))
+    masses, error = model.fit(min(CONSTANTS.order, last))
+    between = np.histogram(scale.encode(middles), np.arange(last + 1), weights=masses)[0]
+    return points, masses, min(1.0, error + CONSTANTS.unseen * float((between**3).sum()))
+
+
+@functools.lru_cache
+def expect_error(n_knots, std):
+    """Return the error of a normal density on even knots from -4σ to 4σ; see `smooth_density`."""
+    numbers = np.linspace(-4, 4, 1001)
+    masses, knots = np.exp(-(numbers**2) / 2), np.linspace(-4, 4, n_knots)
+    shares = masses @ knot_weights(numbers, knots) / masses.sum()
+    return smooth_density(CodeScale.of_knots(knots), shares, std)[2]
 
 
 class _LogSpline:
@@ -112,39 +134,40 @@ class _LogSpline:
         self._weights, self._basis, self._widths, self._shares = weights, basis, widths, shares
 
     def fit(self, order):
-        """Return the masses at the penalty with the largest evidence."""
+        """Return the masses at the penalty with the largest evidence, and their expected error."""
         size = self._basis.shape[1]
         differences = np.diff(np.eye(size), order, axis=0)
         self._roughness = differences.T @ differences
-        spline, most, best = np.zeros(size), -np.inf, None
+        spline, found = np.zeros(size), []
         # Each penalty starts at the coefficients of the one before.
         for penalty in CONSTANTS.penalties:
-            spline, loss, masses, curvature = self._minimize(spline, penalty)
+            spline, loss, masses, curvature, slopes = self._minimize(spline, penalty)
             # A ridge, since masses do not depend on the mean of the coefficients.
             curvature = curvature + 1e-9 * np.trace(curvature) / size * np.eye(size)
             evidence = (size - order) * np.log(penalty) - np.linalg.slogdet(curvature)[1]
-            evidence = evidence / 2 - loss
-            if evidence > most:
-                most, best = evidence, masses
-        return best
+            variances = (slopes @ np.linalg.inv(curvature) * slopes).sum(axis=1).clip(0)
+            found.append((evidence / 2 - loss, masses, MOVED * np.sqrt(variances).sum()))
+        evidence, masses, errors = zip(*found, strict=True)
+        return masses[np.argmax(evidence)], float(softmax(evidence) @ errors)
 
     def _evaluate(self, spline, penalty):
-        """Return the loss, the masses, the Gauss-Newton matrix and the negative gradient."""
+        """Return the loss, masses, Gauss-Newton matrix, slopes of masses and negative gradient."""
         logs = self._basis @ spline
         masses = self._widths * np.exp(logs - logs.max())
         masses = masses / masses.sum()
         rest = self._shares - self._weights @ masses
         loss = (rest @ rest + penalty * spline @ self._roughness @ spline) / 2
-        slopes = self._weights @ (masses[:, None] * (self._basis - masses @ self._basis))
-        matrix = slopes.T @ slopes + penalty * self._roughness
-        return loss, masses, matrix, slopes.T @ rest - penalty * self._roughness @ spline
+        slopes = masses[:, None] * (self._basis - masses @ self._basis)
+        seen = self._weights @ slopes
+        matrix = seen.T @ seen + penalty * self._roughness
+        return loss, masses, matrix, slopes, seen.T @ rest - penalty * self._roughness @ spline
 
     def _minimize(self, spline, penalty):
-        """Return the spline of least loss, and its loss, masses and Gauss-Newton matrix."""
+        """Return the spline of least loss, and what `_evaluate` returns but the gradient."""
         # Steps of Levenberg and Marquardt.
         found, damping, n_steps = self._evaluate(spline, penalty), 1e-6, 0
         while n_steps < CONSTANTS.n_steps and damping <= 1e6:
-            loss, _, matrix, descent = found
+            loss, _, matrix, _, descent = found
             ridge = damping * (np.trace(matrix) / len(spline)) * np.eye(len(spline))
             moved = spline + np.linalg.solve(matrix + ridge, descent)
             after = self._evaluate(moved, penalty)
@@ -154,4 +177,4 @@ class _LogSpline:
             spline, found, damping, n_steps = moved, after, max(damping / 10, 1e-9), n_steps + 1
             if loss - after[0] < CONSTANTS.least_gain:
                 break
-        return spline, *found[:3]
+        return spline, *found[:4]

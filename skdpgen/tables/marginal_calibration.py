@@ -63,8 +63,9 @@ def calibrate_scales(blocks, histograms, std, make_rows):
 
     Returns
     -------
-    dict of str to CodeScale
-        By column name; for numbers and dates that have values between knots.
+    dict of str to (CodeScale, float)
+        By column name, with the expected total variation of the density from that of the records;
+        for numbers and dates that have values between knots.
     """
     columns = [
         _DrawDistribution(block, histograms.get(block.name, ()), std.get(block.name, 0.0))
@@ -123,15 +124,16 @@ class _DrawDistribution:
         return (falling @ self._masses[0] + rising @ self._masses[1]).T
 
     def calibrate(self):
-        """Return the scale that maps the quantiles of rows to those of the released density."""
-        block, masses = self.block, self._from_left + self._from_right
+        """Return the scale of the quantiles of the released density, and the density's error."""
+        block, masses, error = self.block, self._from_left + self._from_right, 0.0
         is_calibrated = block.has_inner & (masses.sum() > 0)
         if self._histograms:
             # Without a breakpoint, the mass may be that of a single value at an inferred knot. With
             # one, counts may show values where rows have none, as beyond the last knot but one.
             has_cut = np.histogram(block.number.cuts, block.knots)[0] > 0
             is_calibrated &= has_cut | self._find_narrow()
-            points, counted = self._estimate()
+            points, counted, error = self._estimate()
+            error *= masses.sum() / self._n_rows
         else:
             is_calibrated &= masses > CONSTANTS.least_mass * masses.sum()
         below = self.find_below()
@@ -141,7 +143,8 @@ class _DrawDistribution:
             if self._histograms:
                 numbers, wanted = _select(points, counted, *block.knots[[run.start, run.stop]])
             else:
-                numbers, wanted = self._smooth(run)
+                numbers, wanted, part = self._smooth(run)
+                error += part
             if not (wanted[-1] > 0 and masses[run].sum() > 0):
                 continue
             drawn = (np.cumsum(masses[run]) - masses[run])[:, None] + below[run]
@@ -152,19 +155,19 @@ class _DrawDistribution:
         codes = np.array(sorted(found))
         numbers = np.array([found[code] for code in codes.tolist()])
         is_kept = np.r_[True, np.diff(numbers) > 0]
-        return CodeScale(numbers[is_kept], codes[is_kept])
+        return CodeScale(numbers[is_kept], codes[is_kept]), error
 
     def _smooth(self, run):
-        """Return numbers, and the smoothest distribution function, in a run of intervals."""
+        """Return numbers, the smoothest distribution function in a run, and its error."""
         block, weights = self.block, self._sum_weights(run)
-        points, masses = smooth_density(
+        points, masses, error = smooth_density(
             block.scale.between(run.start, run.stop),
             weights / weights.sum(),
             self._std * self._n_rows / weights.sum(),
             self._unit,
             block.atoms,
         )
-        return points, np.r_[0, np.cumsum(masses)]
+        return points, np.r_[0, np.cumsum(masses)], error * weights.sum() / self._n_rows
 
     def _find_narrow(self):
         """Return whether intervals hold one value, so no breakpoint, between similar densities.
@@ -180,14 +183,14 @@ class _DrawDistribution:
         return np.r_[self._from_left[run], 0] + np.r_[0, self._from_right[run]]
 
     def _estimate(self):
-        """Return numbers, and their distribution function, from counts and rows."""
+        """Return numbers, their distribution function from counts and rows, and its error."""
         block, last, weights = self.block, self._histograms[-1], self._sum_weights()
         weights *= last.counts.sum().clip(0) / max(weights.sum(), 1e-300)
         rows = Histogram(block.knots, weights, CONSTANTS.rows_std * last.std, block.number.cuts)
-        points, masses = estimate_density(
+        points, masses, error = estimate_density(
             [rows, *self._histograms], *last.knots[[0, -1]], self._unit, to_nearest=True
         )
-        return points, np.r_[0, np.cumsum(masses)]
+        return points, np.r_[0, np.cumsum(masses)], error
 
 
 def _select(points, below, first, last):

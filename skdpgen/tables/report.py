@@ -35,8 +35,9 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None, losses
         of counts of the column, and of the column with another one, in records; ``mean_low``, the
         share by which the mean, and the total, of a number may be low where a tail is beyond the
         inferred bound: at most so much in 19 of 20 columns, NaN if not known; and, which a fit
-        fills in, ``interactions``, the subsets of columns whose tables were released, and
-        ``finding``, the worst that it found.
+        fills in, ``error``, the share of numbers or dates that are expected elsewhere than in the
+        table, also between knots, ``interactions``, the subsets of columns whose tables were
+        released, and ``finding``, the worst that it found.
     """
     where = dict(TableEncoder(schema).blocks)
     rows = {}
@@ -84,6 +85,7 @@ DTYPES = {
             "share_atoms",
             "noise",
             "noise_pair",
+            "error",
             "mean_low",
         ),
         "float64",

@@ -72,7 +72,7 @@ def _find_combinations(counted):
     levels = [b for b in counted.blocks if 1 < len(b.column_type.levels) <= CONSTANTS.most_levels]
     for first, second in itertools.combinations(levels, 2):
         counts, std = counted.of(first, second)
-        if not (_determines(counts) and _determines(counts.T)):
+        if not (_determines(counts, std) and _determines(counts.T, std)):
             continue
         names = [(*block.column_type.levels, None) for block in (first, second)]
         # Missing values and other levels may be none.
@@ -88,13 +88,14 @@ def _find_combinations(counted):
         yield Combinations([first.name, second.name], rows)
 
 
-def _determines(counts):
+def _determines(counts, std):
     """Return whether the row of a table of counts determines the column."""
     most = counts.max(1).sum() / counts.sum()
-    # Of columns that are mostly the same, any row tells that.
+    # Of columns that are mostly the same, any row tells that; and the rest may be noise alone.
     largest = counts.sum(0).max() / counts.sum()
     is_informed = most - largest > CONSTANTS.informed * (1 - largest)
-    return most > CONSTANTS.determined and is_informed
+    is_clear = (1 - largest) * counts.sum() > find_clear(std * counts.size**0.5, 1)
+    return most > CONSTANTS.determined and is_informed and is_clear
 
 
 def _find_sums(counted):

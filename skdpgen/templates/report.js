@@ -27,7 +27,7 @@ for (const table of document.querySelectorAll("table.sorted")) {
   const label = document.createElement("label"), input = document.createElement("input");
   input.type = "search";
   label.className = "filter";
-  label.append("Show rows with ", input);
+  label.append(`Of ${body.rows.length} rows show those with `, input);
   input.addEventListener("input", () => {
     const asked = input.value.toLowerCase();
     for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(asked);

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent
 
 from skdpgen import (
     DPAFGenerator,
@@ -130,13 +129,3 @@ def test_printed_numbers_are_never_less():
         "inf",
     ]
     assert show(1.0000001) == "1.001"
-
-
-def test_certificates_print_epsilon_and_delta_rounded_up():
-    certificate = Certificate((GaussianDpEvent(4.0),), ("sketch",), delta=1.00001e-5)
-    first = str(certificate).splitlines()[0]
-    assert first == "Differential privacy with ε = 0.9264 at δ = 1.001e-05."
-    assert 0.9263 < certificate.epsilon < 0.9264
-
-
-# Messages of `verify`.

@@ -9,9 +9,8 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdpgen import (
@@ -217,16 +216,6 @@ def test_a_fit_to_a_sampler_is_free():
 
 
 # Pipelines and searches.
-
-
-def test_pipelines():
-    X, y, X_target, _ = make_domains()
-    pipe = make_pipeline(DPSWDDomainAdapter(**QUICK), LogisticRegression())
-    direct = pipe.fit(X, y, dpswddomainadapter__X_target=X_target).predict(X_target)
-    with sklearn.config_context(enable_metadata_routing=True):
-        routed = sklearn.clone(pipe).fit(X, y, X_target=X_target)
-    np.testing.assert_array_equal(routed.predict(X_target), direct)
-    assert routed[0].epsilon_ > 0
 
 
 def test_earlier_steps_do_not_see_the_target_unless_asked_to():

@@ -37,8 +37,6 @@ from skdpgen.adaptation import (
 )
 from skdpgen.adaptation._steps import map_target
 from skdpgen.encoders import PrivatePCA
-from skdpgen.learners import particles
-from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, SpentError
 from skdpgen.releases import SlicedRows, from_release
 
@@ -47,12 +45,8 @@ RADIUS = {"sampler__clip_norm": uniform(0.5, 1.0)}
 WEIGHT = {"align_weight": loguniform(0.01, 1.0)}
 
 
-@pytest.fixture(autouse=True)
-def few_steps_of_particles(monkeypatch):
-    def fit(*args, n_steps, **kwargs):
-        return fit_particles_to_sketch(*args, n_steps=min(n_steps, 10), **kwargs)
-
-    monkeypatch.setattr(particles, "fit_particles_to_sketch", fit)
+# No test of it tells how well a fit learns.
+pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 @pytest.fixture

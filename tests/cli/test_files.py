@@ -136,7 +136,7 @@ def test_sheets_and_errors_of_excel_files(folder, synthesize, capsys):
     assert synthesize("--sheet", "none", table="private.xlsx") == 1
     assert "no sheet 'none'" in capsys.readouterr().err
     assert synthesize("--sep", ";", table="private.xlsx") == 1
-    assert "--sep: private.xlsx is an Excel file" in capsys.readouterr().err
+    assert "--sep: private.xlsx is a file of Excel" in capsys.readouterr().err
     assert synthesize("--sheet", "rows", table="private.xlsx") == 0
 
 

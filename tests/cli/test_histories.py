@@ -66,6 +66,7 @@ def test_both_tables_are_written_in_their_form(folder, capsys):
         "datapackage.json",
         "patients.csv",
         "release.skdpgen",
+        "report.html",
         "schemas.json",
         "visits.csv",
     ]
@@ -160,8 +161,14 @@ def test_columns_of_one_table_are_dropped_or_have_missing_values(folder):
     assert main([*RUN, "--epsilon", "100", *options]) == 0
     made = pd.read_csv("out/visits.csv", sep=";")
     assert list(made) == ["id", "day", "cost"]
-    assert 0.3 < made["cost"].isna().mean() < 0.7
-    assert made["cost"].max() < 200
+    is_missing = made["cost"] == 7777
+    assert 0.3 < is_missing.mean() < 0.7
+    assert made["cost"][~is_missing].max() < 200
+    assert main([*MADE, *PAGE]) == 0
+    columns = json.loads((folder / "report.json").read_text())["marginals"]["columns"]
+    (cost,) = [column for column in columns if column["column"] == "visits.cost"]
+    assert cost["levels"][-1] == "missing"
+    assert cost["synthetic"][-1] == pytest.approx(is_missing.mean())
 
 
 def test_texts_are_written_as_they_were(folder):
@@ -194,7 +201,7 @@ def add_births():
     return ["--order", "day", "--rules", "rules.json"]
 
 
-MADE = ["report", "patients=out/patients.csv", "visits=out/visits.csv", "--key", "id"]
+MADE = ["report", "out/visits.csv", "out/patients.csv"]
 PAGE = ["--output", "report.html", "--json", "report.json"]
 
 
@@ -204,46 +211,36 @@ def test_rules_across_tables_hold_and_are_reported(folder):
     patients = pd.read_csv("out/patients.csv").set_index("id")
     visits = pd.read_csv("out/visits.csv", sep=";")
     assert (visits["id"].map(patients["born"]) <= visits["day"]).all()
-    options[-1] = "out/rules.json"
-    found = ["--schema", "out/schemas.json", "--certificate", "out/certificate.json"]
     reference = ["--reference", "patients=patients.csv", "--reference", "visits=visits.csv"]
-    assert main([*MADE, *options, *found, *reference, *PAGE, "--target", "patients.sex"]) == 0
+    assert main([*MADE, *reference, *PAGE, "--target", "patients.sex"]) == 0
     assert "Synthetic rows: patients.csv, visits.csv" in (folder / "report.html").read_text()
     results = json.loads((folder / "report.json").read_text())
     assert (results["n_rows"], results["n_reference"]) == (len(visits), 1200)
     assert [rule["share_breaking"] for rule in results["rules"]] == [0]
-    columns = {"cost", "number", "patients.sex", "patients.born", "previous cost"}
+    columns = {"visits.cost", "number", "patients.sex", "patients.born", "previous visits.cost"}
     assert columns <= {column["column"] for column in results["marginals"]["columns"]}
 
 
-def test_rules_of_both_tables_are_reported_but_for_keys_of_persons(folder):
-    """A person is in several rows of the report, which break no key."""
-    assert main([*RUN, *DECLARED, "--quiet"]) == 0
-    document = {
-        name: {
-            "columns": json.loads((folder / f"{name}.json").read_text()),
-            "rules": [{"type": "unique", "columns": [column]}],
-        }
-        for name, column in (("patients", "sex"), ("visits", "day"))
-    }
-    (folder / "schemas.json").write_text(json.dumps(document))
-    assert main([*MADE, "--schema", "schemas.json", *PAGE]) == 0
+def test_keys_of_persons_are_no_keys_of_their_rows(folder):
+    options = add_births()
+    columns = json.loads((folder / "patients.json").read_text())
+    rules = [{"type": "unique", "columns": ["born"]}]
+    (folder / "patients.json").write_text(json.dumps({"columns": columns, "rules": rules}))
+    assert main([*RUN, *DECLARED, *options, "--quiet", "--anyway", "--n-persons", "50"]) == 0
+    assert main([*MADE, *PAGE]) == 0
     (rule,) = json.loads((folder / "report.json").read_text())["rules"]
-    assert "day" in rule["rule"]
-    assert rule["share_breaking"] > 0.5
+    assert "Ordered" in rule["rule"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["report", "out/patients.csv", "out/visits.csv"], "must be one file"),
-        (["report", "out/visits.csv", "--order", "day"], "for two tables, which --key joins"),
-        (["report", "visits=out/visits.csv", "--key", "id"], "must be two tables"),
+        (["report", "patients.csv", "visits.csv"], "the two files that `skdpgen histories` wrote"),
+        (["report", "out/visits.csv", "out/visits.csv"], "the two files that `skdpgen histories`"),
         ([*MADE, "--reference", "patients=patients.csv"], "--reference must be two tables"),
         ([*MADE, "--reference", "patients.csv"], "--reference must be NAME=FILE"),
-        ([*MADE, "--schema", "visits.json"], "--schema must be the schemas.json of both tables"),
-        ([*MADE, "--order", "when"], "no column 'when'"),
-        ([*MADE[:-1], "who"], "no column 'who'"),
+        ([*MADE, "--schema", "visits.json"], "--schema is for one table"),
+        ([*MADE, "--release", "no.skdpgen"], "There is no file no.skdpgen"),
     ],
 )
 def test_reports_of_tables_that_do_not_belong_together_are_refused(
@@ -252,6 +249,9 @@ def test_reports_of_tables_that_do_not_belong_together_are_refused(
     (folder / "out").mkdir()
     for name in ("patients", "visits"):
         (folder / "out" / f"{name}.csv").write_bytes((folder / f"{name}.csv").read_bytes())
+    parts = [{"name": name, "path": f"{name}.csv"} for name in ("patients", "visits")]
+    (folder / "out" / "datapackage.json").write_text(json.dumps({"resources": parts}))
+    (folder / "out" / "release.skdpgen").write_bytes(b"")
     assert main([*options, *PAGE]) == 1
     assert message in capsys.readouterr().err
     assert not (folder / "report.html").exists()

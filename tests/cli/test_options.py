@@ -193,8 +193,8 @@ def test_placeholders_do_not_hide_numbers_and_codes_are_missing_if_said(folder, 
         assert read_json(folder / "made/schema.json")["schema"][name]["type"] == "number"
         made = pd.read_csv("made/synthetic.csv", keep_default_na=False)
         # The most frequent word stands for all.
-        assert len({*made[name]} & {"-", "?", "unknown", "#DIV/0!", ""}) == 1
-        ages = pd.to_numeric(made[name], errors="coerce")
+        assert len({*made[name]} & {"-", "?", "unknown", "#DIV/0!", -999}) == 1
+        ages = pd.to_numeric(made[name].replace(-999, None), errors="coerce")
         assert 0.2 < ages.isna().mean() < 0.4
         assert ages.min() > 0
         assert 35 < ages.median() < 65
@@ -368,12 +368,14 @@ def test_a_schema_of_a_public_table_in_any_form(folder, capsys):
     assert "are the same file" in capsys.readouterr().err
 
 
-def test_the_relations_are_those_that_there_are():
+def test_the_relations_are_those_that_there_are(capsys):
     always = ["preview", "private.csv", "--epsilon", "1"]
     for relation in RELATIONS:
         assert make_parser().parse_args([*always, "--relation", relation]).relation == relation
     with pytest.raises(SystemExit):
         make_parser().parse_args([*always, "--relation", "none"])
+    # Without the usage, which is longer than a screen.
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_remedies_are_options_of_the_command_line():

@@ -34,6 +34,13 @@ FILES = {
     "spaces": ("age pay\n" + ROWS.replace(",", " "), "utf-8", "say by --sep"),
     "one row": ("age,pay\n1,2\n", "utf-8", "1 rows are too few"),
 }
+OBJECTS = {
+    "an object": ('{"age": {"of": 1}}\n', "has lists or objects in column 'age'"),
+    "a list": ('{"age": 1}\n{"age": [1, 2]}\n', "has lists or objects in column 'age'"),
+    "another name": ('{"age": 1}\n{"age": 1, "pay": 2}\n', "with the names that the first one has"),
+    "no object": ("[1, 2]\n", "with the names that the first one has"),
+    "no JSON": ("age\n1\n", "with the names that the first one has"),
+}
 
 
 @pytest.mark.catches(
@@ -54,6 +61,14 @@ def test_files_that_cannot_be_read_are_refused_for_nothing(
     assert advice in said
     assert said.count("\n") == 1
     assert not (folder / "made").exists()
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_lines_that_are_no_records_are_refused_for_nothing(name, folder, infer, capsys):
+    text, advice = OBJECTS[name]
+    (folder / "private.jsonl").write_text(text)
+    assert infer(table="private.jsonl") == 1
+    assert advice in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".zip", ".csv"])
@@ -83,6 +98,8 @@ def test_line_ends_and_marks_change_nothing(start, end, encoding, folder, infer)
     assert list(made) == ["age", "pay"]
     assert made["age"].median() == pytest.approx(np.median(ages), abs=8)
     assert made["pay"].median() == pytest.approx(100 * np.median(ages), rel=0.2)
+    written = (folder / "made/synthetic.csv").read_bytes().decode(encoding)
+    assert written.startswith(start + "age,pay" + end[:1])
 
 
 def mix(form, other):
@@ -109,8 +126,9 @@ READ = {
 }
 # Columns that are not read, and the cause for which they are named.
 NAMED = {
-    "spaces": (mix("1 2{}", "1 3{}"), "looks: look like numbers"),
-    "apostrophes": (mix("1'2{}.5", "1'3{}.25"), "looks: look like numbers"),
+    "spaces": (mix("1 2{}", "1 3{}"), "looks: look like numbers as 1 000"),
+    "apostrophes": (mix("1'2{}.5", "1'3{}.25"), "looks: look like numbers as 1'000"),
+    "points": (mix("1.2{}", "13.4{}"), "looks: look like numbers as 2.157"),
     "units": (mix("{} kg", "{}.5 kg"), "looks: look like quantities"),
     "times": (mix("12:{}", "13:{}"), "looks: look like times"),
     "days first": (dates.strftime("%d/%m/%Y"), "looks: look like dates as %d/%m/%Y"),
@@ -150,7 +168,8 @@ def test_cells_that_are_read_come_back(name, made):
         assert set(cells) <= real | {"other"}
         assert (cells != "other").mean() > 0.95
         return
-    found = pd.to_numeric(cells.str.replace("[,£%]", "", regex=True), errors="coerce")
+    plain = cells.replace(r"^\((.*)\)$", r"-\1", regex=True).str.replace("[,£%]", "", regex=True)
+    found = pd.to_numeric(plain, errors="coerce")
     assert found.isna().mean() == pytest.approx(np.isnan(real).mean(), abs=0.05)
     width = np.nanquantile(real, 0.9) - np.nanquantile(real, 0.1)
     for q in (0.1, 0.25, 0.5, 0.75, 0.9):

@@ -135,7 +135,7 @@ def test_a_cell_of_an_identifier_chooses_no_rows_of_others():
     assert max(moved) <= 2**0.5 + 1e-6
 
 
-@pytest.mark.catches("curator.blocks:cut_blocks", "n_held < size", "False")
+@pytest.mark.catches("curator.batches:cut_blocks", "n_held < size", "False")
 @pytest.mark.parametrize("size", [1, 10, 300])
 @pytest.mark.parametrize("has_persons", [False, True])
 def test_a_source_may_write_each_chunk_where_the_last_one_was(has_persons, size):

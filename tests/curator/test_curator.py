@@ -349,14 +349,9 @@ def test_the_noise_is_that_of_the_plan():
     assert np.std(values, axis=0).mean(1) == pytest.approx([30, 3000], rel=0.2)
 
 
-def test_two_releases_of_one_name_have_their_own_noise():
-    events = (("a", GaussianDpEvent(3000.0)), ("a", GaussianDpEvent(30.0)))
-    try:
-        ambiguous = Plan(events, 1.0, 1e-5)
-    except (ValueError, PlanError):
-        return
-    held = curator(rows(), plan=ambiguous)
-    assert [held.release(total()).std for _ in range(2)] == [3000.0, 30.0]
+def test_releases_of_one_plan_have_distinct_names():
+    with pytest.raises(PlanError, match="distinct names"):
+        Plan((("a", GaussianDpEvent(3000.0)), ("a", GaussianDpEvent(30.0))), 1.0, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -393,17 +388,6 @@ def test_a_repeated_sum_is_charged_as_often_as_it_happened():
         )
         assert budget.spent > before
     assert budget.spent == pytest.approx(ledger_epsilon([event] * 6, 1e-5))
-
-
-def test_no_noise_is_certified_as_such():
-    held = curator(rows(), plan=Plan((("a", NonPrivateDpEvent()),), np.inf, 1e-5))
-    assert held.release(total()).std == 0
-    assert held.certificate().epsilon == np.inf
-
-
-def test_a_plan_over_its_budget_is_refused():
-    with pytest.raises(BudgetExceededError, match=r"over its budget of 0\.5"):
-        Plan((("a", GaussianDpEvent(2.0)),), 0.5, 1e-5)
 
 
 @pytest.mark.catches(
@@ -494,14 +478,6 @@ def test_rows_are_clipped_one_by_one():
     X = np.array([[30.0, 0, 0], [0, 0.5, 0], [0, 0, -2.0]])
     held = curator(X, plan=Plan((("a", NonPrivateDpEvent()),), np.inf, 1e-5), clip_norm=2.0)
     assert held.release(total()).value == pytest.approx([1, 0.25, -1], abs=1e-4)
-
-
-def test_null_records_are_absent_and_counted():
-    X, null = rows(), np.arange(N) % 3 == 0
-    held = curator(X, null=null, clip_norm=3.0)
-    present = curator(X[~null], clip_norm=3.0)
-    assert held.n_records == N
-    assert (held.release(total()).value == present.release(total()).value).all()
 
 
 @pytest.mark.parametrize(

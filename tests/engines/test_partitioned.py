@@ -270,7 +270,7 @@ def test_rows_of_a_person_are_bounded_across_partitions(max_rows, stops):
     parts = cut(visits, *stops).by_person("patient")
     event = GaussianDpEvent(9.0)
     plan = Plan((("Gaussian sum", event),), 1.0, 1e-5, max_rows=max_rows)
-    with Curator(parts.map(_ages), plan=plan, noise=NoiseSource(0)) as curator:
+    with Curator(parts.map_parts(_ages)[0], plan=plan, noise=NoiseSource(0)) as curator:
         ones = GaussianSumMechanism(RecordFunction(lambda rows: rows[:, :1] * 0 + 1), 1.0)
         measured = ones.query(curator._source, event, "zero_out", NoiseSource(0))
         assert curator.n_records == 30

@@ -13,14 +13,14 @@ ROWS = pd.DataFrame({"id": [2, 1, 9, 1], "ward": list("ABXC"), "day": [1, 5, 2, 
 
 def test_rows_have_the_columns_of_their_person_and_of_the_row_before():
     joined = join_histories({"a": PERSONS, "b": ROWS}, persons="id", order="day")
-    assert joined["ward"].tolist() == list("CBA")
+    assert joined["b.ward"].tolist() == list("CBA")
     assert joined["a.sex"].tolist() == list("ffm")
     assert joined["number"].tolist() == [1, 2, 1]
-    assert joined["previous ward"].fillna("").tolist() == ["", "C", ""]
+    assert joined["previous b.ward"].fillna("").tolist() == ["", "C", ""]
     in_order = join_histories({"a": PERSONS, "b": ROWS}, persons="id")
-    assert in_order["ward"].tolist() == list("BCA")
+    assert in_order["b.ward"].tolist() == list("BCA")
     both = {"a": pl.from_pandas(PERSONS), "b": pl.from_pandas(ROWS)}
-    assert join_histories(both, persons="id")["ward"].tolist() == list("BCA")
+    assert join_histories(both, persons="id")["b.ward"].tolist() == list("BCA")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_reports_show_how_rows_follow_each_other():
     persons = pd.DataFrame({"id": range(60), "sex": rng.choice(["f", "m"], 60)})
     joined = join_histories({"patients": persons, "visits": rows}, persons="id")
     page = report(joined, joined).to_html()
-    assert "previous ward" in page
+    assert "previous visits.ward" in page
     assert "patients.sex" in page
 
 

@@ -26,6 +26,7 @@ from skdpgen.evaluation._comparisons import (
     score_classifiers,
     score_k_marginals,
     score_propensity,
+    score_quality,
     total_variation,
 )
 from skdpgen.preprocessing import DPPCA
@@ -173,6 +174,21 @@ def test_marginals_and_pairs_of_independent_columns():
         {"first": "a", "second": "b", "synthetic": pytest.approx(1)}
     ]
     assert score_k_marginals(columns, 0) == {"k": 2, "n_marginals": 1, "score": 500.0}
+    # Correlations of 0 and -1, and columns that agree.
+    assert score_quality(columns) == pytest.approx((1 + 0.5) / 2)
+
+
+def test_quality_is_that_of_sdmetrics():
+    """0.464435: KS- and TVComplement, Correlation- and ContingencySimilarity, SDMetrics 0.32."""
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame({"x": rng.normal(size=400), "n": rng.integers(0, 9, 400)})
+    real["c"] = np.where(real["x"] > 0.5, "high", rng.choice(["low", "middle"], 400))
+    real["d"] = rng.choice(list("abc"), 400)
+    made = real.assign(x=real["x"].clip(-1) * 2, n=real["n"] // 2, d=real["c"].str[0])
+    real.loc[:39, "x"] = np.nan
+    assert score_quality(encode_columns(made, real)) == pytest.approx(0.464435, abs=1e-6)
+    infinite = real.assign(x=np.inf)
+    assert score_quality(encode_columns(infinite, infinite)) == 1
 
 
 def test_gaps_of_distribution_functions_are_those_of_scipy(tables):

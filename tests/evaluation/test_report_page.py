@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_each_reader_has_a_part_and_the_first_has_no_terms_of_privacy(page, fitt
     assert parts[1::2] == ["short", "protection", "analysts", "detail"]
     short, protection, analysts = (text_of(f"</style>{part}") for part in parts[2:8:2])
     assert not re.search("[εδμρσ]|privacy|noise multiplier", short)
-    for text in ("of 100 rows are in the right cell", "Use it for", "Do not use it for", "± "):
+    for text in ("rows are expected in the right cell", "Use it for", "Do not use it for", "± "):
         assert text in short
     for text in ("Membership.", "Attributes.", "Singling out", "Linking", "Inference"):
         assert text in protection
@@ -124,6 +125,11 @@ def test_released_counts_are_behind_the_synthetic_ones(fitted):
     gaps = [r.results["released"]["pairs"][0]["beyond_noise"] for r in (found, wrong)]
     assert gaps[1] > gaps[0] + 0.3
     assert "as released" in found.to_html()
+    # 100 persons have as many rows as were counted.
+    of_persons = replace(sampler.privacy_, max_rows=8, n_records=100)
+    judged = report(rows, **given | {"certificate": of_persons}, release=sampler.release_)
+    errors = [r.results["counts"]["columns"][0]["error"] for r in (found, judged)]
+    assert_allclose(*errors, rtol=0.1)
     assert "Pairs that were learned worst" in wrong.to_html()
 
 
@@ -241,10 +247,16 @@ def test_a_browser_sorts_and_filters_and_clips_nothing(page, tmp_path, width):
     table.querySelector("th button").click();
     const wide = [...document.querySelectorAll("body *")].filter((part) =>
       !part.closest(".wide, svg") && part.getBoundingClientRect().right > innerWidth + 1);
-    document.title = JSON.stringify({before, after: names(), wide: wide.length,
+    const after = names(), input = document.querySelector(".filter input");
+    input.value = "LEVEL";
+    input.dispatchEvent(new Event("input"));
+    const left = [...table.tBodies[0].rows].filter((row) => !row.hidden);
+    document.title = JSON.stringify({before, after, wide: wide.length, left: left.length,
       sort: table.querySelector("th").ariaSort, loaded: performance.getEntriesByType("resource")});
     </script></body>"""
-    (tmp_path / "page.html").write_text(page.replace("</body>", probe), encoding="utf-8")
+    more = "".join(f"<tr><th scope='row'>row {i}</th></tr>" for i in range(10))
+    longer = page.replace("</tbody>", f"{more}</tbody>").replace("</body>", probe)
+    (tmp_path / "page.html").write_text(longer, encoding="utf-8")
     flags = f"--headless --no-sandbox --disable-gpu --window-size={width},900 --dump-dom"
     command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
     address = (tmp_path / "page.html").as_uri()
@@ -252,6 +264,7 @@ def test_a_browser_sorts_and_filters_and_clips_nothing(page, tmp_path, width):
     found = json.loads(html.unescape(re.search("<title>(.*?)</title>", ran.stdout.decode())[1]))
     assert found["after"] == sorted(found["before"], reverse=True)
     assert (found["sort"], found["wide"], found["loaded"]) == ("descending", 0, [])
+    assert found["left"] == 1
 
 
 # --- charts --------------------------------------------------------------------------------------
@@ -264,7 +277,10 @@ def rects(svg):
 
 def test_areas_of_a_histogram_are_shares():
     bins, shares = [(0, 1), (1, 2), (2, 10)], [0.2, 0.5, 0.3]
-    drawn = rects(draw_histogram(Shares("x", ["a", "b", "c"], shares), bins))
+    svg = draw_histogram(Shares("x", ["a", "b", "c"], shares), bins)
+    # Nothing is behind, which would be seen through.
+    assert set(re.findall('opacity="(.*?)"', svg)) == {"1"}
+    drawn = rects(svg)
     areas = np.array([width * height for _, _, width, height, _ in drawn])
     assert_allclose(areas / areas.sum(), shares, rtol=1e-2)
 

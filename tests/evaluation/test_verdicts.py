@@ -31,6 +31,7 @@ GOOD_ROW = {
     "share_lower": np.nan,
     "share_upper": np.nan,
     "share_atoms": np.nan,
+    "mean_low": np.nan,
     "noise": 5.0,
     "noise_pair": 10.0,
 }
@@ -47,7 +48,7 @@ def test_verdicts_have_their_bounds():
     assert found == [GOOD, GOOD, ROUGH, ROUGH, NOISE]
 
 
-@pytest.mark.parametrize("lowered", [{}, {"share_other": 0.3}, {**NUMBER, "share_upper": 0.5}])
+@pytest.mark.parametrize("lowered", [{}, {"share_other": 0.3}, {**NUMBER, "finding": "cut"}])
 def test_more_noise_is_never_better(lowered):
     ranks, errors = [], []
     for noise in np.geomspace(0.1, 1e4, 30):
@@ -72,10 +73,10 @@ def test_more_noise_is_never_better(lowered):
         ({"share_missing": 0.94}, GOOD, ""),
         ({"share_missing": 0.96}, NOISE, "96% missing"),
         (NUMBER, GOOD, ""),
-        ({**NUMBER, "n_levels": 2}, ROUGH, "2 counts only"),
-        ({**NUMBER, "share_upper": 0.11}, ROUGH, "11% at its highest value"),
-        ({**NUMBER, "share_lower": 0.11}, ROUGH, "11% at its lowest value"),
-        ({**NUMBER, "share_lower": 0.11, "lower": 0}, GOOD, ""),
+        ({**NUMBER, "error": 0.039}, GOOD, ""),
+        ({**NUMBER, "error": 0.05}, ROUGH, "5% off between its counts"),
+        ({**NUMBER, "share_upper": 0.3}, GOOD, ""),
+        ({**NUMBER, "finding": "cut: 30% at 9"}, ROUGH, "cut: 30% at 9"),
     ],
 )
 def test_losses_lower_a_verdict(row, verdict, reason):
@@ -97,7 +98,9 @@ def test_a_rare_level_lowers_a_verdict(share, verdict):
 @pytest.mark.parametrize("own", [4.0, 40.0])
 def test_a_pair_has_the_noise_of_the_target_and_the_worse_verdict_of_its_columns(own):
     report = make_report(
-        a={"n_levels": 2}, y={"n_levels": 5, "noise_pair": own}, c={"n_levels": 2, **NUMBER}
+        a={"n_levels": 2},
+        y={"n_levels": 5, "noise_pair": own},
+        c={"n_levels": 2, **NUMBER, "error": 0.1},
     )
     counts = judge_counts(report.assign(n_levels=[2, 5, 2]), 1000)
     pairs = {(pair["first"], pair["second"]): pair for pair in counts["pairs"]}
@@ -106,7 +109,7 @@ def test_a_pair_has_the_noise_of_the_target_and_the_worse_verdict_of_its_columns
         assert pairs[pair]["margin"] == pytest.approx(1.96 * expected)
     assert pairs["a", "y"]["verdict"] == (GOOD if own == 4 else ROUGH)
     assert pairs["a", "c"]["verdict"] == ROUGH
-    assert pairs["a", "c"]["reasons"] == ["c: 2 counts only"]
+    assert pairs["a", "c"]["reasons"] == ["c: 10% off between its counts"]
 
 
 def test_the_error_is_the_share_of_rows_that_noise_moves():
@@ -175,7 +178,11 @@ def test_uses_and_limits_in_words():
     )
     assert "groups of fewer than about 20 rows; nor for lost" in summary["avoid"]
     # Half of 1.96 / √10,000, and 9.8 of 1,000 rows.
-    assert summary["expect"] == "Expect a share of rows to be off by ± 1.4 percentage points."
+    expected = "Expect a share of rows to be off by ± 1.4 percentage points"
+    assert summary["expect"] == f"{expected}."
+    cut = summarize_use(counts, report.assign(mean_low=[np.nan, 0.01, 0.03, 0.2]), 1000, 10_000)
+    low = "and means and totals to be low by up to 20% (n) where tails are cut"
+    assert cut["expect"] == f"{expected}, {low}."
     assert 0 < summary["score"] < summary["ceiling"] < 100
     assert summarize_use(None, report, 1000, 1000)["score"] is None
     certificate = Certificate((GaussianDpEvent(4.0),), ("two-way tables",))

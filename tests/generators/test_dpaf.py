@@ -303,17 +303,6 @@ def test_rows_are_images_if_they_can_be_unless_they_are_said_to_be_none():
         assert (nn.Unflatten in layers) == are_images, shape
 
 
-def test_verdicts_on_single_rows():
-    """The objective of the paper, with its first phase, runs; it is not what works best."""
-    X, y = np.random.RandomState(0).uniform(size=(60, 64)), np.arange(60) % 2
-    release = ForwardAggregates(n_steps=6, budget_split=(0.1, 0.3, 0.6), keep=0.9)
-    generator = make(bounds=(0, 1), classes=[0, 1], loss="rows", release=release)
-    made, _ = generator.fit(X, y).sample(5)
-    assert made.shape == (5, 64)
-    # Two after each release.
-    assert len(generator.loss_curve_) == 2 * 6
-
-
 @pytest.mark.parametrize(
     ("shape", "expected"),
     [((1, 28, 28), 7), ((3, 32, 32), 4), ((3, 64, 64), 4), ((3, 128, 128), 8)],
@@ -420,32 +409,21 @@ def test_the_first_phase_is_as_private(check):
         (dict(release__budget_split=(0.5, 0.5)), "sum to 1"),
         (dict(release__budget_split=(-0.5, 0.5, 1.0)), "sum to 1"),
         (dict(release__budget_split=(0.0, 1.0, 0.0)), "the last one positive"),
-        (dict(release__budget_split=None), "sum to 1"),
         (dict(release__budget_split=(0.2, 0.2, 0.6)), "at least two classes"),
         (
             dict(image_shape=(1, 8, 8), bounds=(0, 1), encoder=None),
             "does not fit records of X, of 16 features",
         ),
-        (dict(image_shape="none"), "image_shape must be"),
         (
             dict(discriminator_layers=(1, 1, 1), image_shape=None, bounds=(0, 1)),
             "Only images",
         ),
         (dict(discriminator_layers=(0, 1, 0)), "layers"),
-        (dict(discriminator_layers=(1, 1)), "layers"),
         (dict(discriminator_layers=(1, 1, 1)), "Only images"),
         (dict(release__grad_clip=0), "grad_clip"),
         (dict(release__keep=1.5), "keep"),
-        (dict(release__asymmetry=0), "asymmetry"),
-        (dict(release__batch_size=0), "batch_size"),
-        (dict(release__n_pretrain=0), "n_pretrain"),
-        (dict(release__n_steps=1.5), "n_steps"),
-        (dict(release="sketch"), "release must be one of"),
-        (dict(loss="gan"), "loss"),
-        (dict(learning_rate=0), "learning_rate"),
         (dict(encoder="dp-pca"), "encoder"),
         (dict(encoder=PrivatePCA(2)), "encoder"),
-        (dict(network="none"), "network"),
     ],
 )
 def test_parameters_that_are_refused(params, match):

@@ -391,6 +391,11 @@ def identity(tables):
             {"schemas": {"visits": Schema({"id": Number(0, 9), **SCHEMAS["visits"]})}},
             r"declares 'id', which identifies.*schema.drop\('id'\)",
         ),
+        (
+            lambda t: {"a.b": t["patients"], "a": t["visits"].rename(columns={"ward": "b.sex"})},
+            {},
+            "Columns of both tables would be a.b.sex: rename a table",
+        ),
         (identity, {"max_rows_per_person": 0}, "max_rows_per_person"),
         (identity, {"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
     ],

@@ -269,6 +269,11 @@ def test_orders_add_up_and_dates_follow():
     first, gaps = np.array([10.0, 10, 10, 3]), np.array([np.nan, 2, np.nan, 7])
     person = np.array([0, 0, 0, 2])
     assert add_gaps(first, gaps, person, kind, np.random.default_rng(0)).tolist() == [10, 12, 12, 3]
+    # Rows beyond the range were all at its end.
+    beyond = add_gaps(
+        first, gaps + np.array([0, 9, 9, 0]), person, Number(0, 20), np.random.default_rng(0)
+    )
+    assert 10 < beyond[1] < 20
     hours = Date("2020-01-01", "2020-12-31", unit="hour")
     assert add_days(np.array([2.0, np.nan]), np.array([0.5, 1]), kind, hours)[0] == 60
 

@@ -31,10 +31,8 @@ from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
 from skdpgen.encoders import PrivatePCA
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import (
-    BudgetExceededError,
     Certificate,
     PrivacyBudget,
-    compose,
     preview,
     verify,
 )
@@ -368,31 +366,6 @@ def test_the_certificate_is_for_persons(tmp_path):
     loaded = skdpgen.load(tmp_path / "fitted.zip")
     assert (str(loaded.privacy_), loaded.max_rows_per_person) == (str(certificate), 3)
     assert np.array_equal(loaded.sample()[0], fitted.sample()[0])
-
-
-def test_certificates_for_persons_are_composed_with_their_like():
-    one, three = (fit(ARRAYS["bounds declared"], 9, m)[0].privacy_ for m in (1, 3))
-    both = compose(one, three)
-    assert both.max_rows == 3
-    assert "at most 3 of them" in str(both)
-    X, y, _ = make_rows(9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plain = clone(ARRAYS["bounds declared"]).fit(X, y).privacy_
-    with pytest.raises(ValueError, match="for records and for persons cannot be composed"):
-        compose(one, plain)
-
-
-def test_a_budget_holds_fits_of_one_unit():
-    X, y, persons = make_rows(9)
-    estimator = clone(ARRAYS["bounds declared"]).set_params(random_state=None, epsilon=1.0)
-    budget = PrivacyBudget(5.0, 1e-4)
-    with budget, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        clone(estimator).fit(X, y, persons=persons)
-        with pytest.raises(BudgetExceededError, match="all be for records, or all for persons"):
-            clone(estimator).fit(X, y)
-    assert budget.spent == pytest.approx(1.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("max_rows", [1, 3])

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import skdpgen
 from skdpgen import (
     Category,
     Date,
@@ -107,13 +106,6 @@ def test_rows_that_are_asked_for_obey_too(fitted):
         fitted.sample(9, where={"insured": "no", "premium": (0, 500)})
     with pytest.raises(ValueError, match="1300 rows: there are 1200 different values"):
         fitted.sample(1300)
-
-
-def test_rules_are_saved_with_an_estimator(fitted, tmp_path):
-    fitted.save(tmp_path / "ward.skdpgen")
-    loaded = skdpgen.load(tmp_path / "ward.skdpgen")
-    assert loaded.schema_ == SCHEMA == loaded.schema
-    pd.testing.assert_frame_equal(loaded.sample(50), fitted.sample(50))
 
 
 def test_a_derived_column_is_not_read_and_costs_nothing():

@@ -176,7 +176,7 @@ def test_debiasing_keeps_the_spread(monkeypatch):
     assert spread > 1.3 * generator.fit(X).sample(4000).std()
 
 
-@pytest.mark.parametrize(("name", "shape"), [("dcgan28", (1, 28, 28)), ("resnet32", (3, 32, 32))])
+@pytest.mark.parametrize(("name", "shape"), [("conv28", (1, 28, 28)), ("conv", (3, 16, 16))])
 def test_images(name, shape):
     X = np.random.RandomState(0).uniform(size=(30, math.prod(shape)))
     generator = make(network=name, bounds=(0, 1), release=SampledGradients(n_steps=2))
@@ -202,22 +202,6 @@ def test_the_generated_batch_is_of_a_fixed_size(n_records, perturb, seen):
     assert {released.value.shape for _, released in seen} == {shape}
     assert {mechanism.shape for mechanism, _ in seen} == {shape}
     assert {released.std for _, released in seen} == {generator.sigma_}
-
-
-def test_the_generated_batch_does_not_follow_the_sample(monkeypatch):
-    sizes = []
-    cross = SinkhornGradient.cross
-
-    def watched(self, made, codes, rows, membership):
-        sizes.append((len(made), int(membership.any(1).sum())))
-        return cross(self, made, codes, rows, membership)
-
-    monkeypatch.setattr(SinkhornGradient, "cross", watched)
-    release = SampledGradients(n_steps=30, batch_size=6)
-    make(release=release).fit(np.random.RandomState(0).normal(size=(60, 3)))
-    made, real = map(set, zip(*sizes, strict=True))
-    assert made == {6}, f"Batches of {made} rows are generated."
-    assert len(real) > 3
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
@@ -256,29 +240,16 @@ def test_gradients_are_released_in_noisy_components(perturb, digits, seen):
     ("params", "match"),
     [
         (dict(release__grad_clip=0), "grad_clip"),
-        (dict(release__grad_clip=None), "grad_clip"),
-        (dict(release__n_steps=0), "n_steps"),
-        (dict(release__batch_size=0), "batch_size"),
-        (dict(release__n_generated=1.5), "n_generated"),
         (dict(release__n_generated=1), "at least 2"),
         (dict(loss__n_debias=-1), "n_debias"),
         (dict(release__n_generated=4, loss__n_debias=5), "n_debias"),
-        (dict(loss__reg=0), "reg"),
-        (dict(loss__l1_weight=-1), "l1_weight"),
         (dict(loss__label_weight=math.inf), "label_weight"),
-        (dict(loss__balance_classes=0.5), "balance_classes"),
-        (dict(learning_rate=0), "learning_rate"),
-        (dict(release__perturb="weights"), "perturb"),
-        (dict(release="sketch"), "release must be one of"),
-        (dict(loss="entropic"), "loss must be one of"),
-        (dict(encoder="pca"), "encoder"),
         (dict(encoder=PrivatePCA(n_components=0)), "n_components"),
         (dict(encoder=PrivatePCA(share=1.0)), "share must be in"),
         (
             dict(encoder=FrozenEstimator(PCA(2).fit(np.eye(3))), network="conv28", bounds=(0, 1)),
             "no encoder object",
         ),
-        (dict(network="none"), "network"),
     ],
 )
 def test_parameters_that_are_refused(params, match):

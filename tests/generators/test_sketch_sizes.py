@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.accounting.plan import Terms
-from skdpgen.learners.sketch import SketchLearner
+from skdpgen.learners.sketch import fit_to_sketch
 from skdpgen.mechanisms.sums import Sketch
 from skdpgen.privacy import Curator, SliceSketchMechanism, preview
 from skdpgen.releases import SliceSketch
@@ -140,8 +140,8 @@ def test_a_step_of_a_network_looks_at_some_slices_of_many(monkeypatch):
         return original(self, rows, means, weights, **params)
 
     monkeypatch.setattr(SliceBasis, "squared_distance", look)
-    learner = SketchLearner(_Rows(), n_steps=3, rows_per_class=4, learning_rate=0.1)
-    learner.fit((basis, sketch), None, torch.Generator().manual_seed(0))
+    options = {"n_steps": 3, "rows_per_class": 4, "learning_rate": 0.1}
+    fit_to_sketch(_Rows(), basis, sketch, generator=torch.Generator().manual_seed(0), **options)
     assert frozenset.union(*seen) == {*marks.tolist()}
     assert not set(seen[0]) & set(seen[1])
     assert max(seen[0]) > marks[1400]

@@ -323,18 +323,13 @@ def test_annealing_is_the_share_of_steps_in_which_they_shorten(monkeypatch):
     assert_allclose(taken[2], 0.05 * np.arange(8, 0, -1))
 
 
-# Tables.
-
-
 # Bad parameters.
 
 
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        ({"release": "rows"}, "release must be one of"),
         ({"n_particles": 0}, "n_particles must be a positive whole number"),
-        ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
         ({"diffusion": -1.0}, "diffusion must be"),
         ({"release": SlicedRows(n_steps=1, sampling="fixed")}, "replace_one"),
         (

@@ -21,7 +21,7 @@ from skdpgen.accounting.calibration import calibrate
 from skdpgen.accounting.plan import Terms
 from skdpgen.encoders import PrivatePCA
 from skdpgen.learners.rows import RowNetwork
-from skdpgen.learners.slices import RowsLearner
+from skdpgen.learners.slices import fit_to_slices
 from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.networks.generators import build, find_factory
 from skdpgen.privacy import (
@@ -88,7 +88,7 @@ def test_generated_rows_are_noised_as_records_are():
     releases = SimpleNamespace(
         mechanism=mechanism, batch_size=300, n_steps=20, make=release, means=mock.Mock()
     )
-    sampler = RowsLearner(network, learning_rate=1e-9).fit(releases, None, generator)
+    sampler = fit_to_slices(network, releases, learning_rate=1e-9, generator=generator)
     # Two samples of 400 from one law: W₂² between them is far below the noise's variance, 0.25.
     assert np.mean(sampler.losses[5:]) < 2 * 0.02
     assert_allclose(sampler.shares, 0.5, atol=0.1)

@@ -125,24 +125,6 @@ def test_declared_bounds_close_intervals(number, ends):
     assert any(OPEN in line for line in said) == number.is_open
 
 
-@pytest.mark.parametrize("zone", [None, pytest.param("Europe/Berlin", marks=pytest.mark.slow)])
-def test_intervals_of_dates_are_open(zone):
-    rows = draw(2000, 1)[["day", "group"]]
-    rows["day"] = rows["day"].dt.tz_localize(zone)
-    sampler = fit(rows)
-    found, said = call(
-        estimate,
-        sampler,
-        lambda rows: {
-            "year": rows["day"].dt.year.mean(),
-            "late": (rows["day"].dt.year >= 2017).mean(),
-        },
-    )
-    assert np.isinf(found.loc["year", ["lower", "upper"]].astype(float)).all()
-    assert not np.isinf(found.loc["late"].astype(float)).any()
-    assert any("columns 'day'" in line for line in said)
-
-
 def test_values_that_a_dtype_cannot_hold_are_not_beyond():
     rows = draw(2000, 1)[["count", "group"]].astype({"count": np.uint8})
     found, _ = call(estimate, fit(rows), lambda rows: rows["count"].to_numpy(float).mean())

@@ -78,18 +78,6 @@ def test_a_rare_level_whose_tables_are_noise_is_warned_of(n_rare, warns):
     assert all("'y' at True (about " in message for message in said)
 
 
-def test_y_and_where_choose_among_levels():
-    table = make_exclusive_or()
-    generator = DPSWFlowSampler(epsilon=20.0, schema=SCHEMA, random_state=0, n_steps=200)
-    generator.fit(table, target="target")
-    made = generator.sample(y=[True, False] * 200)
-    assert made["target"].tolist() == [True, False] * 200
-    assert ((made["a"] ^ made["b"]) == made["target"]).mean() > 0.85
-    made = generator.sample(300, where={"target": True, "a": True})
-    assert (made["target"] & made["a"]).all()
-    assert (~made["b"]).mean() > 0.85
-
-
 def test_levels_are_as_frequent_as_they_were():
     table = make_exclusive_or(share=0.1)
     generator = DPSWFlowSampler(epsilon=math.inf, schema=SCHEMA, random_state=0, n_steps=5)

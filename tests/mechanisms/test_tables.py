@@ -190,7 +190,7 @@ def test_weight_of_one_way_tables(sizes, squared):
 
 
 @pytest.mark.catches(
-    "mechanisms.two_way:TablesMechanism.records", "len(self.sizes)", "len(self._all_sizes)"
+    "mechanisms.two_way:TablesMechanism.records", "len(self.sizes)", "len(self.all_sizes)"
 )
 @pytest.mark.catches(
     "mechanisms.two_way:TablesMechanism", "divisor = math.sqrt(2)", "divisor = 2.0"

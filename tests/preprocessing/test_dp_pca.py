@@ -19,7 +19,6 @@ from skdpgen.privacy import (
     NoiseSource,
     PrivacyLeakWarning,
     SpentError,
-    calibrate_gaussian,
     compose,
     preview,
     verify,
@@ -30,7 +29,7 @@ from skdpgen.releases import SliceSketch, from_release
 of_ball = partial(DPPCA, clip_norm=1.0)
 
 
-@parametrize_with_checks([DPPCA(), of_ball()])
+@parametrize_with_checks([DPPCA()])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -104,28 +103,6 @@ def test_inverse_is_the_projection(X, bounds):
     if bounds is None:
         residual = X - once
         assert_allclose(residual @ fitted.components_.T, 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_noise_has_the_stated_deviation(relation):
-    X = np.random.RandomState(0).normal(scale=0.1, size=(100, 40))
-    make = partial(of_ball, epsilon=0.7, delta=1e-6, relation=relation)
-    exact, _ = release(make(epsilon=math.inf), X)
-    noise, fits = [], []
-    for seed in range(10):
-        noisy, fitted = release(make(random_state=seed), X)
-        noise.append(noisy - exact)
-        fits.append(fitted)
-    noise, sigma = np.stack(noise), fits[0].sigma_
-    sensitivity = {"zero_out": 1, "replace_one": math.sqrt(2)}[relation]
-    assert_allclose(sigma, sensitivity * calibrate_gaussian(0.7, 1e-6))
-    assert_allclose(noise, noise.swapaxes(1, 2))
-    diagonal = np.diagonal(noise, axis1=1, axis2=2)
-    above = noise[:, np.triu(np.ones((40, 40), dtype=bool), 1)]
-    for part, expected in [(diagonal, sigma), (above, sigma / math.sqrt(2))]:
-        assert_allclose(part.std(), expected, rtol=6 / math.sqrt(2 * part.size))
-        assert abs(part.mean()) < 6 * expected / math.sqrt(part.size)
-    assert len({fitted.explained_variance_[0] for fitted in fits}) == 10
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -229,14 +206,7 @@ def test_default_number_of_components(n_features, kept):
         ({"n_components": 0}, "n_components must be a positive whole number or None"),
         ({"n_components": 1.5}, "n_components must be a positive whole number or None"),
         ({"n_components": 7}, "n_components must be at most the number of features, 6; got 7"),
-        ({"epsilon": 0}, "epsilon must be"),
-        ({"delta": 1.0}, "delta must be"),
-        ({"relation": "add"}, "relation must be one of"),
-        ({"accountant": "moments"}, "accountant must be one of"),
         ({"bounds": (1, 0)}, "lower < upper"),
-        ({"bounds": 3}, "bounds must be a pair"),
-        ({"clip_norm": 0}, "clip_norm must be a positive number"),
-        ({"device": "abacus"}, "device must be"),
         ({"random_state": "seed"}, "random_state must be"),
     ],
 )

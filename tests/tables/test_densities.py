@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import beta, lognorm, multivariate_normal, norm, uniform
 
 from skdpgen.histograms.grids import knot_weights
 from skdpgen.tables.columns.values import CodeScale
@@ -14,6 +14,7 @@ from skdpgen.tables.discovery.densities import (
     estimate_density,
     trim_density,
 )
+from skdpgen.tables.log_splines import smooth_density
 
 KNOTS = np.array([-6.0, -3, -2, -1.2, -0.7, -0.3, 0, 0.4, 0.9, 1.3, 2.2, 3, 6])
 NORMAL = norm.ppf((np.arange(3000) + 0.5) / 3000)
@@ -24,16 +25,16 @@ def count(values, knots=KNOTS):
 
 
 def find_quantiles(density, shares=(0.25, 0.5, 0.75)):
-    points, masses = density
+    points, masses, _ = density
     return np.interp(np.array(shares) * masses.sum(), np.r_[0, np.cumsum(masses)], points)
 
 
 @pytest.mark.parametrize(("level", "scale"), [(0, 1), (1e6, 0.01), (-3, 1e-9), (0, 1e12)])
 def test_densities_follow_location_and_scale(level, scale):
     counts = count(NORMAL) + np.random.RandomState(0).normal(0, 30, len(KNOTS))
-    points, masses = estimate_density([Histogram(KNOTS, counts, 30.0)], -6, 6)
+    points, masses, _ = estimate_density([Histogram(KNOTS, counts, 30.0)], -6, 6)
     moved = Histogram(level + scale * KNOTS, counts, 30.0)
-    moved_points, moved_masses = estimate_density([moved], level - 6 * scale, level + 6 * scale)
+    moved_points, moved_masses, _ = estimate_density([moved], level - 6 * scale, level + 6 * scale)
     assert_allclose((moved_points - level) / scale, points, atol=1e-6)
     assert_allclose(moved_masses, masses, atol=1e-3)
 
@@ -41,7 +42,7 @@ def test_densities_follow_location_and_scale(level, scale):
 def test_counts_with_little_noise_are_met():
     for values in (NORMAL, np.exp(NORMAL), np.linspace(-5, 5, 3000)):
         histogram = Histogram(KNOTS, count(values), 1.0)
-        points, masses = estimate_density([histogram], -6, 6)
+        points, masses, _ = estimate_density([histogram], -6, 6)
         found = masses @ histogram.weigh((points[1:] + points[:-1]) / 2)
         assert_allclose(found, histogram.counts, atol=12)
         assert (masses >= 0).all()
@@ -50,7 +51,7 @@ def test_counts_with_little_noise_are_met():
 def test_a_histogram_without_noise_is_spread_as_encoders_draw():
     histogram = Histogram(KNOTS, count(NORMAL), 0.0)
     parts = [Histogram(KNOTS, -count(NORMAL), 1.0), histogram]
-    points, masses = estimate_density(parts, -6, 6)
+    points, masses, _ = estimate_density(parts, -6, 6)
     assert masses.sum() == pytest.approx(3000)
     assert points[[0, -1]].tolist() == [-6, 6]
 
@@ -125,9 +126,46 @@ def test_densities_fall_in_tails_of_noise(sign):
     parts = [Histogram(knots, counts, 30.0)]
     if sign < 0:
         parts = [Histogram(-knots[::-1], counts[::-1], 30.0)]
-    points, masses = estimate_density(parts, *sorted([0, sign * knots[-1]]))
+    points, masses, _ = estimate_density(parts, *sorted([0, sign * knots[-1]]))
     density = (masses / np.diff(points))[::sign]
     is_tail = np.abs(points[1:] if sign > 0 else points[:-1])[::sign] > 64
     assert (np.diff(density[is_tail]) <= 1e-12).all()
     # As many values at the far end would have a mean of 70.
     assert abs(masses @ (points[1:] + points[:-1]) / 2) / masses.sum() < 15
+
+
+EVEN = np.linspace(0, 100, 16)
+LOGS = np.expm1(np.linspace(0, np.log1p(20_000), 8))
+LAWS = {
+    "uniform": (uniform(0, 100), EVEN),
+    "few knots": (norm(50, 12), EVEN[::3]),
+    "normal": (norm(50, 12), EVEN),
+    "ages": (beta(1.6, 2.8, 17, 73), np.linspace(17, 90, 16)),
+    "amounts": (lognorm(1, scale=400), LOGS),
+    "amounts, even knots": (lognorm(1, scale=400), np.linspace(0, 20_000, 8)),
+}
+
+
+@pytest.mark.parametrize("std", [3e-4, 5e-3])
+@pytest.mark.parametrize("name", LAWS)
+def test_the_stated_error_covers_that_between_knots(name, std):
+    """The total variation in 100 cells of equal probability; noise on the counts is far less."""
+    law, knots = LAWS[name]
+    values = law.ppf((np.arange(20_000) + 0.5) / 20_000).clip(knots[0], knots[-1])
+    cells = law.ppf(np.linspace(0, 1, 101)).clip(knots[0], knots[-1])
+    rng, shares = np.random.default_rng(0), knot_weights(values, knots).mean(0)
+    errors = []
+    for _ in range(3):
+        noisy = shares + rng.normal(0, std, len(knots))
+        found = [smooth_density(CodeScale.of_knots(knots), noisy / noisy.sum(), std)]
+        if len(knots) == 16:
+            found.append(
+                estimate_density([Histogram(knots, 1e4 * noisy, 1e4 * std)], *cells[[0, -1]])
+            )
+        for points, masses, stated in found:
+            below = np.interp(cells, points, np.r_[0, np.cumsum(masses)] / masses.sum())
+            errors.append((stated, 0.5 * np.abs(np.diff(below) - 0.01).sum()))
+    stated, measured = np.mean(errors, axis=0)
+    assert 0.8 * measured < stated < 5 * measured + 0.02
+    if "even knots" in name:
+        assert measured > 2.5 * len(knots) * std / np.sqrt(2 * np.pi)

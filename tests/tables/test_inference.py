@@ -466,14 +466,14 @@ def test_all_is_released_whatever_is_found():
 )
 @pytest.mark.parametrize(("relation", "bound"), [("zero_out", 1.0), ("replace_one", math.sqrt(2))])
 def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
-    """Σ over the columns of one type, and one way of writing it, each: a vector of norm 1."""
+    """Σ over the columns of one type, one form and one sign, each: a vector of norm 1."""
     from skdpgen.mechanisms.sums import WeightSumMechanism
     from skdpgen.tables.discovery.type_inference import KINDS
 
     rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
-        np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)
+        np.array([["$1", "x"], ["true", "2020-01-01"], [None, "2.5 %"], ["1", "y"]], dtype=object)
     )
-    assert_allclose((rows > 0).sum(axis=1), 4)
+    assert_allclose((rows > 0).sum(axis=1), 6)
     apart = rows if relation == "zero_out" else rows[:, None] - rows
     largest = np.linalg.norm(apart, axis=-1).max()
     assert largest == pytest.approx(bound), "The sensitivity is not that of the rows."

@@ -62,11 +62,11 @@ def test_categories_of_a_fifth_of_few_rows_are_found():
 
 @pytest.mark.parametrize("kind", ["text", "whole", "date"])
 def test_few_cells_are_seldom_taken_for_another_type(kind):
-    """Five deviations of noise, beside ten other types of cells without any."""
+    """Five deviations of noise, beside twelve other types of cells without any."""
     unknown, rng = {f"c{i}": Unknown() for i in range(2000)}, np.random.default_rng(0)
     counts = rng.normal(0, 1, (2000, len(COUNTED)))
     counts[:, COUNTED.index(kind)] += 5
     found = find_types(unknown, counts, 1.0, 1000)[0].values()
     expected = {"text": Category, "whole": Number, "date": Date}[kind]
     wrong = np.mean([type(column) is not expected for column in found])
-    assert wrong < {"text": 0.02, "whole": 0.08, "date": 0.05}[kind]
+    assert wrong < {"text": 0.02, "whole": 0.08, "date": 0.06}[kind]

@@ -24,10 +24,14 @@ def make_rows(n_rows, rng):
     return np.hstack(rows) / np.sqrt(2)
 
 
+def find_scales(*args):
+    return {name: scale for name, (scale, _) in calibrate_scales(*args).items()}
+
+
 def calibrate(histogram, make_rows=make_rows):
     rng = np.random.RandomState(0)
     blocks = TableEncoder(SCHEMA).make_blocks()
-    return calibrate_scales(blocks, {"x": [histogram]}, {}, lambda n_rows: make_rows(n_rows, rng))
+    return find_scales(blocks, {"x": [histogram]}, {}, lambda n_rows: make_rows(n_rows, rng))
 
 
 def count(values, std):
@@ -100,7 +104,7 @@ def test_a_value_beside_what_is_not_clear_stays_where_it_is(gap):
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))
     knots = np.arange(100.0)
     counted = Histogram(knots, np.where(knots == 40, 600.0, 4.0), 1.0)
-    (scale,) = calibrate_scales([block], {"x": [counted]}, {}, lambda n_rows: rows).values()
+    (scale,) = find_scales([block], {"x": [counted]}, {}, lambda n_rows: rows).values()
     assert_allclose(scale.encode(np.array(near)), [1, 2, 3], atol=1e-4)
 
 
@@ -120,7 +124,7 @@ def test_values_between_whole_knots_are_as_many_as_were_counted():
         shares = np.bincount(drawn, minlength=31)[6:15] / len(drawn)
         return np.abs(shares - 1 / 31).sum()
 
-    codes = calibrate_scales([block], {"x": [counted]}, {}, lambda n_rows: rows[:n_rows])
+    codes = find_scales([block], {"x": [counted]}, {}, lambda n_rows: rows[:n_rows])
     assert share_off(codes) < 0.7 * share_off(None)
 
 
@@ -139,7 +143,7 @@ def test_the_first_of_a_few_values_is_not_taken_for_the_second():
     expected = np.bincount(block.draw(rows, rng), minlength=17)
     for first in (-30.0, 40.0):
         counted = Histogram(np.arange(17.0), np.r_[first, 1.5 * expected[1:]], 50.0)
-        codes = calibrate_scales([block], {"x": [counted] * 2}, {}, lambda _: rows)
+        codes = find_scales([block], {"x": [counted] * 2}, {}, lambda _: rows)
         made = TableEncoder(Schema({"x": kind}), codes).make_blocks()[0]
         found = np.bincount(made.draw(rows, rng), minlength=17)
         assert_allclose(found / 20_000, expected / 20_000, atol=0.02)
@@ -151,7 +155,7 @@ def test_counts_of_an_interval_without_rows_are_drawn():
     block = TableEncoder(Schema({"x": kind})).make_blocks()[0]
     rows = np.tile([0.5, 0.5, 0.0], (1000, 1))
     counted = count(np.linspace(0, 100, 5000), 1.0)
-    scales = calibrate_scales([block], {"x": [counted]}, {}, lambda n_rows: rows)
+    scales = find_scales([block], {"x": [counted]}, {}, lambda n_rows: rows)
     drawn = (
         TableEncoder(Schema({"x": kind}), scales)
         .make_blocks()[0]
@@ -232,7 +236,7 @@ def test_declared_numbers_have_the_smoothest_density(kind):
     rows = rng.dirichlet(0.2 + shares, 4000)
     rows *= shares / rows.mean(axis=0)
     rows /= rows.sum(axis=1, keepdims=True)
-    scales = calibrate_scales([block], {}, {"x": 1e-3}, lambda n_rows: rows[:n_rows])
+    scales = find_scales([block], {}, {"x": 1e-3}, lambda n_rows: rows[:n_rows])
 
     def variation(scales):
         made = TableEncoder(Schema({"x": kind}), scales).make_blocks()[0]

@@ -1,5 +1,6 @@
 """Out as in: samples have the dtypes, levels and words of the table, in any container and file."""
 
+import csv
 import re
 
 import hypothesis
@@ -26,7 +27,7 @@ LEVELS = ["low", "middle", "high"]
 texts = rng.choice(LEVELS, N)
 number, decimal, date = Number(0, 90, 0), Number(0, 90, 1), Date("2021-01-01", "2021-12-31")
 time, booleans = Date("2021-01-01", "2021-12-31", "second"), Category(["False", "True"])
-# Dtypes, declared types, cells, and whether a value may come back.
+# Dtypes, declared types, cells, and whether a value may come back, or all that do.
 FAMILIES = {
     "integers": (
         ["int8", "uint8", "int32", "int64", "uint64", "Int8", "Int64", "uint16[pyarrow]"],
@@ -56,8 +57,9 @@ FAMILIES = {
         ["str", "string"],
         [Boolean(words=("no", "yes"))],
         np.where(is_true, "yes", "no"),
-        None,
+        {"yes", "no"},
     ),
+    "blanks": (["str", "string", "string[pyarrow]"], [None], np.where(is_true, "", "x"), {"", "x"}),
     "written": (
         ["str", "string", "string[pyarrow]", pd.ArrowDtype(pa.string())],
         [None],
@@ -101,6 +103,8 @@ def columns(draw):
     dtype, declared = draw(st.sampled_from(dtypes)), draw(st.sampled_from([*types, None]))
     if family == "booleans" and dtype in ("int8", "float64"):
         declared = Boolean()
+    if isinstance(dtype, pd.CategoricalDtype) and isinstance(declared, Category):
+        declared = Ordinal(LEVELS)  # a declared category has no order
     column = pd.Series(cells)
     if getattr(pd.api.types.pandas_dtype(dtype), "tz", None) is not None:
         column = column.dt.tz_localize("Europe/Vienna")
@@ -135,8 +139,8 @@ def check(drawn, container):
                 family,
                 declared_type,
             )
-        if is_value is None:
-            assert set(made) <= {"yes", "no"}
+        if isinstance(is_value, set):
+            assert set(made) == is_value
         else:
             assert all(map(is_value, made.tolist())), (family, column.dtype, declared_type)
 
@@ -154,7 +158,7 @@ DIALECTS = [
     {"sep": ";", "decimal": ",", "thousands": "."},
     {"sep": "\t", "decimal": ".", "thousands": ","},
     {"sep": "|", "encoding": "latin-1", "decimal": ",", "date_format": "%d.%m.%Y"},
-    {"sep": ",", "encoding": "utf-16", "date_format": "%m/%d/%Y"},
+    {"sep": ",", "encoding": "utf-16", "date_format": "%m/%d/%Y", "na_values": "fixed=-9,NA"},
 ]
 
 
@@ -163,6 +167,7 @@ DIALECTS = [
 @pytest.mark.parametrize("words", [("no", "yes"), ("FALSE", "TRUE"), ("0", "1"), ("N", "Y")])
 def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
     decimal, thousands = dialect.get("decimal", "."), dialect.get("thousands")
+    absent = dialect.get("na_values", "=NA").split("=")[1].split(",")[0]
     date_format = dialect.get("date_format", "%Y-%m-%d")
     signs = str.maketrans({",": thousands or "", ".": decimal})
     table = pd.DataFrame(
@@ -172,12 +177,17 @@ def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
             "code": [f"{x:05d}" for x in whole % 7],
             "day": pd.Series(days).dt.strftime(date_format),
             "fixed": np.where(
-                whole % 4, pd.Series(fraction).map("{:.2f}".format).str.replace(".", decimal), "NA"
+                whole % 4,
+                pd.Series(fraction).map("£ {:.2f}".format).str.replace(".", decimal),
+                absent,
             ),
+            "whole": [f"+{x}" if x % 3 else f"({x})" for x in whole],
+            "share": [f"{x * 37:.2E} %".replace(".", decimal) for x in fraction],
         }
     )
     form = {"sep": dialect["sep"], "encoding": dialect.get("encoding", "utf-8")}
-    table.to_csv(tmp_path / "t.csv", index=False, **form)
+    quoting = csv.QUOTE_ALL if words[0] == "0" else csv.QUOTE_MINIMAL
+    table.to_csv(tmp_path / "t.csv", index=False, quoting=quoting, **form)
     Schema({"flag": Boolean()}).to_json(tmp_path / "schema.json")
     options = [f"--{name.replace('_', '-')}={value}" for name, value in dialect.items()]
     asked = ["synthesize", str(tmp_path / "t.csv"), "--epsilon", "200", "--delta", "1e-6", *options]
@@ -188,7 +198,11 @@ def test_a_csv_file_has_the_form_of_the_table(dialect, words, tmp_path):
     assert set(made["flag"]) == set(words)
     assert set(made["code"]) <= set(table["code"])
     assert pd.to_datetime(made["day"], format=date_format).notna().all()
-    assert made["fixed"].str.fullmatch(rf"\d+\{decimal}\d0|NA").all()
+    first = (tmp_path / "made/synthetic.csv").read_text(encoding=form["encoding"])
+    assert first.startswith('"') is (quoting == csv.QUOTE_ALL)
+    assert made["fixed"].str.fullmatch(rf"£ \d+\{decimal}\d0|{absent}").all()
+    assert made["whole"].str.fullmatch(r"[+]\d+|[(]\d+[)]").all()
+    assert made["share"].str.fullmatch(rf"\d\{decimal}\d+E[+]\d\d %").all()
     read = pd.read_csv(
         tmp_path / "made/synthetic.csv", decimal=decimal, thousands=thousands, **form
     )
@@ -221,7 +235,8 @@ def test_a_parquet_file_has_the_types_of_the_table(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_sheet_has_the_cells_of_the_table(tmp_path):
+@pytest.mark.parametrize("suffix", ["xlsx", "jsonl"])
+def test_a_sheet_has_the_cells_of_the_table(suffix, tmp_path):
     """A number that is a text stays one, beside numbers, dates and missing cells."""
     cells = {
         "number": [None if x % 3 == 0 else x for x in whole.tolist()],
@@ -229,12 +244,21 @@ def test_a_sheet_has_the_cells_of_the_table(tmp_path):
         "date": days.astype("M8[D]").astype(str).tolist(),
         "day": pd.Series(days),
     }
-    pd.DataFrame(cells).to_excel(tmp_path / "t.xlsx", index=False)
-    asked = ["synthesize", str(tmp_path / "t.xlsx"), "--epsilon", "200", "--delta", "1e-6"]
+    table, lines = pd.DataFrame(cells), {"orient": "records", "lines": True}
+    if suffix == "xlsx":
+        table.to_excel(tmp_path / "t.xlsx", index=False)
+    else:
+        table.to_json(tmp_path / "t.jsonl", date_format="iso", **lines)
+    asked = ["synthesize", str(tmp_path / f"t.{suffix}"), "--epsilon", "200", "--delta", "1e-6"]
     assert main([*asked, "--quiet", "--anyway", "--seed", "1", "-o", str(tmp_path / "made")]) == 0
-    made = pd.read_excel(tmp_path / "made/synthetic.xlsx", dtype=object).convert_dtypes()
+    made = tmp_path / f"made/synthetic.{suffix}"
+    if suffix == "xlsx":
+        made = pd.read_excel(made, dtype=object).convert_dtypes()
+    else:
+        made = pd.read_json(made, dtype=False, convert_dates=False, **lines).convert_dtypes()
     assert [str(dtype) for dtype in made.dtypes[:3]] == ["Int64", "string", "string"]
-    assert pd.api.types.is_datetime64_any_dtype(made["day"])
+    assert (pd.to_datetime(made["day"]).dt.year == 2021).all()
+    assert (made["day"].dtype == "string") is (suffix == "jsonl")
 
 
 @pytest.mark.slow

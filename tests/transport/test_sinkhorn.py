@@ -6,8 +6,6 @@ import numpy as np
 import ot
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
@@ -252,32 +250,6 @@ def test_conventions_of_divergences():
     assert not 0.9 < ours / theirs < 1.1
 
 
-def test_divergence_is_a_divergence():
-    X, Y = normal(30, 3, seed=1).requires_grad_(), normal(40, 3, seed=2) + 0.3
-    value = sinkhorn_divergence(X, X.detach(), reg=0.5)
-    (grad,) = torch.autograd.grad(value, X)
-    assert value.item() == pytest.approx(0, abs=1e-6)
-    torch.testing.assert_close(grad, torch.zeros_like(grad), rtol=0, atol=1e-6)
-    forth, back = sinkhorn_divergence(X, Y, reg=0.5), sinkhorn_divergence(Y, X, reg=0.5)
-    assert forth > 0.05
-    assert forth.item() == pytest.approx(back.item(), rel=1e-5)
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.integers(1, 8), st.integers(1, 8), st.floats(-2, 3), st.integers(0, 10))
-def test_duality(n, m, exponent, seed):
-    # At the optimum the primal and the dual objective agree, which proves both optimal.
-    X, Y, reg = normal(n, 2, seed=seed), normal(m, 2, seed=seed + 1), 10**exponent
-    a, b = weights(n, seed), weights(m, seed + 1)
-    kw = {"a": a, "b": b, "tol": 1e-9, "n_iter": 5000}
-    cost = pairwise_cost(X, Y)
-    plan = sinkhorn_plan(cost, reg, **kw)
-    primal = (plan * cost).sum() + reg * entropy(plan, a, b)
-    dual = entropic_wasserstein(X, Y, reg=reg, entropy=True, **kw)
-    assert primal.item() == pytest.approx(dual.item(), rel=1e-6, abs=1e-6)
-    assert marginal_error(plan, a, b) <= 1e-8
-
-
 # --- errors --------------------------------------------------------------------------------
 
 C9 = np.full((4, 3), 987.0)
@@ -288,13 +260,6 @@ NAN9[1, 1] = np.nan
 @pytest.mark.parametrize(
     ("cost", "reg", "kw", "message"),
     [
-        (C9, 0, {}, "reg must be a positive"),
-        (C9, -1.0, {}, "reg must be a positive"),
-        (C9, math.nan, {}, "reg must be a positive"),
-        (C9, math.inf, {}, "reg must be a positive"),
-        (C9, 1, {"n_iter": 0}, "n_iter must be a positive whole"),
-        (C9, 1, {"tol": 0}, "tol must be a positive"),
-        (C9, 1, {"tol": math.nan}, "tol must be a positive"),
         (NAN9, 1, {}, "cost holds NaN or infinite"),
         (-np.inf * C9, 1, {}, "cost holds NaN or infinite"),
         (C9[0], 1, {}, "cost must have at least 2 dimensions"),
@@ -317,10 +282,7 @@ def test_errors(cost, reg, kw, message):
 @pytest.mark.parametrize(
     ("X", "Y", "kw", "message"),
     [
-        (C9, C9, {"p": 3}, "p must be 1 or 2"),
         (C9, C9, {"p": 1, "l1_weight": 1.0}, "leave it at 0 with p=1"),
-        (C9, C9, {"l1_weight": -1.0}, "l1_weight must be"),
-        (C9, C9, {"l1_weight": math.nan}, "l1_weight must be"),
         (C9, C9[:, :2], {}, "same number of features"),
         (C9[0], C9, {}, "rows of the same number"),
         (NAN9, C9, {}, "X holds NaN"),

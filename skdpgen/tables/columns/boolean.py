@@ -88,10 +88,10 @@ class Boolean(LevelColumn):
         """Return the column with the most frequent word of each value, if there are two."""
         values = {word: read_cell(word, _STYLE) for word in sorted(counts, key=counts.get)}
         found = {value: word for word, value in values.items() if isinstance(value, bool)}
-        if counts and not found:
+        words = found.get(False), found.get(True)
+        if None in words and len(counts) > len(found):
             # They come back as they are, but which one is True is not known.
             return Category(sorted(counts), missing=self.missing)
-        words = found.get(False), found.get(True)
         is_plain = None in words or words == ("False", "True")
         return replace(self, words=None if is_plain else words)
 

@@ -132,10 +132,10 @@ class Number(KnotColumn):
     # Limits of measurements, such as <0.5, become missing; whole numbers beside texts may be codes.
     evidence = {
         "number": (
-            ("whole", "number", "decimal comma", "grouped", "comma", "limit"),
-            ("number", "decimal comma"),
+            ("whole", "number", "point", "decimal comma", "grouped", "comma", "limit"),
+            ("number", "point", "decimal comma"),
         ),
-        "integer": (("whole", "grouped", "comma"), ()),
+        "integer": (("whole", "grouped", "comma", "point"), ()),
     }
     forms = ("integer", "number")
     level_decimals = (*DECIMALS_OF, MOST_DECIMALS + 1, 0, 0)
@@ -218,7 +218,7 @@ class Number(KnotColumn):
     def infer(cls, cells, counts, std):
         # Groups of thousands may be followed by decimals, as in 1,234.50, which the next release
         # finds.
-        fractions = sum(counts[name] for name in ("number", "decimal comma", "grouped"))
+        fractions = sum(counts[name] for name in ("number", "point", "decimal comma", "grouped"))
         total = sum(counts[name] for name in cls.evidence["number"][0])
         is_whole = fractions <= (1 - FITTING_SHARE) * total + 2 * std
         return cls(decimals=0 if cells == "integer" or is_whole else None, missing=True)

@@ -146,19 +146,28 @@ def write_cells(column, column_type, style, *, are_texts=True):
 
 def _write_number(number, kind, decimals, style):
     """Return a number as it is written; without a known way, as Python writes it."""
-    way = style.find_way("numbers")
-    has_sign, has_zeros = way is not None and "{}" in way, "1.50" in style.written
-    if (has_sign or has_zeros) and decimals is not None:
+    way, sign, ways = style.find_way("numbers"), style.find_way("signs"), {*style.written}
+    # With three decimals, those of a number below 1,000 are as many digits as a group.
+    has_zeros = bool(ways & {"1.50", "1,000.50", *["1,230"] * (style.thousands is None)})
+    has_groups = bool(ways & {"1,000", "1,230", "1,000.50"})
+    is_fixed = has_zeros or (sign is not None and "1" not in ways)
+    if ways & {"1E5", "1e5"}:
+        text = np.format_float_scientific(abs(number), trim="0")
+        text = text.upper() if "1E5" in ways else text
+    elif is_fixed and decimals is not None:
         text = f"{abs(number):,.{max(decimals, 2 * has_zeros)}f}"
     elif way is not None and (kind != "f" or float(number).is_integer()):
-        text = f"{abs(int(number)):,}" + ".0" * ("1.0" in style.written)
+        text = f"{abs(int(number)):,}" + ".0" * ("1.0" in ways)
     else:
         text = f"{abs(number):,}"
+    text = text[1:] if ".5" in ways and text.startswith("0.") else text
     # Years, for one, have no groups; amounts of money do.
-    is_grouped = "1,000" in style.written or has_sign or (kind == "f" and way is None)
+    is_grouped = has_groups or (way is None and (sign is not None or kind == "f"))
     signs = {",": (style.thousands or "") * is_grouped, ".": style.decimal}
     text = text.translate(str.maketrans(signs))
-    return "-" * bool(number < 0) + (way.format(text) if has_sign else text)
+    is_negative = bool(number < 0)
+    text = text if sign is None or (is_negative and sign == "+{}") else sign.format(text)
+    return f"({text})" if is_negative and "(1)" in ways else "-" * is_negative + text
 
 
 def find_date_format(column_type, style):

@@ -203,7 +203,7 @@ class ColumnInference:
             return  # counted on the same grid again
         self.wide = within = self.wide.within(lower, upper)
         histogram = within.knots, within.counts, within.std
-        density = estimate_density([Histogram(*histogram)], lower, upper, self.unit)
+        density = estimate_density([Histogram(*histogram)], lower, upper, self.unit)[:2]
         knots = quantile_knots(*histogram, n_knots, self.unit, is_fine=True, density=density)
         # Nothing is seen beyond a cap if values before it have another knot.
         knots = np.r_[knots[:1], within.atoms, knots[1:]]
@@ -264,7 +264,7 @@ class ColumnInference:
         """
         knots, counts, std = fine.knots, fine.counts, fine.std
         if not self._is_resolved:
-            return [fine], estimate_density([fine], *knots[[0, -1]], self.unit)
+            return [fine], estimate_density([fine], *knots[[0, -1]], self.unit)[:2]
         wide, outside = self.wide, self.wide.without(atoms)
         lower, upper = narrow_range(knots, counts, std, n_values, self.unit)
         within = (lower <= knots) & (knots <= upper)

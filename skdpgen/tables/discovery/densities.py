@@ -15,6 +15,7 @@ from scipy.stats import norm
 from ...histograms.grids import find_widths, knot_weights
 from ...histograms.ranges import CONSTANTS as RANGE
 from ...histograms.ranges import find_clear
+from ...quality import MOVED
 from ...registry import savable
 from ..blocks import share_below, share_between_knots
 from ..columns.number import N_KNOTS
@@ -138,12 +139,14 @@ def estimate_density(histograms, lower, upper, unit=None, *, to_nearest=False):
     points : ndarray of shape (n_bins + 1,)
         Increasing: the edges of bins.
     masses : ndarray of shape (n_bins,)
+    error : float
+        Expected total variation from the true density, by the posterior of the masses.
     """
     last, order = histograms[-1], DENSITY.order
     if last.std == 0:
         # An exact histogram needs no prior, nor another one.
         codes, masses = last.spread()
-        return last.scale.decode(codes), masses
+        return last.scale.decode(codes), masses, 0.0
     total = max(last.counts.sum(), 1.0)
     if is_few := _are_few(lower, upper, unit):
         values = np.linspace(lower, upper, 1 + round((upper - lower) / unit))
@@ -164,22 +167,26 @@ def estimate_density(histograms, lower, upper, unit=None, *, to_nearest=False):
     penalty = penalties[_evidence(weights, counts, roughness, penalties).argmax()]
     weights = np.vstack([weights, math.sqrt(penalty) * roughness])
     masses = _solve(weights, np.r_[counts, np.zeros(len(roughness))])
+    # Masses that are 0 are held there.
+    precision = (weights.T @ weights)[np.ix_(masses > 0, masses > 0)]
+    variances = np.diag(np.linalg.pinv(precision, hermitian=True))
+    error = min(1.0, MOVED * np.sqrt(variances.clip(0)).sum() / total)
     if is_few and to_nearest:
-        return np.r_[values[0], (values[1:] + values[:-1]) / 2, values[-1]], masses
+        return np.r_[values[0], (values[1:] + values[:-1]) / 2, values[-1]], masses, error
     if is_few:
         # Values are drawn between each other, and then rounded.
-        return spread_counts(values, masses, 0.0)
-    return points, _order_tails(points, masses, histograms)
+        return *spread_counts(values, masses, 0.0), error
+    return points, _order_tails(points, masses, histograms), error
 
 
 def trim_density(histograms, lower, upper, unit=None):
     """Estimate the density of a range without values at its ends that noise alone would show.
 
-    Parameters and results are as in `estimate_density`. The values that are left out of the range
-    are at its ends.
+    Parameters and the first two results are as in `estimate_density`. Values that are left out of
+    the range are at its ends.
     """
     std, bounds = histograms[-1].std, np.array([lower, upper])
-    points, masses = estimate_density(histograms, lower, upper, unit, to_nearest=True)
+    points, masses, _ = estimate_density(histograms, lower, upper, unit, to_nearest=True)
     below = np.r_[0, np.cumsum(masses)]
     noise = std * norm.isf(DENSITY.false_alarm)
     if 0 < noise < below[-1] / 2:
@@ -188,7 +195,7 @@ def trim_density(histograms, lower, upper, unit=None):
         ends[(bounds == 0) & (np.abs(ends) < RANGE.near_zero * np.abs(ends).max())] = 0
         lower, upper = ends if ends[0] < ends[1] else bounds
     if std > 0 and _are_few(lower, upper, unit):
-        return estimate_density(histograms, lower, upper, unit)
+        return estimate_density(histograms, lower, upper, unit)[:2]
     inner = np.r_[lower, points[(lower < points) & (points < upper)], upper]
     return inner, np.diff(np.r_[0, np.interp(inner[1:-1], points, below), below[-1]])
 

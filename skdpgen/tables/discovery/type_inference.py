@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...checks import list_names
 from ...data.names import map_cells
-from ...data.texts import ALL_WAYS, COMMA_STYLES, LOOKS, TEXT_KINDS, find_way, is_placeholder
+from ...data.texts import COMMA_STYLES, LOOKS, TEXT_KINDS, WAY_PARTS, find_way, is_placeholder
 from ...histograms.ranges import find_clear
 from ...quality import warn_of_columns, warn_of_fit
 from ..columns import TYPES, Category
@@ -30,11 +30,15 @@ _CODE = re.compile(
     r"0[0-9]+|[A-Za-z]{1,3}[-.]?[0-9][0-9A-Za-z]*(?:[-./][0-9A-Za-z]+)*|[0-9]+[A-Za-z][0-9A-Za-z]*"
 )
 _FEW_CODES = 0.005
-COUNTED = (*TEXT_KINDS[:-1], "code", "object", "missing")
+# Numbers of which the point may stand before decimals or before a group of three digits.
+_POINT = re.compile("[^0-9.,]{0,5}[1-9][0-9]{0,2}[.][0-9]{3}[^0-9.,]{0,5}")
+# Of numbers with decimals a tenth have fewer than three, unless zeros at the end are kept.
+_FEW_SHORT = 0.05
+COUNTED = (*TEXT_KINDS[:-1], "point", "code", "object", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
 FEW = 10
 # Numbers of counts and squared weights of a cell: of its type, and of how it is written.
-_PARTS = (len(COUNTED), 0.875), (len(ALL_WAYS) + 1, 0.125)
+_PARTS = (len(COUNTED), 0.875), *((len(ways) + 1, 0.125 / len(WAY_PARTS)) for ways in WAY_PARTS)
 # Numbers that have zeros at the end of some decimals, and not of others, are codes.
 _MIXED = {"1.5", "1.50"}
 _COMMAS = ("decimal comma", "grouped", "comma")
@@ -55,19 +59,21 @@ def encode_types(table, styles):
     """
     parts = []
     for name, style in styles.items():
-        found = encode_column(table[name], style), encode_ways(table[name], style)
+        ways = (encode_ways(table[name], style, part) for part in range(len(WAY_PARTS)))
+        found = encode_column(table[name], style), *ways
         for codes, (size, weight) in zip(found, _PARTS, strict=True):
             parts.append(encode_levels(codes, size, weight / len(styles)))
     return np.hstack(parts)
 
 
-def encode_ways(column, style):
-    """Return how each cell of a column is written, as its position in `ALL_WAYS`, or -1."""
+def encode_ways(column, style, part):
+    """Return how each cell of a column is written, as its position in `WAY_PARTS[part]`, or -1."""
     # Whether a column is of numbers, or of objects, may follow from a single cell.
     found, missing = np.full(len(column), -1), ~find_present(column)
     if find_types_of_dtype(column) is None:
-        found = map_cells(partial(find_way, is_file=style.is_file), column).astype(np.int64)
-    return np.where(missing, find_way(None), found)
+        find = partial(find_way, part=part, is_file=style.is_file)
+        found = map_cells(find, column).astype(np.int64)
+    return np.where(missing, find_way(None, part), found)
 
 
 def read_types(unknown, released):
@@ -82,10 +88,15 @@ def read_types(unknown, released):
     sizes, weights = np.transpose(_PARTS)
     unit = math.sqrt(len(unknown) / weights[0])
     counts = released.value.reshape(len(unknown), -1)
-    types, ways = np.split(counts, [int(sizes[0])], axis=1)
-    least, found = find_clear(released.std, ways.size), {}
-    for (name, column), row in zip(unknown.items(), ways[:, :-1], strict=True):
-        written = [ALL_WAYS[i] for i in np.argsort(-row) if row[i] > least]
+    types, *parts = np.split(counts, np.cumsum(sizes[:-1]).astype(int), axis=1)
+    least, found = find_clear(released.std, sum(part.size for part in parts)), {}
+    for (name, column), *rows in zip(unknown.items(), *parts, strict=True):
+        written = [
+            ways[i]
+            for ways, row in zip(WAY_PARTS, rows, strict=True)
+            for i in np.argsort(-row[:-1])
+            if row[i] > least
+        ]
         found[name] = replace(column, written=written)
     return found, types * unit, released.std * unit
 
@@ -105,7 +116,9 @@ def _find_type(cell, style):
         return "missing"
     may_be_code = found == "text" or (found in ("number", "whole") and style.expected is None)
     is_code = may_be_code and isinstance(cell, str) and _CODE.fullmatch(cell.strip())
-    return "code" if is_code else found
+    is_point = found == "number" and style.has_python_numbers and isinstance(cell, str)
+    is_point = is_point and _POINT.fullmatch(cell.strip())
+    return "code" if is_code else "point" if is_point else found
 
 
 def find_types(unknown, counts, std, n_rows):
@@ -122,18 +135,30 @@ def find_types(unknown, counts, std, n_rows):
         )
     found, styles, lost, objects, looks = {}, {}, {}, {}, {}
     least = find_clear(std, len(unknown))
-    for (name, style), row in zip(unknown.items(), counts[:, :-1].tolist(), strict=True):
+    rows = counts[:, :-1].tolist()
+    read = [
+        _choose_style(style, dict(zip(COUNTED, row, strict=False)), least)
+        for style, row in zip(unknown.values(), rows, strict=True)
+    ]
+    has_comma = any(style.decimal == "," for style in read)
+    for (name, style), row, style_read in zip(unknown.items(), rows, read, strict=True):
         of_cells = dict(zip(COUNTED, row, strict=False))
         # They are of no type, and say nothing about that of the others.
         n_objects = of_cells.pop("object")
         if n_objects > least:
             objects[name] = f"{n_objects / max(sum(row), n_objects):.1%}"
-        chosen = _choose_type(name, style.expected, of_cells, std)
+        chosen = _choose_type(name, style, of_cells, std)
         if chosen == "number" and style.expected is None and _MIXED <= {*style.written}:
             chosen, looks[name] = "text", "look like codes, 1.10 beside 1.1"
+        styles[name] = style_read
+        if chosen in ("number", "integer") and _may_have_groups(style_read, of_cells, least):
+            few = _FEW_SHORT * of_cells["point"] + least
+            if has_comma or chosen == "integer" or of_cells["whole"] > few:
+                styles[name] = replace(style, decimal=",", thousands=".")
+            else:
+                looks[name] = "look like numbers as 2.157"
         cls = _CLASSES.get(chosen, Category)
         found[name] = cls.infer(chosen, of_cells, std)
-        styles[name] = _choose_style(style, of_cells, least)
         share = _share_lost(chosen, style, styles[name], of_cells, least)
         if share > 0:
             others = {"date": "zoned date", "zoned date": "date"}.get(chosen)
@@ -160,13 +185,13 @@ def _find_look(counts, least):
     return shown if counts[shown] > least else best
 
 
-def _choose_type(name, expected, counts, std):
+def _choose_type(name, style, counts, std):
     """Return what most cells of a column are, if nearly all fit it or it is measured; or a text.
 
     Counts have noise of standard deviation `std`; two of these are tolerated. A declared type is
     chosen, or an error is raised.
     """
-    total = sum(counts.values())
+    expected, total = style.expected, sum(counts.values())
 
     def count(types):
         return sum(counts[cells] for cells in types)
@@ -184,6 +209,8 @@ def _choose_type(name, expected, counts, std):
     if expected is not None:
         if fits:
             return chosen
+        if expected == "boolean" and style.find_way("numbers") is None:
+            return "text"  # words such as ja and nein, which come back as they are
         raise ValueError(
             f"Column {name!r} was said to be of type {expected!r}, and by the noisy counts that "
             "were released many of its cells are not. Say how its numbers or dates are written, "
@@ -204,7 +231,9 @@ def _choose_style(style, counts, least):
     Beside decimal commas, others are none of groups, even if more numbers have a decimal point.
     """
     if not style.has_python_numbers:
-        return style
+        # Those with a declared comma may have groups, too.
+        is_shown = counts["grouped"] > _FEW_CODES * sum(counts.values()) + least
+        return replace(style, thousands=".") if is_shown else style
     point, group = counts["number"], counts["grouped"]
     decimal, commas = counts["decimal comma"], sum(counts[cells] for cells in _COMMAS)
     # So few commas may be noise, or mistakes.
@@ -217,6 +246,12 @@ def _choose_style(style, counts, least):
     return replace(style, decimal=chosen.decimal, thousands=chosen.thousands)
 
 
+def _may_have_groups(style, counts, least):
+    """Whether all points of numbers may stand before three digits, as in 2.157 and 12.500."""
+    is_short = counts["number"] > _FEW_SHORT * counts["point"]
+    return style.has_python_numbers and counts["point"] > 4 * least and not is_short
+
+
 def _share_lost(chosen, declared, style, counts, least):
     """Return which share of the cells is no value of a type, or 0 where that may be noise.
 
@@ -227,7 +262,7 @@ def _share_lost(chosen, declared, style, counts, least):
     """
     fitting = set(_FITTING.get(chosen, COUNTED))
     if chosen in _FITTING:
-        is_comma = style.decimal == "," and style != declared
+        is_comma = style.decimal != declared.decimal
         fitting -= {"limit", "number" if is_comma else "decimal comma"}
         fitting -= set(_COMMAS) if style.has_python_numbers else set()
     lost = [count for cells, count in counts.items() if cells not in fitting]

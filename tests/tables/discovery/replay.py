@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from skdpgen import DPSWFlowSampler
-from skdpgen.accounting.event_json import event_from_dict, event_to_dict
+from skdpgen.accounting.event_types import event_from_dict, event_to_dict
 from skdpgen.accounting.plan import gaussian_plan
 from skdpgen.arrays.discovery import make_box
 from skdpgen.curator.curator import Curator, open_curator
