@@ -173,12 +173,6 @@ def test_divergence_is_refused_and_says_what_was_spent(X, generator):
     assert not hasattr(generator, "privacy_")
 
 
-def test_an_adapter_that_diverges(X, y):
-    adapter = DPSWDDomainAdapter(n_steps=5, learning_rate=1e14)
-    with pytest.raises(SpentError, match="was spent, on: slice sketch"):
-        adapter.fit(X, y, X_target=X)
-
-
 def test_weights_that_are_not_finite_never_make_samples(X):
     generator = DPSlicedWassersteinGenerator(**N_STEPS).fit(X)
     with torch.no_grad():
@@ -369,6 +363,16 @@ def test_values_that_are_no_label_are_refused_before_a_fit_is_sampled(X, y):
     fitted = DPSWFlowSampler(classes=["A", "B"], **N_STEPS).fit(X, ["A", "B"] * 30)
     with pytest.raises(ValueError, match="y must be a list of at least one label"):
         fitted.sample(y=y)
+
+
+def test_labels_that_fail_are_not_quoted(X):
+    class Label:
+        def __array__(self, *args, **kwargs):
+            raise RuntimeError("Smith")
+
+    with pytest.raises(ValueError, match="y must be labels or numbers") as caught:
+        DPSWFlowSampler(**N_STEPS).fit(X, [Label()] * 60)
+    assert caught.value.__context__ is None
 
 
 def test_an_encoder_that_fails_on_zeros_is_named(X):

@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch, reverse_validation_score
+from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.arrays.numbers import match_names
 
 pytestmark = pytest.mark.filterwarnings(
@@ -29,14 +29,6 @@ ROWS = {"frame": TARGET, "array": TARGET.to_numpy(), "numbered": TARGET.set_axis
 def test_a_sampler_of_any_container_gives_target_rows(source, rows):
     fitted = clone(CLASSIFIER).fit_to_sampler(source, Y, clone(SAMPLER).fit(rows))
     assert reverse_validation_score(fitted, source, Y, rows) >= 0
-
-
-def test_searches_keep_the_names_of_the_target():
-    search = PrivateSearch(CLASSIFIER, {"align_weight": [0.1, 0.3]}, n_candidates=2)
-    search.fit(X, Y, X_target=TARGET)
-    synthetic = search.best_estimator_.target_sampler_.sample(3)
-    assert list(synthetic) == ["u", "v"]
-    assert search.predict(synthetic).shape == (3,)
 
 
 def test_target_rows_of_objects_stay_an_array():

@@ -327,13 +327,6 @@ def test_what_is_no_array_of_images_is_refused_for_nothing(name):
     assert caught.value.__cause__ is caught.value.__context__ is None or name != "failing item"
 
 
-def test_chunks_of_arrays_are_for_sums():
-    with pytest.raises(ValueError, match="X as chunks is for sums"):
-        DPSinkhornGenerator(bounds=(0, 1), classes=[0, 1]).fit(read_chunks)
-    with pytest.raises(ValueError, match="got tuple"):
-        DPSWFlowSampler().fit(read_chunks)
-
-
 def test_bytes_have_their_bounds_for_clients_too():
     """Without them each image was projected to the unit ball, and samples were black."""
     with warnings.catch_warnings():

@@ -42,6 +42,14 @@ def test_grey_images(tmp_path, name):
     assert data.image_shape == (28, 28)
 
 
+def test_float_images_keep_their_scale(tmp_path):
+    x = np.random.default_rng(0).random((4, 16, 16), dtype=np.float32)
+    y = np.arange(4, dtype=np.uint8)
+    write_npz(tmp_path, "usps", x_train=x, y_train=y, x_test=x[:2], y_test=y[:2])
+    data = datasets.load_usps(tmp_path)
+    assert np.array_equal(data.X_train, x.reshape(4, 256))
+
+
 def test_rgb_images_are_channels_first(tmp_path):
     x = bytes_of_shape(5, 32, 32, 3)
     y = np.arange(5, dtype=np.uint8)
@@ -114,6 +122,14 @@ def test_tables_drop_what_is_no_feature_and_stratify(tmp_path, loader, file, tar
     assert ((data.X_train["amount"] >= 16) == (data.y_train == "rare")).all()
 
 
+def test_regression_target_is_split_without_classes(tmp_path):
+    write_csv(tmp_path, "california_housing", MedInc=range(8), MedHouseVal=np.arange(8) + 0.5)
+    data = load_table("california_housing", tmp_path)
+    assert len(data.X_test) == 2
+    assert (data.y_train == data.X_train["MedInc"] + 0.5).all()
+    assert "target_names" not in data
+
+
 def test_office_caltech_has_the_domains_of_the_file(tmp_path):
     counts = np.array([[0, 3], [100, 2]], dtype=np.uint8)
     labels = np.array([4, 9], dtype=np.uint8)
@@ -126,6 +142,17 @@ def test_office_caltech_has_the_domains_of_the_file(tmp_path):
     assert data.dslr.y.tolist() == [4, 9]
     assert data.target_names.tolist() == list("abcdefghij")
     assert "image_shape" not in data
+
+
+def test_office_caltech_images_are_channels_first(tmp_path):
+    x = bytes_of_shape(2, 32, 32, 3)
+    y = np.array([0, 1], dtype=np.uint8)
+    write_npz(
+        tmp_path, "office_caltech_images32", class_names=np.array(["a"]), amazon_X=x, amazon_y=y
+    )
+    data = datasets.load_office_caltech("images32", data_home=tmp_path)
+    images = data.amazon.X.reshape(2, *data.image_shape)
+    np.testing.assert_allclose(images[:, 2], x[..., 2] / 255, rtol=1e-6)
 
 
 # Which folder, and what is said when there is none.
@@ -193,6 +220,38 @@ def openml(monkeypatch):
     return answer
 
 
+def test_openml_mnist_keeps_the_official_split(openml):
+    X = np.zeros((60_003, 784), dtype=np.float32)
+    X[60_000, 5], X[0, 6] = 255, 51
+    y = np.array([str(i % 10) for i in range(len(X))], dtype=object)
+    calls = openml(X, y)
+    data = datasets.load_mnist()
+    assert calls == [("mnist_784", 1, False)]
+    assert data.X_train.shape == (60_000, 784)
+    assert data.X_train.dtype == np.float32
+    assert data.X_test[0, 5] == 1
+    assert data.X_train[0, 6] == pytest.approx(0.2)
+    assert data.y_train[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
+    assert data.y_test.tolist() == [0, 1, 2]
+    assert data.y_train.dtype == np.int64
+    assert data.image_shape == (28, 28)
+
+
+def test_openml_usps_range_and_labels(openml):
+    X = np.tile(np.linspace(-1, 1, 256), (40, 1))
+    # Sorted as strings, "10" would come before "2".
+    y = np.repeat([str(i) for i in range(1, 11)], 4).astype(object)
+    X[:, 0] = np.linspace(-1, 1, 40)
+    calls = openml(X, y)
+    data = datasets.load_usps()
+    assert calls == [("USPS", 2, False)]
+    assert data.X_train.shape == (30, 256)
+    rows = np.rint(data.X_train[:, 0] * 39).astype(int)
+    assert np.array_equal(data.y_train, rows // 4)
+    assert data.X_train[:, -1].tolist() == [1] * 30
+    assert data.X_train.min() >= 0
+
+
 def test_openml_adult_looks_like_the_file(openml):
     names = (
         "age workclass fnlwgt education education-num marital-status occupation relationship "
@@ -213,6 +272,15 @@ def test_openml_adult_looks_like_the_file(openml):
     assert data.y_test.name == "income"
     assert sorted(data.y_test) == ["<=50K", ">50K"]
     assert frame["workclass"].isna().any()  # what OpenML gave is left alone
+
+
+def test_openml_bank_marketing_gets_its_names_back(openml):
+    frame = pd.DataFrame({f"V{i}": np.arange(8) for i in range(1, 17)})
+    openml(frame, pd.Series(pd.Categorical(["1", "2"] * 4), name="Class"))
+    data = load_table("bank_marketing")
+    assert data.feature_names[0] == "age"
+    assert data.feature_names[-1] == "poutcome"
+    assert (data.y_train == data.X_train["age"].map(lambda row: ["no", "yes"][row % 2])).all()
 
 
 @pytest.mark.parametrize("error", [URLError("no network"), ValueError("checksum differs")])

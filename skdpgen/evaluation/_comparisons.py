@@ -38,10 +38,13 @@ def total_variation(first: np.ndarray, second: np.ndarray) -> float:
     >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     0.25
     """
-    # Only the levels that occur, since a table of all might not fit into memory.
-    codes, levels = pd.factorize(np.append(first, second))
+    codes = np.append(first, second)
+    codes = codes - codes.min()
+    # Only the levels that occur, where a table of all would be larger than the rows.
+    if codes.max() > len(codes):
+        codes, _ = pd.factorize(codes)
     shares = [
-        np.bincount(part, minlength=len(levels)) / len(part)
+        np.bincount(part, minlength=codes.max() + 1) / len(part)
         for part in np.split(codes, [len(first)])
     ]
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
@@ -130,8 +133,9 @@ def score_quality(columns: Sequence[EncodedColumn]) -> float:
             tables = zip(*(column.numbers for column in pair), strict=True)
             gap = np.subtract(*(pd.Series(a).corr(pd.Series(b)) for a, b in tables)) / 2
         else:
-            codes = (_bin(column.numbers) if column.numbers else column.exact for column in pair)
-            gap = total_variation(*(a + 1j * b for a, b in zip(*codes, strict=True)))
+            first, second = (_bin(c.numbers) if c.numbers else c.exact for c in pair)
+            width = 2 + max(map(np.max, second))
+            gap = total_variation(*(a * width + b for a, b in zip(first, second, strict=True)))
         trends.append(abs(gap))
     # Means leave out what has no correlation, such as constant columns.
     means = [pd.Series(part, dtype=float).mean() for part in (shapes, trends)]

@@ -156,7 +156,9 @@ def join_schemas(persons, rows, order, rules):
     """
     parts = [part.rename(part.schema) for part in (persons, rows)]
     if both := parts[0].keys() & parts[1].keys():
-        raise ValueError(f"Columns of both tables would be {list_names(sorted(both))}: rename a table.")
+        raise ValueError(
+            f"Columns of both tables would be {list_names(sorted(both))}: rename a table."
+        )
     renamed = [
         rule.rename({name: join_names(part.name, name) for name in rule.names})
         for part in (persons, rows)

@@ -445,6 +445,21 @@ def test_three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified(
     assert pair < 0.997 * exact + 1e-14
 
 
+# --- composition ---------------------------------------------------------------------------------
+
+
+def strong_delta(epsilon, mu, q):
+    """Profile of one sampled step by logarithms: nothing leaves the range of a float."""
+    epsilon = np.asarray(epsilon, dtype=float)
+    inner = np.where(
+        epsilon > 40, epsilon - math.log(q), np.log1p(np.expm1(np.clip(epsilon, -1, 40)) / q)
+    )
+    first = special.log_ndtr(mu / 2 - inner / mu)
+    second = inner + special.log_ndtr(-mu / 2 - inner / mu)
+    gained = q * np.exp(first) * -np.expm1(np.minimum(second - first, 0))
+    return np.where(epsilon > math.log1p(-q), gained, -np.expm1(epsilon))
+
+
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
 def test_price_of_the_diameter_of_a_release(accountant):
     options = {"delta": 1e-5, "accountant": accountant}
@@ -473,21 +488,6 @@ def test_price_of_the_diameter_of_a_release(accountant):
     certificate = Certificate(tuple(ledger), ("step",), "replace_one", accountant)
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert verify(certificate.to_json()) == three
-
-
-# --- composition ---------------------------------------------------------------------------------
-
-
-def strong_delta(epsilon, mu, q):
-    """Profile of one sampled step by logarithms: nothing leaves the range of a float."""
-    epsilon = np.asarray(epsilon, dtype=float)
-    inner = np.where(
-        epsilon > 40, epsilon - math.log(q), np.log1p(np.expm1(np.clip(epsilon, -1, 40)) / q)
-    )
-    first = special.log_ndtr(mu / 2 - inner / mu)
-    second = inner + special.log_ndtr(-mu / 2 - inner / mu)
-    gained = q * np.exp(first) * -np.expm1(np.minimum(second - first, 0))
-    return np.where(epsilon > math.log1p(-q), gained, -np.expm1(epsilon))
 
 
 @pytest.mark.catches(

@@ -23,7 +23,6 @@ from skdpgen.accounting.events import gaussian_event
 from skdpgen.accounting.moments import ORDERS, number_of_runs, run_halting_probability
 from skdpgen.privacy import (
     BudgetExceededError,
-    Certificate,
     Curator,
     GaussianSumMechanism,
     NoiseSource,
@@ -37,7 +36,6 @@ from skdpgen.privacy import (
     ledger_epsilon,
     select_best,
     selection_plan,
-    verify,
 )
 
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
@@ -130,13 +128,6 @@ def test_other_accountants_refuse(accountant):
 def test_events_without_a_price_are_refused(event):
     with pytest.raises(UnsupportedEventError):
         ledger_epsilon([event], 1e-5, accountant="rdp")
-
-
-def test_certificates_hold_searches():
-    inside = SelfComposedDpEvent(PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)), 20)
-    certificate = Certificate((best_of(inside),), ("search",), accountant="rdp")
-    assert verify(certificate.to_json()) == certificate.epsilon
-    assert Certificate.from_json(certificate.to_json()) == certificate
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, math.inf])

@@ -186,19 +186,6 @@ def test_noise_of_half_the_variance(name, monkeypatch):
     assert all(MORE in found.reasons for found in report.releases), report
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sliced rows",
-        pytest.param("sliced rows of classes", marks=pytest.mark.slow),
-        pytest.param("aggregates", marks=pytest.mark.slow),
-    ],
-)
-def test_noise_of_half_the_variance_on_samples(name, monkeypatch):
-    change_noise(monkeypatch, lambda draw, scale: draw(scale / math.sqrt(2)))
-    assert MORE in list(find_violations(RANDOM[name][0], 12, n_runs=150).values())[-1]
-
-
 def _share(draw, scale):
     """Let both halves have the same noise, as two classes would."""
     drawn = draw(scale).ravel()
@@ -443,14 +430,6 @@ def test_a_threshold_of_0(max_rows, monkeypatch):
     found = audit_threshold(monkeypatch, lambda threshold: 0, max_rows)
     assert found.reasons == (ALONE,)
     assert found.threshold[1] > 0.4
-
-
-@pytest.mark.parametrize("max_rows", [None, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_threshold_that_is_too_low(max_rows, monkeypatch):
-    """It is passed far too seldom to be seen in 400 runs."""
-    found = audit_threshold(monkeypatch, lambda threshold: 0.6 * threshold, max_rows)
-    assert found.reasons == (ALONE,)
-    assert found.threshold[1] < 1 / 400
 
 
 def test_a_sketch_that_counts_for_more(monkeypatch):

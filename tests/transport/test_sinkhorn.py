@@ -260,13 +260,6 @@ NAN9[1, 1] = np.nan
 @pytest.mark.parametrize(
     ("cost", "reg", "kw", "message"),
     [
-        (C9, 0, {}, "reg must be a positive"),
-        (C9, -1.0, {}, "reg must be a positive"),
-        (C9, math.nan, {}, "reg must be a positive"),
-        (C9, math.inf, {}, "reg must be a positive"),
-        (C9, 1, {"n_iter": 0}, "n_iter must be a positive whole"),
-        (C9, 1, {"tol": 0}, "tol must be a positive"),
-        (C9, 1, {"tol": math.nan}, "tol must be a positive"),
         (NAN9, 1, {}, "cost holds NaN or infinite"),
         (-np.inf * C9, 1, {}, "cost holds NaN or infinite"),
         (C9[0], 1, {}, "cost must have at least 2 dimensions"),
@@ -289,10 +282,7 @@ def test_errors(cost, reg, kw, message):
 @pytest.mark.parametrize(
     ("X", "Y", "kw", "message"),
     [
-        (C9, C9, {"p": 3}, "p must be 1 or 2"),
         (C9, C9, {"p": 1, "l1_weight": 1.0}, "leave it at 0 with p=1"),
-        (C9, C9, {"l1_weight": -1.0}, "l1_weight must be"),
-        (C9, C9, {"l1_weight": math.nan}, "l1_weight must be"),
         (C9, C9[:, :2], {}, "same number of features"),
         (C9[0], C9, {}, "rows of the same number"),
         (NAN9, C9, {}, "X holds NaN"),

@@ -358,7 +358,6 @@ NAN9[1, 1], INF9[1, 1] = np.nan, np.inf
         (X9, X9, {"p": 0.5}, "p must be"),
         (X9, X9, {"p": math.nan}, "p must be"),
         (X9, X9, {"p": math.inf}, "p must be"),
-        (X9, X9, {"n_projections": 0}, "n_projections must be a positive whole"),
         (X9, X9[:, :2], {}, "same number of features"),
         (X9[0], X9, {}, "2-dimensional"),
         (X9, X9, {"projections": np.eye(4)}, "one row for each of the 3 features"),
