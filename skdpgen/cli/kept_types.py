@@ -68,8 +68,8 @@ class KeptTypes:
         """Return the type and style of a column, or None if these, and options, do not say it."""
         if name in self.types:
             return self.types[name], self.styles[name]
-        look = self.looks.get(name, "")
-        if "dates" in look and style.date_format is not None:
+        look, _, form = self.looks.get(name, "").partition(" as ")
+        if "dates" in look and (style.date_format or "").startswith(form or "%"):
             return Date(unit=None, missing=True), style
         if "numbers" in look and style.thousands is not None:
             return Number(missing=True), replace(style, written=self.styles[name].written)

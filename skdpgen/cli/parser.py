@@ -130,7 +130,7 @@ _FORMAT: dict[str, dict[str, Any]] = {
     "--encoding": dict(default="utf-8", help="such as latin-1; default: utf-8"),
     "--decimal": dict(help="decimal separator; default: a dot, where columns are declared"),
     "--thousands": dict(help="separator of groups of three digits"),
-    "--date-format": dict(help="such as %%m/%%d/%%Y; default: ISO 8601"),
+    "--date-format": dict(help="such as %%m/%%d/%%Y; times may follow; default: ISO 8601"),
     "--na-values": dict(
         action="append",
         default=[],

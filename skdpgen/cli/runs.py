@@ -119,17 +119,19 @@ class TypesUnreadError(EndOfFit):
     """A fit ends after its first release, since cells look like what it cannot read."""
 
 
-def _describe_looks(looks: Mapping[str, str]) -> str:
-    """Return what columns look like, and the options that read them."""
-    remedies = []
+def _describe_looks(looks: Mapping[str, str], given: str | None = None) -> str:
+    """Return what columns look like, and the options that read them, beside a format of dates."""
+    remedies, formats = [], {given or "", *(x.partition("dates as ")[2] for x in looks.values())}
     for look in dict.fromkeys(looks.values()):
         names = ", ".join(name for name, other in looks.items() if other == look)
         kind, _, form = look.removeprefix("look like ").partition(" as ")
         cures = {
-            "dates": f"--date-format {form or '%d/%m/%Y or %m/%d/%Y'}",
+            "dates": f"--date-format {form or 'in their form, as %d/%m/%Y, %m/%d/%y or %d-%b-%Y'}",
             "numbers": f'--thousands "{form[1:2] or " "}"',
         }
         cure, read = f"give {cures[kind]}" if kind in cures else "convert them to numbers", "texts"
+        if kind == "dates" and not all(other.startswith(form) for other in formats - {""}):
+            cure = f'declare each in --schema, as {{"type": "unknown", "date_format": "{form}"}}'
         if form == "2.157":
             cure = "give --decimal , --thousands . or, if they are decimals, --thousands ,"
             read = "decimals"
@@ -205,7 +207,7 @@ class Run:
     def review_types(self, inference: SchemaInference, curator: Curator) -> None:
         """Stop a fit once column types are known, if cells look like what cannot be read."""
         if inference.looks and not self.options.anyway:
-            raise TypesUnreadError(_describe_looks(inference.looks))
+            raise TypesUnreadError(_describe_looks(inference.looks, self.options.date_format))
 
     def fit_and_write(self) -> tuple[Any, list[str], int]:
         """Fit, and write the files of --output; if either fails, say what was spent and is kept.

@@ -16,7 +16,7 @@ import pandas as pd
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..curator.chunks import adapt_table
-from ..data.texts import PLAIN, TextStyle
+from ..data.texts import EXPECTED, PLAIN, TextStyle
 from ..engines.files import FORMS, TableFile, find_form, list_files
 from ..metadata import find_own, load, recognizes
 from ..tables.columns import TYPES, Number, Unknown
@@ -32,9 +32,6 @@ from .outputs import (
     collected_warnings,
     print_message,
 )
-
-# Values of --types that noisy counts check.
-_EXPECTED = ("number", "integer", "boolean", "date")
 
 
 @dataclass(frozen=True)
@@ -463,7 +460,7 @@ def read_types(given: Iterable[str], style: TextStyle | None) -> dict:
 def _make_column(name: str, given, style: TextStyle | None):
     if not isinstance(given, str):
         return given
-    if style is not None and given in _EXPECTED:
+    if style is not None and given in EXPECTED:
         return Unknown(**_fields_of(style) | {"expected": given})
     spec: dict = {"type": "number", "decimals": 0} if given == "integer" else {"type": given}
     if spec["type"] not in TYPES:

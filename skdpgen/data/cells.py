@@ -26,7 +26,7 @@ from .._process.muting import muted
 from ..registry import savable
 from .dtypes import is_date
 from .record_functions import call_quietly, drops_errors
-from .texts import BLANK_TEXTS, BOOLEANS, MISSING_TEXTS, TextStyle, read_iso_date
+from .texts import BLANK_TEXTS, BOOLEANS, MISSING_TEXTS, TextStyle
 
 # Cells that are read as texts.
 _WRITTEN = (uuid.UUID, datetime.time, datetime.timedelta)
@@ -411,15 +411,12 @@ def _read_texts(texts, style):
 
 def _read_text(text, number, style):
     stripped = text.strip()
-    if style.date_format is not None and (date := style.read_date(stripped)) is not None:
-        # A declared format comes first: it says what digits of such a column mean.
-        return date
+    # First, as a declared format says what digits of such a column mean.
+    if (date := style.read_date(stripped)) is not None:
+        return _in_utc(date)
     if not math.isnan(number):
         return number
-    if stripped.lower() in ("true", "false"):
-        return stripped.lower() == "true"
-    date = read_iso_date(stripped) if style.date_format is None else None
-    return text if date is None else _in_utc(date)
+    return {"true": True, "false": False}.get(stripped.lower(), text)
 
 
 def read_numbers(texts: Sequence[str]) -> np.ndarray:

@@ -53,12 +53,15 @@ _MONTH = (
 )
 # Parts of dates that can be no other part.
 _DAY, _LATE, _MONTHS, _YEAR = "[0-3]?[0-9]", "(?:1[3-9]|2[0-9]|3[01])", "[01]?[0-9]", "[0-9]{4}"
+# A time of day after a date, and directives of one.
+_TIME = r"(?:T|,? )(\d\d?:\d\d)(:\d\d)?(?:(\.\d{1,6})\d*)?(?: ?([AaPp][Mm]))?"
+_TIMED, HAS_TIME = re.compile(f"(.+?){_TIME}", re.ASCII), re.compile("%[HIMSTXcf]")
 # Patterns of texts that are no values of a column type, by what they look like.
 LOOKS = {
-    "dates as %d.%m.%Y": re.compile(rf"{_DAY}\.{_MONTHS}\.{_YEAR}"),
-    "dates as %d/%m/%Y": re.compile(f"{_LATE}/{_MONTHS}/{_YEAR}"),
-    "dates as %m/%d/%Y": re.compile(f"{_MONTHS}/{_LATE}/{_YEAR}"),
-    "dates as %Y/%m/%d": re.compile(f"{_YEAR}/{_MONTHS}/{_DAY}"),
+    "dates as %d.%m.%Y": re.compile(rf"{_DAY}\.{_MONTHS}\.{_YEAR}(?:{_TIME})?", re.ASCII),
+    "dates as %d/%m/%Y": re.compile(f"{_LATE}/{_MONTHS}/{_YEAR}(?:{_TIME})?", re.ASCII),
+    "dates as %m/%d/%Y": re.compile(f"{_MONTHS}/{_LATE}/{_YEAR}(?:{_TIME})?", re.ASCII),
+    "dates as %Y/%m/%d": re.compile(f"{_YEAR}/{_MONTHS}/{_DAY}(?:{_TIME})?", re.ASCII),
     # Times of day, and durations as pandas, SQL and ISO 8601 write them.
     "times": re.compile(
         r"(?:-?[0-9]+ days?,? ?)?[+-]?[0-9]{1,4}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
@@ -131,8 +134,9 @@ WAYS = {
     "missing": {w: re.escape(w) for w in (*sorted(MISSING_TEXTS), "-", ".", "?")},
     "dates": {
         "D": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
-        " ": "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:.*",
-        "TZ": "[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9:.,]+Z",
+        " ": "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[^AaPp]*",
+        # With a suffix: Z, or a half of the day.
+        "TZ": "[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9:.,]+Z|.+[0-9]:[0-9]{2}.*[AaPp][Mm]",
         "T": "[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9].*",
     },
     "numbers": {way: f"{_AROUND}(?:{form}){_AROUND}" for way, form in _FORMS.items()},
@@ -151,8 +155,8 @@ WAY_PARTS = [list(part) for part in _PARTS]
 _PATTERNS = [
     re.compile("|".join(f"(?P<w{i}>{p})" for i, p in enumerate(part.values()))) for part in _PARTS
 ]
-# Declared types of cells.
-_EXPECTED = ("number", "integer", "boolean", "date")
+# Declared types of cells, which noisy counts check.
+EXPECTED = ("number", "integer", "boolean", "date")
 # Unpaired surrogates.
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -172,8 +176,8 @@ class TextStyle:
     thousands : str, default=None
         The separator that may stand between groups of three digits, such as ``","``.
     date_format : str, default=None
-        Format of dates, such as ``"%m/%d/%Y"``. Texts of this format are dates, even if they could
-        be numbers. None: ISO 8601, as in ``2020-01-31``.
+        Format of dates, such as ``"%m/%d/%Y"``, after which a time of day may stand. Texts of this
+        format are dates, even if they could be numbers. None: ISO 8601, as in ``2020-01-31``.
     expected : {None, "number", "integer", "boolean", "date"}, default=None
         The declared type of the cells. With it, ``yes``, ``no``, ``1`` and ``0`` are booleans,
         numbers may have leading zeros, and 31.0 is an integer.
@@ -198,17 +202,14 @@ class TextStyle:
 
     def __post_init__(self):
         object.__setattr__(self, "written", tuple(self.written))
-        for name in ("decimal", "thousands"):
-            # `thousands` may be None, `decimal` may not.
-            value = getattr(self, name)
-            if name == "thousands" and value is None:
-                continue
+        groups = {} if self.thousands is None else {"thousands": self.thousands}
+        for name, value in ({"decimal": self.decimal} | groups).items():
             if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in "+-":
                 raise ValueError(f"{name} must be a character such as '.' or ','; got {value!r}.")
         if self.decimal == self.thousands or self.decimal.isspace():
             raise ValueError("decimal and thousands must be different, and decimal no space.")
-        if not is_one_of(self.expected, (None, *_EXPECTED)):
-            raise ValueError(f"expected must be None or one of {_EXPECTED}; got {self.expected!r}.")
+        if not is_one_of(self.expected, (None, *EXPECTED)):
+            raise ValueError(f"expected must be None or one of {EXPECTED}; got {self.expected!r}.")
         if self.date_format is not None:
             _check_date_format(self.date_format)
 
@@ -246,12 +247,17 @@ class TextStyle:
         return f"{signs}{whole}{fraction}{match['exponent'] or ''}"
 
     def read_date(self, text: str) -> datetime.datetime | None:
-        """Parse a date without a time zone, or return None if the text is none."""
+        """Parse a date, with its time zone if that is in ISO 8601; None if the text is none."""
+        if self.date_format is None:
+            return read_iso_date(text)
+        form = self.date_format
+        if not HAS_TIME.search(form) and (timed := _TIMED.fullmatch(text)) is not None:
+            day, *parts = timed.groups("")
+            clock = "%I:%M" if parts[-1] else "%H:%M", ":%S", ".%f", "%p"
+            form += " " + "".join(f for f, part in zip(clock, parts, strict=True) if part)
+            text = f"{day} {''.join(parts)}"
         with contextlib.suppress(ValueError, OverflowError):
-            if self.date_format is not None:
-                return datetime.datetime.strptime(text, self.date_format)
-            date = read_iso_date(text)
-            return date if date is not None and date.tzinfo is None else None
+            return datetime.datetime.strptime(text, form)
         return None
 
 
@@ -311,14 +317,12 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
     if style.expected == "boolean":
         value = BOOLEANS.get(text.lower())
         return ("text", text) if value is None else ("boolean", value)
-    # A declared format decides before all guesses.
-    has_format = style.date_format is not None
-    if has_format or style.expected == "date":
-        date = style.read_date(text) if has_format else read_iso_date(text)
-        if date is not None:
-            return "date" if date.tzinfo is None else "zoned date", date
-        if style.expected == "date":
-            return "text", text
+    # A declared format decides before all guesses; no date in ISO 8601 is a number.
+    date = style.read_date(text)
+    if date is not None:
+        return "date" if date.tzinfo is None else "zoned date", date
+    if style.expected == "date":
+        return "text", text
     number = style.plain_number(text)
     # 1e999 is a number to the pattern, and infinite as a float: it stays a text.
     if number is not None and math.isfinite(float(number)):
@@ -330,9 +334,6 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
         return "whole" if is_whole else "number", float(number)
     if text.lower() in ("true", "false"):
         return "boolean", text.lower() == "true"
-    date = None if has_format else read_iso_date(text)
-    if date is not None:
-        return "date" if date.tzinfo is None else "zoned date", date
     return _guess(text, style), text
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.texts import BOOLEANS, MISSING_TEXTS
+from ..data.texts import BOOLEANS, HAS_TIME, MISSING_TEXTS
 from ..histograms.grids import MAX_UNITS
 from ..tables.columns import TYPES, Unknown
 
@@ -245,7 +245,7 @@ class Field:
 
     def set_date_format(self, date_format: str) -> None:
         """Read a format of `strptime`; nothing is noted for one of ISO 8601."""
-        self.type = "datetime" if re.search("%[HIMSTXcf]", date_format) else "date"
+        self.type = "datetime" if HAS_TIME.search(date_format) else "date"
         # Python's six digits say nothing of how many there are.
         self.digits = _DIGITS * ("%f" in date_format)
         plain = date_format.replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S").replace("T", " ")

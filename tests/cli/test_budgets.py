@@ -9,6 +9,9 @@ import pytest
 
 from skdpgen import DPSWFlowSampler, load
 from skdpgen.__main__ import main
+from skdpgen.cli.kept_types import KeptTypes
+from skdpgen.cli.runs import _describe_looks
+from skdpgen.data.texts import TextStyle
 from skdpgen.privacy import BudgetExceededError, Certificate, PrivacyBudget
 
 INIT = ["budget", "init", "kept.budget", "--epsilon", "6", "--delta", "1e-5"]
@@ -104,12 +107,13 @@ def test_a_run_stops_once_types_show_that_dates_are_not_read(folder, capsys):
     """A later run goes on from the types, and spends the rest of epsilon only."""
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(2000) % 700, "D")
     frame = pd.DataFrame({"day": days.strftime("%d.%m.%Y"), "x": np.arange(2000) % 90})
+    frame["at"] = (days + pd.to_timedelta(np.arange(2000) % 1440, "m")).strftime("%d.%m.%Y %H:%M")
     frame.to_csv("private.csv", index=False)
     assert main(INIT) == 0
     run = [*SYNTHESIS, "--delta", "1e-6", "--budget", "kept.budget"]
     assert main(run) == 3
     said = capsys.readouterr().err
-    assert "day look like dates as %d.%m.%Y" in said
+    assert "day, at look like dates as %d.%m.%Y" in said
     assert "give --date-format %d.%m.%Y. A later run goes on from kept.budget-types.json" in said
     assert 0.5 < PrivacyBudget.from_file("kept.budget").spent < 1.5
     assert not (folder / "made").exists()
@@ -124,10 +128,23 @@ def test_a_run_stops_once_types_show_that_dates_are_not_read(folder, capsys):
     assert load("made/release.skdpgen").certificate.releases == certificate.releases
     assert PrivacyBudget.from_file("kept.budget").spent < 5
     made = pd.read_csv("made/synthetic.csv")
-    assert pd.to_datetime(made["day"], format="%d.%m.%Y").dt.year.isin([2020, 2021]).mean() > 0.9
+    # One format is that of days and of times.
+    for name, form in {"day": "%d.%m.%Y", "at": "%d.%m.%Y %H:%M"}.items():
+        assert pd.to_datetime(made[name], format=form).dt.year.isin([2020, 2021]).mean() > 0.9
     # What is of other columns, or was not charged to this budget, is released anew.
     for lines in ("--drop", "x"), ():
         assert main(["preview", *run[1:], *lines, "--output", "other"]) == 0
         assert "planned ε = 5 at" in capsys.readouterr().out
         Path("kept.budget").unlink(missing_ok=True)
         assert main(INIT) == 0
+
+
+def test_dates_of_two_formats_are_declared_each():
+    looks = {"a": "look like dates as %d.%m.%Y", "b": "look like dates as %m/%d/%Y"}
+    kept, style = KeptTypes(None, {}, {}, looks), TextStyle(date_format="%d.%m.%Y")
+    assert [kept.find_type(name, style) is not None for name in looks] == [True, False]
+    for said in _describe_looks(looks), _describe_looks({"b": looks["b"]}, "%d.%m.%Y"):
+        assert '{"type": "unknown", "date_format": "%m/%d/%Y"}' in said
+        assert "--date-format" not in said
+    assert "--date-format %m" in _describe_looks({"b": looks["b"]}, "%m/%d/%Y %H:%M")
+    assert "--date-format in their form, as %d/%m/%Y" in _describe_looks({"c": "look like dates"})

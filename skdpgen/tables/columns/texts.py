@@ -11,7 +11,7 @@ import pandas as pd
 from ...data.cells import FrameCells, as_frame, as_objects, find_dtype
 from ...data.names import map_cells, name_cell
 from ...data.record_functions import drops_errors
-from ...data.texts import BLANK_TEXTS, MISSING_TEXTS, PLAIN, WAYS, read_text
+from ...data.texts import BLANK_TEXTS, HAS_TIME, MISSING_TEXTS, PLAIN, WAYS, read_text
 from ...histograms.grids import MAX_UNITS
 from .cells import find_present, read_date, read_number
 
@@ -172,11 +172,14 @@ def _write_number(number, kind, decimals, style):
 
 def find_date_format(column_type, style):
     """Return the format in which synthetic dates are written: with the digits of their unit."""
-    if style.date_format is not None:
-        return style.date_format
     way, unit, zone = style.find_way("dates"), column_type.unit, column_type.zone
+    clock = _CLOCKS.get(unit, "%H:%M:%S")
+    if style.date_format is not None:
+        clock = clock.replace("%H", "%I") + " %p" if way == "TZ" else clock
+        has_clock = unit != "day" and not HAS_TIME.search(style.date_format)
+        return style.date_format + f" {clock}" * has_clock
     if unit == "day" and zone is None and way in (None, "D"):
         return "%Y-%m-%d"
     way = " " if way in (None, "D") else way
     offset = "" if zone is None else "Z" if (way, zone) == ("TZ", "UTC") else "%z"
-    return f"%Y-%m-%d{way[0]}{_CLOCKS.get(unit, '%H:%M:%S')}{offset}"
+    return f"%Y-%m-%d{way[0]}{clock}{offset}"
