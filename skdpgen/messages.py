@@ -52,6 +52,7 @@ _WORDS = {
         "drop them from a declared schema with schema.drop(...)",
         "remove them from --schema",
     ),
+    "zone": ("Date(unit=None, zone='CET')", '{"type": "date", "unit": null, "zone": "CET"}'),
 }
 PYTHON, COMMAND_LINE = ({name: words[i] for name, words in _WORDS.items()} for i in range(2))
 

@@ -48,6 +48,8 @@ CAUSES = {
     "fractions": "Columns {columns} have times finer than milliseconds, by released counts, and "
     "come back in milliseconds. If these suffice, declare {milliseconds}; if not, give seconds as "
     "numbers.",
+    "zones": "Columns {columns} are times with offsets from UTC, by released counts, and come "
+    "back in UTC. If these have one time zone, declare it in the schema, as {zone}.",
     "no category": "Columns {columns} have no category that shows above the noise, or none of the "
     "type of `other`, which stands for all values. Drop columns whose values are distinct, or "
     "declare {identifier}, shorten codes to a prefix{prefix}, or declare the categories, or how "

@@ -189,6 +189,7 @@ N_CURED = 1500
 U = np.random.default_rng(1).random((3, N_CURED))
 DAYS = pd.Series(np.datetime64("2023-01-01") + (300 * U[0]).astype(int)).astype("M8[s]")
 TIMES = DAYS + pd.to_timedelta((U[1] * 86_400e6).astype(int), "us")
+ZONED = DAYS.astype(str) + "T12:30:00+01:00"
 FEW = np.array(["a", "B"])[(U[0] < 0.4).astype(int)]
 MANY = pd.Series(FEW) + (900 * U[1]).astype(int).astype(str)
 MIXED = pd.Series(np.round(U[1], 2).astype(str)).where(U[0] > 0.1, "ask")
@@ -209,6 +210,7 @@ CURES: dict = {
     ),
     "dates as numbers": ((DAYS.dt.strftime("%Y%m%d").astype(int), None), (DAYS, None)),
     "fractions": ((TIMES, None), (TIMES, Date(unit="millisecond"))),
+    "zones": ((ZONED, None), (ZONED, Date(unit=None, zone="CET")), (DAYS.astype(str), None)),
     "no category": ((MANY + MANY.index.map(str), None), (FEW, None), (MANY, Identifier())),
     "beyond": ((CODED, None), (CODED, Number(0, 1, atoms=[1e30])), None),
     "other type": ((MIXED, None), (MIXED.replace("ask", None), None)),

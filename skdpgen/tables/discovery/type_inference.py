@@ -159,6 +159,8 @@ def find_types(unknown, counts, std, n_rows):
                 looks[name] = "look like numbers as 2.157"
         cls = _CLASSES.get(chosen, Category)
         found[name] = cls.infer(chosen, of_cells, std)
+        if chosen == "zoned date" and style.find_way("dates") != "TZ":
+            warn_of_columns("zones", [name])
         share = _share_lost(chosen, style, styles[name], of_cells, least)
         if share > 0:
             others = {"date": "zoned date", "zoned date": "date"}.get(chosen)
