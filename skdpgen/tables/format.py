@@ -340,15 +340,17 @@ class TableFormat(Format):
         inference = SchemaInference(self.schema, self.layout.label, self.has_class_target)
         schema, layout = self.layout.put_in_order(inference.run(curator))
         # Objects may be texts or values of Python, which come back, as do the values of texts that
-        # are declared to be written otherwise than in Python; other texts stay texts.
+        # are declared to be written otherwise than in Python; other texts and days stay.
+        of_objects = [n for n in inference.unknown if self.layout.dtypes.get(n) == np.dtype(object)]
+        days = {n for n in of_objects if getattr(schema[n], "unit", None) == "day"}
         layout = layout.without_dtypes(
             name
             for name, declared in inference.unknown.items()
-            if schema[name].cell_types is not None
+            if name not in days
+            and schema[name].cell_types is not None
             and not (is_text(layout.dtypes.get(name)) and declared.is_as_in_python)
         )
         # Their texts are read as readers of files would read them; those of other dtypes stay.
-        of_objects = [n for n in inference.unknown if self.layout.dtypes.get(n) == np.dtype(object)]
         are_whole = {n: schema[n].is_number and schema[n].decimals == 0 for n in of_objects}
         warn_of_columns("codes", [n for n, is_whole in are_whole.items() if is_whole])
         resolved = TableFormat(schema, layout, inference.describe(), inference.histograms)

@@ -224,6 +224,8 @@ def _cast(column, dtype, column_type):
             if column_type.is_generated:  # clipping would make identifiers equal
                 return column
             column = column.clip(least, most)
+    if dtype == np.dtype(object) and column.dtype == "M8[s]" and column_type.unit == "day":
+        column = column.dt.date  # those of Python, of which no dtype but object is
     return cast(column, dtype)
 
 

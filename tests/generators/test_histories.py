@@ -409,16 +409,18 @@ def test_what_does_not_belong_together_is_refused_for_nothing(change, params, me
     assert_not_quoted(caught.value, SECRET)
 
 
-@pytest.mark.parametrize("written", ["%Y-%m-%d", "week %V"])
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "week %V", "of Python"])
 def test_orders_are_inferred_from_texts(written):
     tables = make_tables_of(600)
-    texts = tables["visits"]["day"].dt.strftime(written)
+    day = tables["visits"]["day"].dt
+    texts = day.date if written == "of Python" else day.strftime(written)
     tables["visits"] = tables["visits"].assign(day=texts)
     sampler, messages = list_warnings(tables, epsilon=20.0)
     named = [text for text in messages if "The order, 'day', has no numbers or dates" in text]
     days = sampler.sample(50)["visits"].groupby("id")["day"]
-    if written == "%Y-%m-%d":
+    if written != "week %V":
         assert not named
+        assert type(days.first().iloc[0]) is type(texts[0])
         assert days.is_monotonic_increasing.all()
     else:
         assert len(named) == 1

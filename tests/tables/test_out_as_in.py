@@ -1,6 +1,7 @@
 """Out as in: samples have the dtypes, levels and words of the table, in any container and file."""
 
 import csv
+import datetime
 import re
 
 import hypothesis
@@ -77,6 +78,12 @@ FAMILIES = {
         [date],
         days,
         lambda x: pd.Timestamp(x) == pd.Timestamp(x).normalize(),
+    ),
+    "days of Python": (
+        ["object"],
+        [date],
+        days.astype("M8[D]").tolist(),
+        lambda x: type(x) is datetime.date,
     ),
     "times": (
         ["M8[ms]", "M8[us]", "datetime64[ns, Europe/Vienna]", pd.ArrowDtype(pa.timestamp("us"))],
