@@ -13,6 +13,7 @@ from ..evaluation import report as make_report
 from ..releases.published import open_release
 from .outputs import check_input, check_outputs, check_suffix, replaced
 from .public_tables import read_public
+from .summaries import wrap
 from .tables import read_beside, read_pairs, read_schema
 
 # Options by which synthetic rows differ from those that they are compared with.
@@ -75,7 +76,7 @@ def report(options: Namespace) -> int:
         for path, text in zip(paths, texts.values(), strict=True):
             Path(path).write_text(text, encoding="utf-8")
     summary = result.results["summary"]
-    print(*(summary[name] for name in ("use", "avoid", "expect")), sep="\n")
+    print(*(line for n in ("use", "avoid", "expect") for line in wrap(summary[n])), sep="\n")
     print(f"Wrote {', '.join(texts)}.")
     return 0
 

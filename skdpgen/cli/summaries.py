@@ -68,21 +68,21 @@ class Summary:
         if width is None:
             width = int(np.clip(shutil.get_terminal_size((_WIDTH, 0)).columns, *_WIDTHS))
         head, notes, steps = (
-            [line for text in texts for line in _wrap(text, width)]
+            [line for text in texts for line in wrap(text, width)]
             for texts in (self.heading, self.notes, self.next_steps)
         )
         more = len(self.warnings) - _MOST_WARNINGS
         where = f" ({more} more: {self.details})" if more > 0 else ""
         worry = [f"Worry about{where}:"] if self.warnings else []
         for i, text in enumerate(self.warnings[:_MOST_WARNINGS], 1):
-            worry += _wrap(f"{i}. {text}", width, "   ")
+            worry += wrap(f"{i}. {text}", width, "   ")
         left = _MOST_LINES - len(head) - len(notes) - len(worry) - len(steps)
         table = _list_rows(self.columns, width, max(_FEWEST_ROWS, left), self.details)
         return "\n".join([*head, *table, *notes, *worry, *steps])
 
 
-def _wrap(text: str, width: int, indent: str = "  ") -> list[str]:
-    # Users copy commands, and a line break at the hyphen of an option would break them.
+def wrap(text: str, width: int = _WIDTH, indent: str = "  ") -> list[str]:
+    """Return the lines of a text, none of which breaks the options that users copy."""
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
