@@ -49,9 +49,9 @@ CAUSES = {
     "come back in milliseconds. If these suffice, declare {milliseconds}; if not, give seconds as "
     "numbers.",
     "no category": "Columns {columns} have no category that shows above the noise, or none of the "
-    "type of `other`, which stands for all values. Declare the categories, or how they are "
-    "written, as {thousands} or {date_format}, shorten codes to a prefix{prefix}, or drop columns "
-    "whose values are distinct, as {identifier}.",
+    "type of `other`, which stands for all values. Drop columns whose values are distinct, or "
+    "declare {identifier}, shorten codes to a prefix{prefix}, or declare the categories, or how "
+    "numbers and dates are written, as {thousands} or {date_format}.",
     "beyond": "Columns {columns} have infinities, or values beyond those among which inference "
     "looks for ranges, and these do not come back. Drop identifiers, or declare them as "
     "{identifier}; of others declare the bounds, {bounds}, or give them in larger units.",

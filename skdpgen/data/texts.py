@@ -339,12 +339,13 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
 def find_way(cell, part: int = 0, is_file: bool = True) -> int:
     """Return the position in `WAY_PARTS[part]` of how a text is written, or -1; None is <NA>.
 
-    Beside files, readers may turn each text of a missing value into None.
+    Beside files, readers may turn each text of a missing value into None, but for empty ones.
     """
     text = cell.strip() if isinstance(cell, str) else cell
-    if text is None or (not is_file and isinstance(text, str) and text in MISSING_TEXTS):
-        text = "<NA>"
-    match = _PATTERNS[part].fullmatch(text) if isinstance(text, str) else None
+    is_text = isinstance(text, str)
+    if text is None or (is_text and text and not is_file and text in MISSING_TEXTS):
+        text, is_text = "<NA>", True
+    match = _PATTERNS[part].fullmatch(text) if is_text else None
     return -1 if match is None else int(str(match.lastgroup)[1:])
 
 

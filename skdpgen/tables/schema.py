@@ -676,7 +676,7 @@ def _of_public(name, column, n_knots):
                 return found
         raise ValueError(f"its values, of dtype {column.dtype}, are of no type or of several.")
 
-    remedy = "Declare it with declared={...}, or drop it."
+    remedy = "Drop it (--drop), or declare it with declared={...}."
     return explain(describe, f"Column {name!r} cannot be described from the sample", remedy)
 
 

@@ -161,8 +161,14 @@ def test_columns_of_one_table_are_dropped_or_have_missing_values(folder):
     assert main([*RUN, "--epsilon", "100", *options]) == 0
     made = pd.read_csv("out/visits.csv", sep=";")
     assert list(made) == ["id", "day", "cost"]
-    assert 0.3 < made["cost"].isna().mean() < 0.7
-    assert made["cost"].max() < 200
+    is_missing = made["cost"] == 7777
+    assert 0.3 < is_missing.mean() < 0.7
+    assert made["cost"][~is_missing].max() < 200
+    assert main([*MADE, *PAGE]) == 0
+    columns = json.loads((folder / "report.json").read_text())["marginals"]["columns"]
+    (cost,) = [column for column in columns if column["column"] == "visits.cost"]
+    assert cost["levels"][-1] == "missing"
+    assert cost["synthetic"][-1] == pytest.approx(is_missing.mean())
 
 
 def test_texts_are_written_as_they_were(folder):

@@ -1,5 +1,7 @@
 """State that a call must leave as it was: generators, threads, dtypes, filters, the environment."""
 
+import functools
+import importlib
 import os
 import random
 import signal
@@ -9,17 +11,21 @@ import warnings
 import numpy as np
 import pandas as pd
 import torch
-import torch._dynamo  # which sets variables of the environment when an optimizer is first made
 from tqdm import tqdm
 
 from skdpgen._process.muting import _FILTERS
 
-# Its first bar starts a thread that watches over all bars.
-tqdm(disable=True).close()
+
+@functools.cache
+def settle():
+    """Start what others start once: the thread of all bars, and what optimizers of torch import."""
+    importlib.import_module("torch._dynamo")  # which sets variables of the environment
+    tqdm(disable=True).close()
 
 
 def look():
     """Return the state of all that is global, by name."""
+    settle()
     options = pd.options.display
     return {
         "random's generator": random.getstate(),

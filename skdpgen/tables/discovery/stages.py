@@ -22,8 +22,8 @@ from ...mechanisms.sums import LevelCountsMechanism, WeightSumMechanism
 from ...mechanisms.two_way import TablesMechanism
 from ...quality import warn_of_columns
 from ...registry import savable
-from ..columns import Category
 from ..columns.cells import find_present
+from ..columns.column_type import mask
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_private, read_cell
 from ..columns.values import CodeScale
@@ -470,11 +470,7 @@ class SchemaInference:
         types = {
             n: declared for n, declared in self.schema.learned.items() if n not in self.unknown
         }
-        for name in self.categories:
-            # Any words may be those of a boolean, as any text may be a category.
-            is_boolean = types[name].other is None
-            column = Category(missing=types[name].missing) if is_boolean else types[name]
-            types[name] = with_categories(column, {})
+        types |= {n: with_categories(types[n], {}) for n in self.categories}
         types |= {n: c.declared.from_number(c.grid) for n, c in self.opened.items()}
         return TableEncoder(Schema(types))
 
@@ -482,7 +478,7 @@ class SchemaInference:
         """Encode cells as the first release reads them."""
         if isinstance(self.stages[0], Types | Steps):
             return self.stages[0].encode(self, cells)
-        return self._encoder.encode_private(self.parse(cells))
+        return self._encoder.encode_private(self._accept_words(self.parse(cells)))
 
     def validate(self, cells):
         """Raise an error that names the column if cells are not of the declared types."""
@@ -490,7 +486,15 @@ class SchemaInference:
         for name in filter(self.lacks_levels, self.categories):
             check_type(name, table[name], self.schema[name].other)
         if learned := [name for name in self.schema.learned if name not in self.unknown]:
-            self._encoder.encode(table[learned])
+            self._encoder.encode(self._accept_words(table)[learned])
+
+    def _accept_words(self, table):
+        """Return a table in which unknown words of booleans are values, as any two may be."""
+        for name in self.categories:
+            if not self.lacks_levels(name):
+                codes = self.schema[name].to_values(table[name])
+                table = table.assign(**{name: mask(codes == 1, np.isnan(codes))})
+        return table
 
     def parse(self, cells):
         """Return cells in the order of the schema as a table, with differences of columns."""

@@ -147,10 +147,7 @@ def find_types(unknown, counts, std, n_rows):
         n_objects = of_cells.pop("object")
         if n_objects > least:
             objects[name] = f"{n_objects / max(sum(row), n_objects):.1%}"
-        # Words such as ja and nein are booleans, too, and come back as they are.
-        is_words = style.expected == "boolean" and of_cells["text"] > of_cells["boolean"]
-        is_words &= style.find_way("numbers") is None
-        chosen = "text" if is_words else _choose_type(name, style.expected, of_cells, std)
+        chosen = _choose_type(name, style, of_cells, std)
         if chosen == "number" and style.expected is None and _MIXED <= {*style.written}:
             chosen, looks[name] = "text", "look like codes, 1.10 beside 1.1"
         styles[name] = style_read
@@ -188,13 +185,13 @@ def _find_look(counts, least):
     return shown if counts[shown] > least else best
 
 
-def _choose_type(name, expected, counts, std):
+def _choose_type(name, style, counts, std):
     """Return what most cells of a column are, if nearly all fit it or it is measured; or a text.
 
     Counts have noise of standard deviation `std`; two of these are tolerated. A declared type is
     chosen, or an error is raised.
     """
-    total = sum(counts.values())
+    expected, total = style.expected, sum(counts.values())
 
     def count(types):
         return sum(counts[cells] for cells in types)
@@ -212,6 +209,8 @@ def _choose_type(name, expected, counts, std):
     if expected is not None:
         if fits:
             return chosen
+        if expected == "boolean" and style.find_way("numbers") is None:
+            return "text"  # words such as ja and nein, which come back as they are
         raise ValueError(
             f"Column {name!r} was said to be of type {expected!r}, and by the noisy counts that "
             "were released many of its cells are not. Say how its numbers or dates are written, "
