@@ -3,6 +3,7 @@
 
 import contextlib
 import csv
+import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -157,7 +158,9 @@ class Form:
         style, words = self.styles.get(name, PLAIN), self.absent.get(name, [])
         way = style.find_way("missing")
         if way in MARKS:
-            return [*words, *self.absent.get(None, [])][MARKS.index(way)]
+            # Noise may show a mark that stands for no word.
+            given = dict.fromkeys([*words, *self.absent.get(None, [])])
+            return dict(zip(MARKS, given, strict=False)).get(way, "")
         return words[0] if words and not style.written else None
 
     def _as_texts(self, piece: pd.DataFrame) -> pd.DataFrame:
@@ -198,8 +201,10 @@ def _write_parquet(pieces, path):
 def _write_json(pieces, path):
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for piece in pieces:
-            text = piece.to_json(orient="records", lines=True, force_ascii=False)
-            file.write(text.replace("\\/", "/"))
+            # `to_json` rounds numbers to decimals.
+            cells = piece.astype(object).where(piece.notna(), None)
+            lines = (json.dumps(row, ensure_ascii=False) for row in cells.to_dict("records"))
+            file.writelines(f"{line}\n" for line in lines)
 
 
 def _write_excel(pieces, path):
