@@ -158,3 +158,9 @@ def test_long_tables_are_read_and_written_in_pieces(folder, monkeypatch):
     # All pieces are whole.
     assert synthesize("--n-rows", "80") == 0
     assert len(pd.read_csv("made/synthetic.csv")) == 80
+
+
+def test_a_header_that_looks_like_a_record_is_one_if_that_is_said(folder):
+    lines = (folder / "private.csv").read_text().splitlines(keepends=True)
+    (folder / "private.csv").write_text("".join(lines[1:]))
+    assert synthesize("--epsilon", "9", "--header", "yes", schema=None) == 0

@@ -365,6 +365,16 @@ def test_values_that_are_no_label_are_refused_before_a_fit_is_sampled(X, y):
         fitted.sample(y=y)
 
 
+def test_labels_that_fail_are_not_quoted(X):
+    class Label:
+        def __array__(self, *args, **kwargs):
+            raise RuntimeError("Smith")
+
+    with pytest.raises(ValueError, match="y must be labels or numbers") as caught:
+        DPSWFlowSampler(**N_STEPS).fit(X, [Label()] * 60)
+    assert caught.value.__context__ is None
+
+
 def test_an_encoder_that_fails_on_zeros_is_named(X):
     def fail(rows):
         raise RuntimeError("No.")

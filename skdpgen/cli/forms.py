@@ -20,7 +20,7 @@ from ..tables.columns.texts import find_date_format, write_cells
 # First characters of what spreadsheets run as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # Most rows of a sheet below its first one, columns, and characters of a cell.
-_MOST_OF_SHEET, _MOST_COLUMNS, _LONGEST = 2**20 - 1, 2**14, 2**15 - 1
+_MOST_ROWS, _MOST_COLUMNS, _LONGEST = 2**20 - 1, 2**14, 2**15 - 1
 # Sheets have no dates before, and 15 digits of a number.
 _FIRST_YEAR, _LARGEST = 1900, 10**15
 
@@ -70,16 +70,13 @@ class Form:
         """Raise ValueError if rows of the schema cannot be written."""
         if self.escapes and not self.is_csv:
             raise ValueError(f"--escape-formulas is for CSV files; got a {self.suffix} file.")
-        if self.suffix == ".xlsx" and n_rows > _MOST_OF_SHEET:
-            raise ValueError(
-                f"{n_rows:,} rows are more than a sheet holds, {_MOST_OF_SHEET:,}. Ask for fewer "
-                "by --n-rows, or give the table as a CSV or Parquet file."
-            )
-        if self.suffix == ".xlsx" and len(self.schema) > _MOST_COLUMNS:
-            raise ValueError(
-                f"{len(self.schema):,} columns are more than a sheet holds, {_MOST_COLUMNS:,}. "
-                "Give the table as a CSV or Parquet file."
-            )
+        sizes = {"rows": (n_rows, _MOST_ROWS), "columns": (len(self.schema), _MOST_COLUMNS)}
+        for what, (size, most) in sizes.items() if self.suffix == ".xlsx" else ():
+            if size > most:
+                raise ValueError(
+                    f"{size:,} {what} are more than a sheet holds, {most:,}. Give the table as a "
+                    "CSV or Parquet file, or ask for fewer rows by --n-rows."
+                )
         # Before the fit, since an error in writing would come after the budget is spent.
         cells = {
             name: column.make_extremes()
@@ -89,7 +86,12 @@ class Form:
         # All at once, which takes less time than to find the column that fails.
         if self._find_fault(cells) is not None:
             for name, held in cells.items():
-                self._explain(name, self._find_fault({name: held}))
+                if (error := self._find_fault({name: held})) is not None:
+                    raise ValueError(
+                        f"A {self.suffix} file in {self.encoding} cannot hold column {name!r} as "
+                        f"it is declared: {error} Declare it otherwise, or give the table as a CSV "
+                        "file in UTF-8."
+                    ) from error
 
     def _find_fault(self, cells: Mapping[str, Any]) -> Exception | None:
         """Return the error that writing cells of columns raises, or None."""
@@ -101,18 +103,6 @@ class Form:
         except Exception as error:
             return error
         return None
-
-    def _explain(self, name: str, error: Exception | None) -> None:
-        if isinstance(error, LookupError | UnicodeError):
-            raise ValueError(
-                f"--encoding {self.encoding} cannot write all categories of column {name!r}. "
-                "Save the table as UTF-8."
-            ) from None
-        if error is not None:
-            raise ValueError(
-                f"A {self.suffix} file cannot hold column {name!r} as it is declared: {error} "
-                "Declare it otherwise, or give the table as a CSV file."
-            ) from error
 
     def write(self, pieces: Iterable[pd.DataFrame], path: Path) -> None:
         """Write pieces of a table, at least one, to a file."""

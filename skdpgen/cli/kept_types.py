@@ -4,7 +4,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ class KeptTypes:
         if "dates" in look and style.date_format is not None:
             return Date(unit=None, missing=True), style
         if "numbers" in look and style.thousands is not None:
-            return Number(missing=True), style
+            return Number(missing=True), replace(style, written=self.styles[name].written)
         return None
 
 
@@ -82,7 +82,10 @@ def _find_path(options):
 
 
 def _describe_table(options, names):
-    """Return what must be the same: files, columns, persons and how cells are written."""
+    """Return what must be the same: files, columns, persons and missing cells.
+
+    How the cells of the types are written is known, whatever options say of the others.
+    """
     files = [str(Path(file).resolve()) for file in list_files(options.table)]
-    given = (options.person_column, options.decimal, options.sheet, options.na_values)
+    given = (options.person_column, options.sheet, options.na_values)
     return [files, list(names), *map(repr, given)]

@@ -83,11 +83,17 @@ def report(options: Namespace) -> int:
 def _read_package(options: Namespace) -> dict[str, dict]:
     """Return how both tables of `skdpgen histories` are written, by name; empty for one table.
 
-    The release and the certificate beside them are those of the report, unless others are given.
+    The files that a command wrote beside them are those of the report, unless others are given.
     """
+    folder, files = Path(options.table[0]).parent, {Path(file) for file in options.table}
+    # One table of another name may be of another fit.
+    if len(options.table) > 1 or Path(options.table[0]).stem == "synthetic":
+        for name in ("certificate.json", "release.skdpgen", "schema.json"):
+            option = Path(name).stem
+            if getattr(options, option) is None and (folder / name).exists():
+                setattr(options, option, str(folder / name))
     if len(options.table) == 1:
         return {}
-    folder, files = Path(options.table[0]).parent, {Path(file) for file in options.table}
     path = folder / "datapackage.json"
     parts = parse_json(read_file(path), str(path))["resources"] if path.exists() else []
     if {folder / part["path"] for part in parts} != files:
@@ -97,9 +103,7 @@ def _read_package(options: Namespace) -> dict[str, dict]:
         )
     if options.schema is not None:
         raise ValueError("--schema is for one table: the release of two says their columns.")
-    options.release = options.release or str(folder / "release.skdpgen")
-    options.certificate = options.certificate or str(folder / "certificate.json")
-    check_input(options.release)
+    check_input(options.release or str(folder / "release.skdpgen"))
     options.table = [f"{part['name']}={folder / part['path']}" for part in parts]
     return {part["name"]: part for part in parts}
 

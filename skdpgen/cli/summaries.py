@@ -181,9 +181,8 @@ def show_columns(report: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "counts": worst["verdict"].tolist(),
         }
     )
-    least = CONSTANTS.least_low
-    if (worst["mean_low"] >= least).any():
-        lost = [f"≤{x:.0%}" if x >= least else "" for x in worst["mean_low"]]
+    if (worst["mean_low"] >= CONSTANTS.least_low).any():
+        lost = [f"≤{x:.0%}" if x >= CONSTANTS.least_low else "" for x in worst["mean_low"]]
         shown.insert(5, "low by", lost)
     return shown
 

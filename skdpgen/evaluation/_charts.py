@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-# Colours of synthetic rows, of a reference, and of text, which is light or dark.
-_BLUE, _GREY, _INK = "#2f6db3", "#a9b4be", "currentColor"
-_DIAGONAL = "#8a99a8"
+# Colours of synthetic rows, of a reference, of a diagonal, and of text, which is light or dark.
+_BLUE, _GREY, _DIAGONAL, _INK = "#2f6db3", "#a9b4be", "#8a99a8", "currentColor"
 # Widths of a chart and of its labels, the height of a bar and of a histogram, in pixels.
 _WIDTH, _LABEL, _LINE, _HEIGHT = 280, 110, 17, 120
 # Space above a histogram for the share of a point mass.
@@ -118,7 +117,7 @@ def draw_histogram(
     for height, color in zip(heights, (_GREY, _BLUE)[-len(heights) :], strict=True):
         is_synthetic = color == _BLUE
         for i, top in enumerate(_HEIGHT - height * scale):
-            start, width, opacity = x[i, 0], widths[i], 0.55 if is_synthetic and marks else 1
+            start, width, opacity = x[i, 0], widths[i], 0.55 if is_synthetic and heights[1:] else 1
             if is_mass[i]:
                 at = x[i, 0] + (1.5 if is_synthetic else -1.5)
                 start, width, opacity = at - 1.5, 3, 1
@@ -160,7 +159,7 @@ def draw_matrix(
 
     `label` is for screen readers.
     """
-    n, left = len(names), 130
+    n, left = len(names), 150
     cell = max(6, min(30, 640 // n))
     has_names = cell >= 10
     top = 96 if has_names else 0

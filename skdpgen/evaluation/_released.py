@@ -58,10 +58,9 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
         # By errors of the noise, and of drawing so many rows.
         expected = MOVED * np.sqrt(noise**2 + made / len(weights)).sum()
         gap = np.abs(released - made).sum() / 2 - expected
-        pair = {"first": str(first.name), "second": str(second.name), "beyond_noise": gap}
-        pairs.append(
-            pair | {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
-        )
+        names = {"first": str(first.name), "second": str(second.name)}
+        shown = {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
+        pairs.append(names | {"beyond_noise": gap} | shown)
     pairs.sort(key=lambda pair: -pair["beyond_noise"])
     return {"n_records": n, "columns": columns, "pairs": pairs}
 

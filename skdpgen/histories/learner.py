@@ -467,7 +467,7 @@ def _warn_of_counts(counts, std, n):
     elif are_few(counts[2:]):
         warn_of_fit(
             "Hardly any person has several rows in the second table, by released counts. Give the "
-            "table of persons first in X; tables with one row for each person can be merged."
+            "table of persons first; tables with one row for each person can be merged."
         )
     if counts[-1] > max(_MANY_MORE * n, CONSTANTS.clear * std):
         warn_of_fit(

@@ -30,10 +30,12 @@ from skdpgen.accounting.loss_distributions import largest_loss, pld_of
 from skdpgen.accounting.moments import rdp_of
 from skdpgen.mechanisms.base import MARGIN, grid_scale
 from skdpgen.privacy import (
+    Certificate,
     DiameterGaussianDpEvent,
     SlicedGaussianDpEvent,
     ledger_delta,
     ledger_epsilon,
+    verify,
 )
 
 SLICED = SlicedGaussianDpEvent(2.0, 4, 2)
@@ -456,6 +458,36 @@ def strong_delta(epsilon, mu, q):
     second = inner + special.log_ndtr(-mu / 2 - inner / mu)
     gained = q * np.exp(first) * -np.expm1(np.minimum(second - first, 0))
     return np.where(epsilon > math.log1p(-q), gained, -np.expm1(epsilon))
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+def test_price_of_the_diameter_of_a_release(accountant):
+    options = {"delta": 1e-5, "accountant": accountant}
+    diameter, gaussian = DiameterGaussianDpEvent(1.5), GaussianDpEvent
+
+    def epsilon(event, relation, q=0.1, sampling="poisson", T=20):
+        if event is gaussian:
+            event = event(3.0 if relation == "replace_one" else 1.5)
+        return ledger_epsilon(steps(event, q, T, sampling), relation=relation, **options)
+
+    # Two values are compared, ...
+    assert epsilon(diameter, "zero_out") == epsilon(gaussian, "zero_out")
+    for relation in ("zero_out", "replace_one"):
+        unsampled = epsilon(gaussian, relation, 1.0, T=1)
+        # autodp knows a Gaussian release of all records without moments.
+        assert unsampled * (1 - 1e-6) <= epsilon(diameter, relation, 1.0, T=1) < 1.1 * unsampled
+    # ... or three: as of a sample of a fixed size, whose members all differ.
+    three = epsilon(diameter, "replace_one")
+    if accountant != "autodp":  # it samples by itself
+        assert three == epsilon(diameter, "replace_one", sampling="fixed")
+        assert three == epsilon(gaussian, "replace_one", sampling="fixed")
+    assert three > epsilon(diameter, "zero_out")
+    assert three > epsilon(gaussian, "replace_one")
+    # Written down, and read again.
+    ledger = steps(diameter, 0.1, 20)
+    certificate = Certificate(tuple(ledger), ("step",), "replace_one", accountant)
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert verify(certificate.to_json()) == three
 
 
 @pytest.mark.catches(

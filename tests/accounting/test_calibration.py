@@ -12,6 +12,7 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 
+from skdpgen import DPAFGenerator, DPSinkhornGenerator, DPSWFlowSampler, preview
 from skdpgen.accounting.calibration import calibrate, check_delta, check_epsilon
 from skdpgen.privacy import (
     DiameterGaussianDpEvent,
@@ -21,6 +22,7 @@ from skdpgen.privacy import (
     ledger_epsilon,
     repeated_plan,
 )
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
 # d, k, N, batch, epochs · ceil(N / batch), δ
 SMALL = (6, 3, 20, 1, 10, 1e-5)
@@ -176,6 +178,21 @@ def test_noise_of_samples_is_found_at_any_budget(epsilon, delta, rate, n_steps, 
         relation=relation,
     )
     assert 0.99 * epsilon < ledger_epsilon(plan.events, delta, relation=relation) <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.001])
+def test_sampled_releases_are_planned_at_small_budgets(epsilon):
+    public, refused = {"bounds": (0, 1), "clip_norm": 1.0}, []
+    for generator in (
+        DPSinkhornGenerator(epsilon, 1e-6, **public, release=SampledGradients(n_steps=4)),
+        DPSWFlowSampler(epsilon, 1e-6, **public, release=SlicedRows(n_steps=4)),
+        DPAFGenerator(epsilon, 1e-6, **public, release=ForwardAggregates(n_steps=4)),
+    ):
+        try:
+            assert 0.99 * epsilon < preview(generator, 1500, 3).epsilon <= epsilon
+        except ValueError as error:
+            refused.append(error)
+    assert not refused
 
 
 def test_a_search_for_noise_starts_anywhere():

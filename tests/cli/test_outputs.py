@@ -357,7 +357,7 @@ MANY = Schema(dict.fromkeys(map(str, range(2**14 + 1)), Boolean()))
 @pytest.mark.parametrize(
     ("form", "schema", "n_rows", "match"),
     [
-        (Form(".csv", encoding="latin-1"), with_level("Ł"), 9, "--encoding latin-1 cannot write"),
+        (Form(".csv", encoding="latin-1"), with_level("Ł"), 9, "in latin-1 cannot hold column"),
         (Form(".xlsx"), with_level("B"), 2**20, "more than a sheet holds"),
         (Form(".parquet", escapes=True), with_level("B"), 9, "--escape-formulas is for CSV files"),
         (Form(".xlsx"), with_level("\x01"), 9, "'ward' as it is declared: .* cannot be used"),

@@ -43,8 +43,14 @@ def test_from_a_synthesis_over_its_audit_to_a_page(synthesize, folder):
     options = "--schema schema.json --epsilon 5 --delta 1e-6 --n-runs 100 --seed 0".split()
     assert main(["audit", *options, "--n-rows", "300", "--output", "audit.json"]) == 0
     page = ["report", "made/synthetic.csv", "--output", "report.html", "--json", "r.json"]
-    assert main([*page, "--certificate", "made/certificate.json", "--audit", "audit.json"]) == 0
+    assert main([*page, "--audit", "audit.json"]) == 0
     results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    # Found beside the table, but not beside one that may be of another fit.
+    assert results["released"] is not None
+    (folder / "made/synthetic.csv").rename("made/other.csv")
+    page = ["report", "made/other.csv", "--output", "other.html", "--json", "other.json"]
+    assert main(page) == 0
+    assert json.loads((folder / "other.json").read_text("utf-8"))["certificate"] is None
     audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert results["audit"] == audit | {"is_of_certificate": True}
     assert "<h3>Audit</h3>" in (folder / "report.html").read_text(encoding="utf-8")

@@ -277,7 +277,10 @@ def rects(svg):
 
 def test_areas_of_a_histogram_are_shares():
     bins, shares = [(0, 1), (1, 2), (2, 10)], [0.2, 0.5, 0.3]
-    drawn = rects(draw_histogram(Shares("x", ["a", "b", "c"], shares), bins))
+    svg = draw_histogram(Shares("x", ["a", "b", "c"], shares), bins)
+    # Nothing is behind, which would be seen through.
+    assert set(re.findall('opacity="(.*?)"', svg)) == {"1"}
+    drawn = rects(svg)
     areas = np.array([width * height for _, _, width, height, _ in drawn])
     assert_allclose(areas / areas.sum(), shares, rtol=1e-2)
 

@@ -78,6 +78,14 @@ def test_a_rare_level_whose_tables_are_noise_is_warned_of(n_rare, warns):
     assert all("'y' at True (about " in message for message in said)
 
 
+def test_levels_are_as_frequent_as_they_were():
+    table = make_exclusive_or(share=0.1)
+    generator = DPSWFlowSampler(epsilon=math.inf, schema=SCHEMA, random_state=0, n_steps=5)
+    made = generator.fit(table, target="target").sample(5000)
+    # As near to the shares as it goes.
+    assert made["target"].mean() == pytest.approx(table["target"].mean(), abs=2 / 5000)
+
+
 @pytest.mark.parametrize("kind", [DPSlicedWassersteinGenerator, DPSWFlowSampler])
 def test_a_target_has_no_other_classes_than_those_that_show(kind):
     """Classifiers would learn a class that is mere noise; rare classes that show are `other`."""
