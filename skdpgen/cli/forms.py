@@ -164,7 +164,8 @@ class Form:
             if (word := self._find_declared(name)) is not None:
                 # Spreadsheets and JSON hold -999 as a number.
                 found, number = read_text(word)
-                word = number if found in ("whole", "number") and not self.is_csv else word
+                if found in ("whole", "number") and not self.is_csv:
+                    word = int(number) if found == "whole" else number
                 texts[name] = texts[name].astype(object).where(column.notna(), word)
             is_day = getattr(column_type, "unit", None) == "day"
             if is_day and not self.is_csv and texts[name].dtype.kind == "M":

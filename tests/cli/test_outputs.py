@@ -435,8 +435,11 @@ def test_lines_of_json_hold_numbers_as_they_are(tmp_path):
 def test_words_of_missing_values_are_found_by_their_marks(tmp_path):
     styles = {n: TextStyle(written=[mark]) for n, mark in zip("abc", MARKS, strict=False)}
     form = Form(".csv", styles=styles, absent={"b": ["-9"], None: ["-9", "none"]})
-    form.write([pd.DataFrame({name: [None] for name in "abc"})], tmp_path / "x.csv")
+    pieces = [pd.DataFrame({name: [None] for name in "abc"})]
+    form.write(pieces, tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text() == "a,b,c\n-9,none,\n"
+    replace(form, suffix=".jsonl").write(pieces, tmp_path / "x.jsonl")
+    assert (tmp_path / "x.jsonl").read_text() == '{"a": -9, "b": "none", "c": ""}\n'
 
 
 @pytest.mark.parametrize(
