@@ -75,7 +75,7 @@ CAUSES = {
     "resolves, or constant. Subtract a public level, or declare bounds that are near to them, "
     "{bounds} or {default_date}.",
     "apart": "Columns {columns} have values apart from the others that are not located: a code "
-    "would be spread among numbers. Declare codes, {codes}.",
+    "would be spread among numbers. Declare codes, {codes}, or bounds of all, {bounds}.",
     "order": "The differences {columns} are hardly ever above the least one, by released counts: "
     "their order is broken, or the columns are equal. Swap the names of the rule, or drop one.",
     "at bound": "Nearly all values of columns {columns} are at a declared bound, or beyond it and "

@@ -25,7 +25,7 @@ class RangeConstants:
     # Share of the values that a range is to hold, or it counts as not resolved; and that may be
     # left out of it if finer knots show that there is next to nothing.
     resolved: float = 0.9
-    nothing: float = 0.03
+    nothing: float = 0.02
     # How fast the squares of bounds on sums of noise grow with the logarithm of the number of
     # knots. By simulation, noise moves an end by five knots or more with a probability below 0.001.
     growth: float = 6.0
@@ -149,18 +149,16 @@ def find_range(knots, counts, std, n_values=None, unit=None, weights=None):
     return knots[first], knots[last], is_resolved
 
 
-def narrow_range(knots, counts, std, n_values, unit=None, wide=None):
+def narrow_range(knots, counts, std, n_values, unit=None):
     """Return a range within which there is nearly everything, from counts at finer knots.
 
-    A bound moves inwards only if `find_range` says so, and what is then left out, by both grids, is
-    no more than noise, and with its noise a small share of all values.
+    A bound moves inwards only if `find_range` says so, and what is then left out is, with its
+    noise, a small share of all values.
 
     Parameters
     ----------
     knots, counts, std, n_values, unit
         As in `find_range`; the knots lie within the range that it found on a wide grid.
-    wide : tuple of (knots, counts, std), default=None
-        The knots of that grid within that range.
 
     Returns
     -------
@@ -168,9 +166,8 @@ def narrow_range(knots, counts, std, n_values, unit=None, wide=None):
         Two different knots.
     """
     first, last = np.searchsorted(knots, find_range(knots, counts, std, unit=unit)[:2])
-    mirrored = wide and (-wide[0][::-1], wide[1][::-1], wide[2])
-    n_below = _count_empty(knots, counts, std, n_values, wide)
-    n_above = _count_empty(-knots[::-1], counts[::-1], std, n_values, mirrored)
+    n_below = _count_empty(counts, std, n_values)
+    n_above = _count_empty(counts[::-1], std, n_values)
     return knots[min(first, n_below)], knots[max(last, len(knots) - 1 - n_above)]
 
 
@@ -184,22 +181,11 @@ def weigh_sizes(knots):
     return weights * np.where(knots < 0, 1 - CONSTANTS.positive, CONSTANTS.positive)
 
 
-def _count_empty(knots, counts, std, n_values, wide):
+def _count_empty(counts, std, n_values):
     """Return how many of the first knots surely hold next to nothing, of at most all but two."""
     sums = np.cumsum(counts[:-2])
     noise = std * np.sqrt(np.arange(1, len(sums) + 1))
-    is_empty = np.ones(len(sums), dtype=bool)
-    if wide is not None:
-        theirs, counts, std = wide
-        # Values between two knots are at both: those before the last of these are wholly below.
-        n_below = np.searchsorted(theirs, knots[1:-1], side="right") - 1
-        others = np.r_[0, np.cumsum(counts)][n_below.clip(0)]
-        # Both count the same values: averages by precision.
-        variances = np.where(n_below > 0, std**2 * n_below, np.inf), noise**2
-        share = 1 / (1 + variances[1] / np.maximum(variances[0], 1e-300))
-        sums, noise = share * sums + (1 - share) * others, noise * np.sqrt(share)
-        is_empty = sums <= CONSTANTS.within * noise + 1e-9 * n_values
-    is_empty &= sums + noise <= CONSTANTS.nothing * n_values
+    is_empty = sums + noise <= CONSTANTS.nothing * n_values
     return np.flatnonzero(np.r_[True, is_empty])[-1]
 
 

@@ -3,6 +3,7 @@
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -106,29 +107,35 @@ def _find_sums(counted):
         b.name: np.array([*b.knots, *b.atoms, *[0.0] * b.column_type.missing], dtype=np.float64)
         for b in numbers
     }
-    sizes, ranks = {}, {}
+    means, zeros, ranks, quantiles = {}, {}, {}, {}
     for block in numbers:
         name, counts = block.name, np.atleast_2d(counted.of_levels(block)[0]).sum(0).clip(0)
         shares = counts / max(counts.sum(), 1.0)
         order = np.argsort(values[name], kind="stable")
         middles = np.cumsum(shares[order]) - shares[order] / 2
-        ranks[name] = np.empty(len(order))
-        ranks[name][order] = middles - 0.5
-        quantiles = np.interp(CONSTANTS.quantiles, middles, values[name][order])
-        sizes[name] = np.array([shares @ values[name], *quantiles])
+        rank = np.empty(len(order))
+        rank[order] = middles - 0.5
+        # Values that many share have one rank: their standard deviation is less than √(1/12).
+        ranks[name] = rank / max(np.sqrt(shares @ rank**2), 1e-9)
+        means[name] = shares @ values[name]
+        quantiles[name] = partial(np.interp, xp=middles, fp=values[name][order])
+        zeros[name] = shares[values[name] == 0].sum()
     parts_of: dict = {}
     # The largest first: a part of a sum is seldom a sum itself.
-    for total in sorted(numbers, key=lambda block: -sizes[block.name][0]):
-        mean, related = sizes[total.name][0], {}
+    for total in sorted(numbers, key=lambda block: -means[block.name]):
+        mean, related = means[total.name], {}
         if any(total.name in parts for parts in parts_of.values()):
             continue
         for part in numbers:
-            if CONSTANTS.least_part * mean < sizes[part.name][0] < mean:
+            if CONSTANTS.least_part * mean < means[part.name] < mean:
                 # Of ranks: noise on the few large values would hide the covariance of numbers.
                 product = ranks[total.name] @ counted.of(total, part)[0] @ ranks[part.name]
-                related[part.name] = 12 * product / counted.n_records
+                related[part.name] = product / counted.n_records
         parts = [n for n in related if related[n] > CONSTANTS.correlation]
         parts = sorted(parts, key=related.__getitem__)[-CONSTANTS.most_parts :]
+        # Quantiles of what is not zero: nearly all of a sum of amounts may be.
+        at = zeros[total.name] + (1 - zeros[total.name]) * np.array(CONSTANTS.quantiles)
+        sizes = {name: np.r_[means[name], quantiles[name](at)] for name in (total.name, *parts)}
         sums = {
             chosen: np.abs(sum(sizes[n] for n in chosen) / sizes[total.name] - 1).max()
             for size in range(2, len(parts) + 1)

@@ -252,9 +252,9 @@ def test_persons_in_partitions_give_what_the_table_gives(max_rows, stops):
     param="stops0-3",
 )
 @pytest.mark.catches(
-    "engines.partitioned:PartitionedTable.__init__",
-    "frame if person_column is None else self._group_by_person(draw_name())",
-    "frame",
+    "engines.partitioned:PartitionedTable.by_person",
+    "table._group_by_person(draw_name())",
+    "table._grouped",
     param="stops1-1",
 )
 @pytest.mark.catches(

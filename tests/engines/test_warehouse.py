@@ -179,7 +179,7 @@ def test_statements_of_other_dialects_say_the_same(rows, connection, dialect):
     assert len(translated.asked) == 2 + 2 * 2 * len(found.privacy_.releases)
 
 
-@pytest.mark.catches("engines.warehouse:Warehouse.add_products", "n_rows != self.n_units", "0")
+@pytest.mark.catches("engines.warehouse:Warehouse.add_products", "rows[0, 1] != self.n_units", "0")
 @pytest.mark.catches("engines.warehouse:Warehouse.check_fit", "copy.copy(self)", "self")
 def test_rows_that_come_between_are_refused(connection, monkeypatch):
     connection.execute("CREATE TABLE one AS SELECT ill FROM cells")
@@ -288,7 +288,9 @@ def test_no_cell_makes_doubles_underflow_or_overflow(connection, monkeypatch, de
 
 
 @pytest.mark.catches("base:BaseGenerator._fit", "dataset.database is not None", "False")
-@pytest.mark.catches("engines.warehouse:Warehouse.without_rows", "LIMIT 0", "")
+@pytest.mark.catches(
+    "planning.rehearsal:_rehearse", "dataset.database.without_rows()", "dataset.database"
+)
 @pytest.mark.parametrize(("word", "n_asked"), [("WITH", 1), ("TRUNC(", 2)])
 def test_statements_fail_before_they_are_paid_for(connection, word, n_asked):
     asked = []

@@ -8,7 +8,12 @@ from scipy.stats import beta, lognorm, multivariate_normal, norm, uniform
 from skdpgen.histograms.grids import knot_weights
 from skdpgen.tables.columns.values import CodeScale
 from skdpgen.tables.discovery import densities
-from skdpgen.tables.discovery.densities import Histogram, _evidence, estimate_density
+from skdpgen.tables.discovery.densities import (
+    Histogram,
+    _evidence,
+    estimate_density,
+    trim_density,
+)
 from skdpgen.tables.log_splines import smooth_density
 
 KNOTS = np.array([-6.0, -3, -2, -1.2, -0.7, -0.3, 0, 0.4, 0.9, 1.3, 2.2, 3, 6])
@@ -49,6 +54,19 @@ def test_a_histogram_without_noise_is_spread_as_encoders_draw():
     points, masses, _ = estimate_density(parts, -6, 6)
     assert masses.sum() == pytest.approx(3000)
     assert points[[0, -1]].tolist() == [-6, 6]
+
+
+def test_noise_seldom_widens_a_range():
+    """Ages up to 97, in a range of powers of 2: noise beyond 128 is not taken for a tail."""
+    rng, knots, ends = np.random.RandomState(0), np.r_[0, 16, 24:80:4, 88, 100, 128, 256.0], []
+    exact = count(np.clip(np.round(rng.gamma(9, 6, 2000)), 18, 97), knots)
+    for _ in range(40):
+        histogram = Histogram(knots, exact + rng.normal(0, 10, len(knots)), 10.0)
+        points, masses = trim_density([histogram], 0, 256, 1.0)
+        ends.append(points[-1])
+        assert masses.sum() == pytest.approx(2000, abs=200)
+    assert np.quantile(ends, 0.9) <= 120
+    assert np.quantile(ends, 0.1) >= 88
 
 
 def test_a_second_histogram_makes_quantiles_more_precise():

@@ -14,7 +14,7 @@ from ...histograms.ranges import find_clear, find_range, narrow_range, weigh_siz
 from ..columns.column_type import KnotColumn
 from ..columns.number import N_KNOTS
 from .counts import WideHistogram, read_frequent, with_atoms, with_candidates
-from .densities import Histogram, estimate_density, find_cuts, quantile_knots
+from .densities import Histogram, estimate_density, find_cuts, quantile_knots, trim_density
 from .locations import read_locations, read_value
 from .tails import describe_loss
 
@@ -232,7 +232,7 @@ class ColumnInference:
             knots = self._find_hidden(WideHistogram.of(counted, number).drop_ends(self.declared))
             counts = np.array([near.get(knot, 0.0) for knot in knots])
         parts, density = self._find_density(Histogram(knots, counts, std), n_values, atoms)
-        knots, counts = parts[-1].knots, parts[-1].counts
+        knots, counts = parts[-1].clip(*density[0][[0, -1]])
         if is_unresolved(knots, counts, std, n_values, unit):
             self.findings["values unresolved"] = ""
         chosen = knots
@@ -266,14 +266,15 @@ class ColumnInference:
         if not self._is_resolved:
             return [fine], estimate_density([fine], *knots[[0, -1]], self.unit)[:2]
         wide, outside = self.wide, self.wide.without(atoms)
-        lower, upper = narrow_range(knots, counts, std, n_values, self.unit, outside)
+        lower, upper = narrow_range(knots, counts, std, n_values, self.unit)
         within = (lower <= knots) & (knots <= upper)
         parts = [Histogram(knots[within], counts[within], std)]
-        self._note_outside(lower, upper, atoms)
         # Around new point masses, the wide grid counts these as well.
         if {atom for atom in atoms if lower <= atom <= upper} <= set(wide.atoms):
             parts = wide.around(lower, upper) + parts
-        density = estimate_density(parts, lower, upper, self.unit)[:2]
+        density = trim_density(parts, lower, upper, self.unit)
+        lower, upper = density[0][[0, -1]]
+        self._note_outside(lower, upper, atoms)
         if self.declared.is_number:
             self._note_shape(fine, Histogram(*outside), density, lower, upper, n_values, atoms)
         return parts, density

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import nnls
+from scipy.stats import norm
 
 from ...histograms.grids import find_widths, knot_weights
 from ...histograms.ranges import CONSTANTS as RANGE
@@ -35,6 +36,8 @@ class DensityConstants:
     penalties: tuple = tuple(10.0**k for k in range(-6, 7))
     # Least standard deviation of a count, relative to the average one.
     min_std: float = 1e-3
+    # Probability that noise alone widens a range at one of its ends.
+    false_alarm: float = 0.05
     # Points between two knots of a density without a prior.
     n_steps: int = 256
 
@@ -100,6 +103,12 @@ class Histogram:
         """Return the weights of numbers at the knots, which are the last axis."""
         return knot_weights(self.scale.encode(numbers), np.arange(len(self.counts)))
 
+    def clip(self, lower, upper):
+        """Return the knots of a range, with its ends, and their counts."""
+        first = max(np.searchsorted(self.knots, lower, side="right") - 1, 0)
+        where = slice(first, np.searchsorted(self.knots, upper) + 1)
+        return self.knots[where].clip(lower, upper), self.counts[where]
+
     def spread(self):
         """Return codes, and the masses between these as encoders draw them."""
         return spread_counts(np.arange(len(self.counts), dtype=float), self.counts, self.std)
@@ -139,10 +148,8 @@ def estimate_density(histograms, lower, upper, unit=None, *, to_nearest=False):
         codes, masses = last.spread()
         return last.scale.decode(codes), masses, 0.0
     total = max(last.counts.sum(), 1.0)
-    n_values = math.inf if unit is None else 1 + round((upper - lower) / unit)
-    is_few = n_values <= DENSITY.max_bins
-    if is_few:
-        values = np.linspace(lower, upper, n_values)
+    if is_few := _are_few(lower, upper, unit):
+        values = np.linspace(lower, upper, 1 + round((upper - lower) / unit))
         middles = values[:, None]
     else:
         n_bins = int(np.clip(2 * len(last.counts), DENSITY.min_bins, DENSITY.max_bins))
@@ -170,6 +177,32 @@ def estimate_density(histograms, lower, upper, unit=None, *, to_nearest=False):
         # Values are drawn between each other, and then rounded.
         return *spread_counts(values, masses, 0.0), error
     return points, _order_tails(points, masses, histograms), error
+
+
+def trim_density(histograms, lower, upper, unit=None):
+    """Estimate the density of a range without values at its ends that noise alone would show.
+
+    Parameters and the first two results are as in `estimate_density`. Values that are left out of
+    the range are at its ends.
+    """
+    std, bounds = histograms[-1].std, np.array([lower, upper])
+    points, masses, _ = estimate_density(histograms, lower, upper, unit, to_nearest=True)
+    below = np.r_[0, np.cumsum(masses)]
+    noise = std * norm.isf(DENSITY.false_alarm)
+    if 0 < noise < below[-1] / 2:
+        ends = np.interp([noise, below[-1] - noise], below, points)
+        ends = ends if unit is None else np.round(ends / unit) * unit
+        ends[(bounds == 0) & (np.abs(ends) < RANGE.near_zero * np.abs(ends).max())] = 0
+        lower, upper = ends if ends[0] < ends[1] else bounds
+    if std > 0 and _are_few(lower, upper, unit):
+        return estimate_density(histograms, lower, upper, unit)[:2]
+    inner = np.r_[lower, points[(lower < points) & (points < upper)], upper]
+    return inner, np.diff(np.r_[0, np.interp(inner[1:-1], points, below), below[-1]])
+
+
+def _are_few(lower, upper, unit):
+    """Return whether each of the values of a range can have a mass of its own."""
+    return unit is not None and round((upper - lower) / unit) < DENSITY.max_bins
 
 
 def spread_counts(knots, counts, std):
