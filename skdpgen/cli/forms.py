@@ -163,9 +163,9 @@ class Form:
             texts[name] = write_cells(column, column_type, style, are_texts=are_texts)
             if (word := self._find_declared(name)) is not None:
                 # Spreadsheets and JSON hold -999 as a number.
-                found, number = read_text(word)
-                if found in ("whole", "number") and not self.is_csv:
-                    word = int(number) if found == "whole" else number
+                number = read_text(word)[1]
+                if isinstance(number, float) and not self.is_csv:
+                    word = int(number) if number.is_integer() else number
                 texts[name] = texts[name].astype(object).where(column.notna(), word)
             is_day = getattr(column_type, "unit", None) == "day"
             if is_day and not self.is_csv and texts[name].dtype.kind == "M":
