@@ -144,31 +144,39 @@ def _name_levels(column: dict) -> list[str]:
 
 
 def _show_released(released: dict | None, reported) -> dict:
-    """Return the means and totals of released columns, and pictures of the worst pairs."""
+    """Return the means and totals of released columns, and pictures of pairs and histories."""
     if released is None:
-        return {"mean_rows": [], "pair_pictures": []}
-    columns = {column["column"]: column for column in released["columns"]}
+        return dict.fromkeys(["mean_rows", "pair_pictures", "histories", "transitions"], ())
+    columns, pairs = released["columns"], released["pairs"]
     keys = ("mean", "mean_margin", "synthetic_mean", "total", "total_margin")
     low = {column["column"]: f"{column['mean_low'] or 0:.0%}" for column in reported}
+    levels = {column["column"]: _name_levels(column) for column in columns}
+    levels |= {f"next {name}": found for name, found in levels.items()}
     return {
         "mean_rows": [
-            (name, *(_show_amount(column[key]) for key in keys), low.get(name, ""))
-            for name, column in columns.items()
+            (
+                column["column"],
+                *(_show_amount(column[key]) for key in keys),
+                low.get(column["column"], ""),
+            )
+            for column in columns
             if column.get("mean") is not None
         ],
         "pair_pictures": [
-            {
-                "name": name_table(pair),
-                "beyond": pair["beyond_noise"],
-                "drawing": draw_tables(
-                    [pair["released"], pair["synthetic"]],
-                    *(_name_levels(columns[pair[which]]) for which in ("first", "second")),
-                ),
-            }
-            for pair in released["pairs"][:_MOST_PICTURES]
-            if pair["beyond_noise"] > 0
+            _draw_pair(pair, levels) for pair in pairs[:_MOST_PICTURES] if pair["beyond_noise"] > 0
+        ],
+        "histories": [c | _draw_released(c) for c in released.get("histories", ())],
+        "transitions": [
+            _draw_pair(p, levels) for p in pairs if p["second"] == f"next {p['first']}"
         ],
     }
+
+
+def _draw_pair(pair: dict, levels: dict) -> dict:
+    """Return the picture of a pair: released shares beside synthetic ones."""
+    names = levels[pair["first"]], levels[pair["second"]]
+    drawing = draw_tables([pair["released"], pair["synthetic"]], *names)
+    return {"name": name_table(pair), "beyond": pair["beyond_noise"], "drawing": drawing}
 
 
 def _describe_certificate(given: dict | None) -> dict:

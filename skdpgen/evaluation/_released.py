@@ -47,25 +47,29 @@ def compare_released(release, synthetic: pd.DataFrame) -> dict | None:
     found = Marginals.of(format.match_rows(tables), n, *format.find_masks())
     counts = np.where(found.is_empty, 0.0, found.counts)
     columns = [
-        _describe(block, rows[block.name][is_known], weights, counts, found.std, n)
+        describe(block, rows[block.name][is_known], weights, counts, found.std, n)
         for block in counted.blocks
     ]
     pairs = []
     for first, second in combinations(counted.blocks, 2):
         joint, std = counted.of(first, second)
         made = weights[:, first.where].T @ weights[:, second.where] / len(weights)
-        released, noise = joint / n, std / n
-        # By errors of the noise, and of drawing so many rows.
-        expected = MOVED * np.sqrt(noise**2 + made / len(weights)).sum()
-        gap = np.abs(released - made).sum() / 2 - expected
-        names = {"first": str(first.name), "second": str(second.name)}
-        shown = {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
-        pairs.append(names | {"beyond_noise": gap} | shown)
+        pairs.append(compare_pair(first.name, second.name, joint / n, made, std / n, len(weights)))
     pairs.sort(key=lambda pair: -pair["beyond_noise"])
     return {"n_records": n, "columns": columns, "pairs": pairs}
 
 
-def _describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:
+def compare_pair(first, second, released, made, noise: float, n_made: int) -> dict:
+    """Return the shares of two columns as released, with noise, and of so many synthetic rows."""
+    # By errors of the noise, and of drawing so many rows.
+    expected = MOVED * np.sqrt(noise**2 + made / n_made).sum()
+    gap = np.abs(released - made).sum() / 2 - expected
+    pair = {"first": str(first), "second": str(second), "beyond_noise": gap}
+    return pair | {"released": released, "synthetic": made, "margin": CONSTANTS.confident * noise}
+
+
+def describe(block, cells: pd.Series, weights, counts, std, n: float) -> dict:
+    """Return the shares of a column and, of cells that are numbers, means and totals."""
     weights, counts, noise = weights[:, block.where], counts[block.where], std[block.where.start]
     column, shares = block.column_type, counts / n
     described = {

@@ -206,10 +206,11 @@ def report(
         )
     # From here on, private rows are treated as a reference; the results say which it was.
     compared = reference if private is None else private
+    histories = None
     published = None if release is None else open_release(release)
     if published is not None and isinstance(published.format, HistoryFormat):
-        histories, release = ReleasedHistories(published), None
-        synthetic = histories.join(synthetic)
+        histories, tables = ReleasedHistories(published), synthetic
+        synthetic = histories.join(tables)
         compared = None if compared is None else histories.join(compared)
         schema = histories.schema if schema is None else schema
         schema_report = histories.schema_report if schema_report is None else schema_report
@@ -230,7 +231,9 @@ def report(
     orders = {name: column.levels for name, column in types.items() if column.is_ordered}
     columns = encode_columns(synthetic, compared, orders)
     pairs = compare_pairs(columns)
-    released = None if release is None else compare_released(release, synthetic)
+    released = None if published is None else compare_released(published, synthetic)
+    if histories is not None:
+        released = histories.compare(tables)
     results = {
         "report": "synthetic rows",
         "title": title,

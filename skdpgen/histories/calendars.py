@@ -74,6 +74,16 @@ def find_times(order, units):
     return found
 
 
+def count_times(cells, std, history):
+    """Return the numbers of rows in the cells of calendars, and by number, and their noise.
+
+    Each column's table counts the rows of a cell, and the fewer levels, the less noise.
+    """
+    precisions = 1 / np.array(history.rows)
+    weights = np.repeat(precisions / precisions.sum(), history.rows)
+    return weights @ cells, std / precisions.sum() ** 0.5
+
+
 def make_kernels(times, marginals, format):
     """Return the kernels of the columns of rows in the cells of calendars.
 
@@ -83,13 +93,10 @@ def make_kernels(times, marginals, format):
     history, found, std = format.history_sizes, [], times.pairs_std
     (_, columns, _), alone = list_waves(format, marginals), make_waves(np.ones(1), 0)
     starts, ends = (np.cumsum((0, *sizes)) for sizes in (history.rows, history.calendars))
-    precisions = 1 / np.array(history.rows)
-    weights = np.repeat(precisions / precisions.sum(), history.rows)
+    all_counts, count_std = count_times(times.cells, std, history)
     blocks = TableEncoder(format.table.schema).make_blocks()[-len(columns) :]
     for first, last in pairwise(ends):
-        tables = times.cells[:, first:last]
-        # Each column's table counts the rows of a cell, and the fewer levels, the less noise.
-        counts, count_std = weights @ tables, std / precisions.sum() ** 0.5
+        tables, counts = times.cells[:, first:last], all_counts[first:last]
         mean, cells = counts[:-1].mean(), make_cycles(last - first - 1)
         counts = mean + shrink((counts - mean)[None], count_std, alone, cells, TIME_RATE)[0][0]
         counts[counts <= WITHIN_NOISE * count_std] = np.inf

@@ -304,11 +304,18 @@ class HistoryFormat(Format):
         return replace(self, table=self.table.calibrate_marginals(generate, report))
 
     def read_public(self, estimator, X):
-        facts = self.list_schemas(), self.key, self.order, self.max_rows
-        dataset = HistoryFormat.open(X, *facts)[1]
-        cells = dataset.reader(dataset.release_ownership()[0][:])
+        cells = self._read_public(X)
         # Only persons with rows have one that can be compared.
         return cells[[len(history) > 0 for history in cells[:, -1]]]
+
+    def encode_public(self, X):
+        """Return the codes of public persons; see `encode_histories`."""
+        return self.encode_histories(self._read_public(X))
+
+    def _read_public(self, X):
+        facts = self.list_schemas(), self.key, self.order, self.max_rows
+        dataset = HistoryFormat.open(X, *facts)[1]
+        return dataset.reader(dataset.release_ownership()[0][:])
 
     def decode(self, rows, sizes, *, y=None, where=None):
         if y is not None or where is not None:

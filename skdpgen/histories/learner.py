@@ -334,7 +334,7 @@ def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd
     )
     if absent:
         n_records *= max(present / n_records, present_std / n_records, 1 / n_records)
-    marginals, numbers = _estimate_marginals(released, format, n_records)
+    marginals, numbers = estimate_marginals(released, format, n_records)
     # Numbers of rows are no column.
     counts, noise = (np.delete(part, numbers) for part in (marginals.counts, marginals.std))
     schema, blocks = format.table.schema, format.table.blocks
@@ -356,7 +356,7 @@ def read_tables(released: list, format, n_records: float) -> tuple[Marginals, pd
     return marginals, report
 
 
-def _estimate_marginals(released, format, n_records):
+def estimate_marginals(released, format, n_records):
     """Estimate the marginals of persons and rows; return the slice of the numbers of rows, too."""
     (rows, persons), sizes = released[:2], format.history_sizes
     end = sum(sizes.persons)

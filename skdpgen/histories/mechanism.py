@@ -192,6 +192,12 @@ class LinkTablesMechanism(FixedSensitivity, ProductMechanism):
         self.name, self.left, self.right = name, left, right
         self._list_pairs, self._max_rows = list_pairs, max_rows
 
+    def count(self, codes: torch.Tensor) -> np.ndarray:
+        """Return the tables of public persons without noise."""
+        left, right, shares = self._list_pairs(codes)
+        weights = HatBasis(left, self.left).to_dense() * shares
+        return (weights.T @ HatBasis(right, self.right).to_dense()).numpy()
+
     @property
     def records(self) -> float:
         """Number of persons in one unit of the sensitivity."""

@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from skdpgen import DPHistorySampler
 from skdpgen.evaluation import join_histories, report
 
 PERSONS = pd.DataFrame({"id": [1, 2, 2, 3], "sex": ["f", "m", "f", "f"]})
@@ -53,3 +54,26 @@ def test_identifiers_are_numbers_in_one_table_and_texts_in_the_other():
     with pytest.raises(ValueError, match="No row belongs to a person: the 'id' of both tables"):
         join_histories({"a": PERSONS, "b": ROWS.assign(id="x")}, persons="id")
     assert not len(join_histories({"a": PERSONS, "b": ROWS[:0]}, persons="id"))
+
+
+def test_released_tables_are_those_of_the_private_ones_without_noise():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(0, 6, 300)
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 600, sizes.sum()), "D")
+    rows = pd.DataFrame({"id": np.repeat(np.arange(300), sizes), "day": day})
+    rows["ward"] = np.where(day.month < 7, "A", rng.choice(["A", "B"], len(rows)))
+    rows["cost"] = rng.integers(0, 90, len(rows)) + 5 * day.month
+    persons = pd.DataFrame({"id": range(300), "sex": rng.choice(["f", "m"], 300)})
+    tables = {"patients": persons, "visits": rows}
+    sampler = DPHistorySampler(np.inf, 1e-6, max_rows_per_person=4, n_steps=1)
+    sampler.fit(tables, persons="id", order="day")
+    found = report(tables, release=sampler.release_)
+    released = found.results["released"]
+    for table in released["columns"] + released["pairs"] + released["histories"]:
+        np.testing.assert_allclose(table["released"], table["synthetic"], atol=1e-3)
+    curves = {curve["column"]: curve["synthetic"] for curve in released["histories"]}
+    assert len(curves) == 1 + 3 + 3
+    numbers = np.bincount(sizes.clip(0, 5), minlength=6) / 300
+    np.testing.assert_allclose(curves["rows of a person"], numbers)
+    assert curves["visits.ward = A by month"][0] == 1
+    assert "visits.ward × next visits.ward" in found.to_html()

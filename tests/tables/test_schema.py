@@ -409,7 +409,7 @@ def test_from_public_with_declared_columns():
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ([77, 77], "one value only. Drop it (--drop), or declare it with declared={...}"),
+        ([77, 77], "one value only. Drop it"),
         (pd.to_datetime(["2077-07-07"]), "one value only"),
         ([None, None], "of no type"),
         ([np.nan, np.inf], "of no type"),
