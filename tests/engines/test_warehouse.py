@@ -205,15 +205,15 @@ def test_rows_that_come_between_are_refused(connection, monkeypatch):
 
 
 @pytest.mark.catches("engines.warehouse:Warehouse.add_products", "self._read_types()", "self.types")
-@pytest.mark.parametrize("change", ["ALTER ill TYPE VARCHAR", "ADD COLUMN more INTEGER"])
+@pytest.mark.parametrize("change", ["ADD COLUMN more INTEGER", "ALTER ill TYPE VARCHAR"])
 def test_columns_that_change_are_refused_for_nothing(connection, change):
     connection.execute("CREATE TABLE one AS SELECT ill FROM cells")
     table, schema = sql(connection, "one"), Schema({"ill": Boolean()})
     assert list(table.head) == ["ill"]
     connection.execute(f"ALTER TABLE one {change}")
-    with PrivacyBudget(epsilon=3.0, delta=1e-6) as budget:
+    with PrivacyBudget(epsilon=9.0, delta=1e-5) as budget:
         with pytest.raises(ValueError, match="columns changed: give sql"):
-            fit(table, schema)
+            fit(table, schema, random_state=None)
         assert budget.spent == 0
 
 
@@ -315,7 +315,8 @@ def test_statements_fail_before_they_are_paid_for(connection, word, n_asked):
             fit(sql(unable, "part", "bigquery"), schema)
         assert (budget.spent, len(asked)) == (0, n_asked)
     fit(sql(able, "part", "bigquery"), schema)
-    assert sum("TRUNC(" in statement for statement in able.asked) == 2 * 2
+    sums = ["LIMIT 0" in statement for statement in able.asked if statement.startswith("WITH")]
+    assert sums == [True] * 3 + [False] * 3
     assert "'a NOT MATERIALIZED ('" in able.asked[-1]
     assert "AS NOT MATERIALIZED" not in able.asked[-1]
 
