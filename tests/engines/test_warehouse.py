@@ -1,7 +1,9 @@
 """Tables in databases: one statement a release, whose sums equal those in memory to the bit."""
 
+import itertools
 import os
 import re
+import time
 import warnings
 from pathlib import Path
 
@@ -132,6 +134,16 @@ def test_sums_are_those_of_rows_in_memory(rows, connection, schema, target, para
     assert (found.privacy_.engine, found.n_samples_) == ("duckdb", len(rows))
     assert any("query log" in text for text in found.privacy_.assumptions)
     assert found.release_.published.degrade(1.0).certificate.engine == "duckdb"
+
+
+def test_wide_tables_are_read_in_few_sets_of_columns():
+    tables = [(c,) for c in range(60)] + [*itertools.combinations(range(60), 2)]
+    start = time.process_time()
+    sets = list(warehouse._join_tables(tables, [], [16] * 60))
+    assert time.process_time() - start < 2
+    assert sorted(table for _, own in sets for table in own) == sorted(tables)
+    # No column joins a set of which it has no table.
+    assert all({*joint} == {c for table in own for c in table} for joint, own in sets)
 
 
 @slow
