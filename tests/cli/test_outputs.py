@@ -278,6 +278,16 @@ def test_a_report_that_fails_leaves_the_rows(folder, synthesize, capsys):
     assert sorted(os.listdir("made")) == names
 
 
+@pytest.mark.parametrize(
+    "name", ["skdpgen.cli.runs.make_report", "skdpgen.evaluation.Report.to_html"]
+)
+def test_no_error_of_a_report_loses_the_rows(folder, synthesize, monkeypatch, capsys, name):
+    monkeypatch.setattr(name, lambda *args, **known: {}[()])
+    assert synthesize() == 0
+    assert "There is no report" in capsys.readouterr().err
+    assert os.path.exists("made/synthetic.csv")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_leave_the_release_and_say_what_was_spent(
     folder, synthesize, capsys, monkeypatch, number
