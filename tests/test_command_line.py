@@ -20,7 +20,7 @@ SCHEMA = {
     "age": {"type": "number", "lower": 0, "upper": 99, "decimals": 0},
     "ward": {"type": "category", "categories": ["A", "B"], "missing": True},
     "code": {"type": "category", "categories": [1, 2]},
-    "smoker": {"type": "boolean"},
+    "smoker": {"type": "boolean", "words": ["False", "True"]},
     "day": {"type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
 }
 

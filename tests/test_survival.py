@@ -273,7 +273,7 @@ NARROW = {
     "absent": (DPSWFlowSampler(5.0, **ARRAY), lambda e: e.fit(np.where(X < 0.3, np.nan, X))),
     "constant": (
         DPSWFlowSampler(5.0, n_steps=3),
-        lambda e: e.fit(pd.DataFrame({"a": X[:, 0], "id": np.arange(400) + 10**7})),
+        lambda e: e.fit(pd.DataFrame({"a": X[:, 0], "id": np.full(400, 7)})),
     ),
     "target": (
         DPSWDDomainAdapter(5.0, n_steps=3),

@@ -3,6 +3,7 @@
 
 import contextlib
 import csv
+import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -147,7 +148,9 @@ class Form:
         style, words = self.styles.get(name, PLAIN), self.absent.get(name, [])
         way = style.find_way("missing")
         if way in MARKS:
-            return [*words, *self.absent.get(None, [])][MARKS.index(way)]
+            # Noise may show a mark that stands for no word.
+            given = dict.fromkeys([*words, *self.absent.get(None, [])])
+            return dict(zip(MARKS, given, strict=False)).get(way, "")
         return words[0] if words and not style.written else None
 
     def _as_texts(self, piece: pd.DataFrame) -> pd.DataFrame:
@@ -160,8 +163,9 @@ class Form:
             texts[name] = write_cells(column, column_type, style, are_texts=are_texts)
             if (word := self._find_declared(name)) is not None:
                 # Spreadsheets and JSON hold -999 as a number.
-                found, number = read_text(word)
-                word = number if found in ("whole", "number") and not self.is_csv else word
+                number = read_text(word)[1]
+                if isinstance(number, float) and not self.is_csv:
+                    word = int(number) if number.is_integer() else number
                 texts[name] = texts[name].astype(object).where(column.notna(), word)
             is_day = getattr(column_type, "unit", None) == "day"
             if is_day and not self.is_csv and texts[name].dtype.kind == "M":
@@ -188,8 +192,10 @@ def _write_parquet(pieces, path):
 def _write_json(pieces, path):
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for piece in pieces:
-            text = piece.to_json(orient="records", lines=True, force_ascii=False)
-            file.write(text.replace("\\/", "/"))
+            # `to_json` rounds numbers to decimals.
+            cells = piece.astype(object).where(piece.notna(), None)
+            lines = (json.dumps(row, ensure_ascii=False) for row in cells.to_dict("records"))
+            file.writelines(f"{line}\n" for line in lines)
 
 
 def _write_excel(pieces, path):

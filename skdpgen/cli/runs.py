@@ -251,11 +251,11 @@ class Run:
         known |= {"certificate": self.certify(self.generator.privacy_), "budget": self.total}
         try:
             page = make_report(rows, release=self.generator.release_, **known)
+            return {"report.html": page.to_html()}, page.results
         # The rows were paid for: they are written even if they cannot be described.
-        except ValueError as error:
-            messages.append(f"There is no report: {error}")
+        except Exception as error:
+            messages.append(f"There is no report: {describe_error(error)}")
             return {}, None
-        return {"report.html": page.to_html()}, page.results
 
     def list_written(self, names: dict[str, str]) -> dict[str, str]:
         """Return the paths of the files of --output, the release among them, by what they hold."""

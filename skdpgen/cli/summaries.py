@@ -226,7 +226,7 @@ def summarize_fit(
         f"Next: {f'open {page}; ' if page else ''}skdpgen verify "
         f"{shlex.quote(files['certificate'])}",
     ]
-    if "schema" in files and any("Declare" in text for text in warnings):
+    if "schema" in files and any("declare " in text.lower() for text in warnings):
         # Warnings name column types of Python.
         steps.append(
             f"To declare columns, edit {shlex.quote(files['schema'])} by what is public, and give "

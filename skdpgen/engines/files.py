@@ -4,12 +4,14 @@
 import codecs
 import csv
 import glob
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 
@@ -275,18 +277,19 @@ class TableFile:
                 yield chunk.set_axis(names, axis=1)
 
     def _read_json(self, path, names):
-        with _open_json(path, chunksize=_CHUNK_ROWS) as chunks:
-            for chunk in chunks:
-                if not {*chunk} <= {*names}:
-                    raise ValueError
-                chunk = chunk.reindex(columns=names).astype(object)
-                for name in chunk.columns.difference(self._drop):
-                    if chunk[name].map(type).isin([dict, list]).any():
-                        raise TableError(
-                            f"{path} has lists or objects in column {name!r}, which no column type "
-                            "holds: give a column for each part, or --drop it."
-                        )
-                yield chunk
+        rows = _iter_objects(path)
+        while read := list(islice(rows, _CHUNK_ROWS)):
+            if not all(row.keys() <= {*names} for row in read):
+                raise ValueError
+            # Of object dtype, as a cell must not depend on others.
+            chunk = pd.DataFrame(read, columns=names, dtype=object)
+            for name in chunk.columns.difference(self._drop):
+                if chunk[name].map(type).isin([dict, list]).any():
+                    raise TableError(
+                        f"{path} has lists or objects in column {name!r}, which no column type "
+                        "holds: give a column for each part, or --drop it."
+                    )
+            yield chunk
 
     def _read_excel(self, path, names):
         rows = iter_rows(path, self._sheet)
@@ -320,18 +323,19 @@ class TableFile:
     def _read_names_of(self, path):
         """Return the names in the first line; refuse a line that looks like a record."""
         if self._form == "JSON":
-            cells = list(_open_json(path, nrows=1))
+            names = list(next(_iter_objects(path), {}))
         elif self._form == "Excel":
-            cells = [name_cell(cell) or "" for cell in next(iter_rows(path, self._sheet), [])]
-            if not cells:
+            cells = next(iter_rows(path, self._sheet), [])
+            names = [(name_cell(cell) or "").strip() for cell in cells]
+            if not names:
                 raise pd.errors.EmptyDataError
         else:
             # Zeros are usual in these encodings; in others they show that a file is no text.
             if not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32")):
                 self._check_encoding(path)
             first = pd.read_csv(path, header=None, nrows=1, sep=self.sep, **self._options)
-            cells = [str(cell) for cell in first.to_numpy(dtype=object)[0]]
-        names, where = [cell.strip() for cell in cells], f"The first line of {path}"
+            names = [str(cell).strip() for cell in first.to_numpy(dtype=object)[0]]
+        where = f"The first line of {path}"
         if not self._has_header and self._form != "JSON":
             if self._form == "CSV":
                 self._check_separator(names, where)
@@ -385,10 +389,13 @@ def find_form(path: str | PathLike) -> str:
     return FORMS.get(Path(path).suffix.lower(), "CSV")
 
 
-def _open_json(path, **options):
-    """Read lines of JSON, in which cells and names stay what they are."""
-    plain = {"dtype": False, "convert_axes": False, "convert_dates": False, "precise_float": True}
-    return pd.read_json(path, lines=True, encoding="utf-8-sig", **plain, **options)
+def _iter_objects(path):
+    """Yield the objects of JSON Lines, whose cells are read each on its own; pandas rounds some."""
+    with path.open(encoding="utf-8-sig") as lines:
+        for row in map(json.loads, filter(str.strip, lines)):
+            if type(row) is not dict:
+                raise ValueError
+            yield row
 
 
 def _read_markers(na_values):

@@ -48,6 +48,7 @@ class PartitionedTable(TableInParts, Partitions):
         if column not in self._empty_frame:
             raise ValueError(UNKNOWN_COLUMN)
         table = copy.copy(self)
+        vars(table).pop("n_units", None)
         table.person_column = column
         table._grouped = table._group_by_person(draw_name())
         return table

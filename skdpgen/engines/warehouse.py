@@ -259,17 +259,21 @@ def _join_tables(tables, strata, sizes):
 
     Rows are read once for each set, as their codes cost more than sums.
     """
-    while tables:
-        joint = {*tables[-1], *strata}
+    left = {frozenset(table): table for table in tables}
+    while left:
+        joint = {*next(reversed(left)), *strata}
         while True:
             n_levels = math.prod(sizes[c] for c in joint)
-            more = [c for c, n in enumerate(sizes) if c in joint or n_levels * n <= _MOST_LEVELS]
-            best = max(more, key=lambda c: sum({*table} <= {*joint, c} for table in tables))
-            if best in joint:
+            gains = {
+                c: sum(frozenset({c, d}) in left for d in {*joint, c})
+                for c, n in enumerate(sizes)
+                if c not in joint and n_levels * n <= _MOST_LEVELS
+            }
+            if not any(gains.values()):
                 break
-            joint.add(best)
-        yield joint, [table for table in tables if {*table} <= joint]
-        tables = [table for table in tables if not {*table} <= joint]
+            joint.add(max(gains, key=gains.__getitem__))
+        own = [key for key in left if key <= joint]
+        yield joint, [left.pop(key) for key in own]
 
 
 def _write_multi_way(mechanism, half, is_whole):

@@ -122,7 +122,7 @@ class ReleasedHistories:
                 # Without missing values.
                 own = slice(own.start, own.start + block.n_levels)
                 table, other = (x[own, part][:, is_clear] for x in tables)
-                totals, column = table.sum(axis=1), block.column_type
+                totals, column = table.sum(axis=1).clip(0), block.column_type
                 if column.has_knots:
                     values = np.r_[block.knots, block.atoms]
                     order = np.argsort(values)
@@ -131,6 +131,9 @@ class ReleasedHistories:
                 else:
                     is_in = np.arange(block.n_levels) == totals.argmax()
                     what = f"= {column.levels[totals.argmax()]}"
+                # Of no cell, or all levels or none, there is no share to show.
+                if not is_clear.any() or is_in.all() or not is_in.any():
+                    continue
                 sums = [np.maximum(x.sum(axis=0), std) for x in (table, other)]
                 both = [x[is_in].sum(axis=0) / s for x, s in zip((table, other), sums, strict=True)]
                 errors = std * np.linalg.norm(is_in[:, None] - both[0], axis=0) / sums[0]
@@ -148,7 +151,7 @@ def _describe(name, levels, released, synthetic, noise):
     noise = np.mean(noise)
     return {
         "column": name,
-        "verdict": CountTable(1, noise / np.mean(released), 1).verdict,
+        "verdict": CountTable(1, noise / max(np.mean(released), 1e-9), 1).verdict,
         "levels": levels,
         "released": released,
         "synthetic": synthetic,

@@ -124,7 +124,7 @@ def find_range(knots, counts, std, n_values=None, unit=None, weights=None):
         the range. If there was none, the range is that of the posterior distribution, which may be
         mere noise.
     """
-    starts, ends, is_resolved = _find_windows(counts, std)
+    starts, ends, is_resolved = find_windows(counts, std)
     if is_resolved:
         lowest, highest = sorted((ends.min(), starts.max()))
         last = _end_range(knots, counts, std, highest, unit)
@@ -166,8 +166,11 @@ def narrow_range(knots, counts, std, n_values, unit=None):
         Two different knots.
     """
     first, last = np.searchsorted(knots, find_range(knots, counts, std, unit=unit)[:2])
-    n_below = _count_empty(counts, std, n_values)
-    n_above = _count_empty(counts[::-1], std, n_values)
+    most = CONSTANTS.nothing * n_values - std * np.sqrt(np.arange(1, len(counts) - 1))
+    n_below, n_above = (
+        np.flatnonzero(np.r_[True, np.cumsum(side[:-2]) <= most])[-1]
+        for side in (counts, counts[::-1])
+    )
     return knots[min(first, n_below)], knots[max(last, len(knots) - 1 - n_above)]
 
 
@@ -181,15 +184,7 @@ def weigh_sizes(knots):
     return weights * np.where(knots < 0, 1 - CONSTANTS.positive, CONSTANTS.positive)
 
 
-def _count_empty(counts, std, n_values):
-    """Return how many of the first knots surely hold next to nothing, of at most all but two."""
-    sums = np.cumsum(counts[:-2])
-    noise = std * np.sqrt(np.arange(1, len(sums) + 1))
-    is_empty = sums + noise <= CONSTANTS.nothing * n_values
-    return np.flatnonzero(np.r_[True, is_empty])[-1]
-
-
-def _find_windows(counts, std):
+def find_windows(counts, std):
     """Return the first and the last knots of full windows, and whether there are any."""
     starts, ends = _list_windows(len(counts))
     scores = _sum_windows(counts, starts, ends) / np.sqrt(ends - starts + 1)

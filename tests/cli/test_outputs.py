@@ -25,6 +25,7 @@ from skdpgen.accounting.rounding import show
 from skdpgen.cli import outputs as module
 from skdpgen.cli.forms import Form, escape_formulas
 from skdpgen.cli.outputs import Interrupted, filled_folder, interruptible, replaced
+from skdpgen.data.texts import MARKS, TextStyle
 from skdpgen.learners.training import Adam
 from skdpgen.privacy import Certificate
 from skdpgen.releases import PublishedRelease
@@ -277,6 +278,16 @@ def test_a_report_that_fails_leaves_the_rows(folder, synthesize, capsys):
     assert sorted(os.listdir("made")) == names
 
 
+@pytest.mark.parametrize(
+    "name", ["skdpgen.cli.runs.make_report", "skdpgen.evaluation.Report.to_html"]
+)
+def test_no_error_of_a_report_loses_the_rows(folder, synthesize, monkeypatch, capsys, name):
+    monkeypatch.setattr(name, lambda *args, **known: {}[()])
+    assert synthesize() == 0
+    assert "There is no report" in capsys.readouterr().err
+    assert os.path.exists("made/synthetic.csv")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_leave_the_release_and_say_what_was_spent(
     folder, synthesize, capsys, monkeypatch, number
@@ -422,6 +433,23 @@ def test_a_text_is_no_formula_of_a_workbook(tmp_path):
     ]
     assert len(rows) == 5
     assert rows[1][0].data_type == "s"
+
+
+def test_lines_of_json_hold_numbers_as_they_are(tmp_path):
+    cells = [1 / 3, 1.5e-13, 2**53 + 1, None, "a/b"]
+    Form(".jsonl").write([pd.DataFrame({"x": cells}, dtype=object)], tmp_path / "x.jsonl")
+    lines = (tmp_path / "x.jsonl").read_text().splitlines()
+    assert [json.loads(line)["x"] for line in lines] == cells
+
+
+def test_words_of_missing_values_are_found_by_their_marks(tmp_path):
+    styles = {n: TextStyle(written=[mark]) for n, mark in zip("abc", MARKS, strict=False)}
+    form = Form(".csv", styles=styles, absent={"b": ["-9"], None: ["-9", "none"]})
+    pieces = [pd.DataFrame({name: [None] for name in "abc"})]
+    form.write(pieces, tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text() == "a,b,c\n-9,none,\n"
+    replace(form, suffix=".jsonl").write(pieces, tmp_path / "x.jsonl")
+    assert (tmp_path / "x.jsonl").read_text() == '{"a": -9, "b": "none", "c": ""}\n'
 
 
 @pytest.mark.parametrize(

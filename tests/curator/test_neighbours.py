@@ -7,6 +7,7 @@ assumptions, errors. Exact sums then differ by what one record adds, which no re
 import datetime
 import decimal
 import itertools
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -323,6 +324,13 @@ def _excel(columns, path):
     return TableFile(path / "x.xlsx")
 
 
+def _json(columns, path):
+    lines = pd.DataFrame(columns, dtype=object).to_dict("records")
+    text = "\n".join(json.dumps(line, default=str) for line in lines)
+    (path / "x.jsonl").write_text(text)
+    return TableFile(path / "x.jsonl")
+
+
 HOLD_BYTES = {
     "Arrow": _arrow,
     "Arrow without dictionaries": lambda columns: _arrow(columns, has_dictionaries=False),
@@ -352,9 +360,10 @@ OTHERS = {
     "CSV": lambda columns, path: TableFile(_csv(columns, path)),
     "chunks of CSV": _read_csv,
     "Excel": _excel,
+    "JSON": _json,
 }
 CONTAINERS = HOLD_BYTES | HOLD_OBJECTS | OTHERS
-IN_FILES = ("Parquet", "CSV", "chunks of CSV", "Excel")
+IN_FILES = ("Parquet", "CSV", "chunks of CSV", "Excel", "JSON")
 
 
 def make(container, path, *args):

@@ -44,6 +44,15 @@ def test_parquet_comes_in_chunks_with_dtypes(tmp_path, small_chunks):
     assert chunks[0]["a"].dtype == pd.Int32Dtype()
 
 
+@pytest.mark.catches("engines.files:TableFile._read_json", "object", "None", param="null")
+@pytest.mark.parametrize("other", ["null", "0.5", "1e999", "1" * 30, r'"\ud83d"'])
+def test_a_cell_of_json_does_not_depend_on_others(tmp_path, other):
+    path = tmp_path / "table.jsonl"
+    path.write_text(f'{{"id": {2**53 + 1}}}\n{{"id": {other}}}\n')
+    (chunk,) = TableFile(path)()
+    assert chunk["id"].tolist()[:1] == [2**53 + 1]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -314,7 +314,8 @@ def test_numbers_and_texts_that_read_alike_are_one_person():
         [7, "7", 7.0, "007", " 7.0 ", "a", 10**17 + 1, str(10**17 + 1)], dtype=object
     )
     table = pd.DataFrame({"age": range(len(persons)), "patient": persons})
-    assert cut(table, *range(1, len(table))).by_person("patient").n_units == 3
+    parts = cut(table, *range(1, len(table)))
+    assert (parts.n_units, parts.by_person("patient").n_units) == (len(table), 3)
 
 
 def test_rows_of_nobody_are_refused():

@@ -1,7 +1,9 @@
 """Tables in databases: one statement a release, whose sums equal those in memory to the bit."""
 
+import itertools
 import os
 import re
+import time
 import warnings
 from pathlib import Path
 
@@ -134,6 +136,16 @@ def test_sums_are_those_of_rows_in_memory(rows, connection, schema, target, para
     assert found.release_.published.degrade(1.0).certificate.engine == "duckdb"
 
 
+def test_wide_tables_are_read_in_few_sets_of_columns():
+    tables = [(c,) for c in range(60)] + [*itertools.combinations(range(60), 2)]
+    start = time.process_time()
+    sets = list(warehouse._join_tables(tables, [], [16] * 60))
+    assert time.process_time() - start < 2
+    assert sorted(table for _, own in sets for table in own) == sorted(tables)
+    # No column joins a set of which it has no table.
+    assert all({*joint} == {c for table in own for c in table} for joint, own in sets)
+
+
 @slow
 def test_adult_is_the_same(monkeypatch):
     path = Path(os.environ.get("SKDPGEN_DATA", ""), "adult.csv.gz")
@@ -193,15 +205,15 @@ def test_rows_that_come_between_are_refused(connection, monkeypatch):
 
 
 @pytest.mark.catches("engines.warehouse:Warehouse.add_products", "self._read_types()", "self.types")
-@pytest.mark.parametrize("change", ["ALTER ill TYPE VARCHAR", "ADD COLUMN more INTEGER"])
+@pytest.mark.parametrize("change", ["ADD COLUMN more INTEGER", "ALTER ill TYPE VARCHAR"])
 def test_columns_that_change_are_refused_for_nothing(connection, change):
     connection.execute("CREATE TABLE one AS SELECT ill FROM cells")
     table, schema = sql(connection, "one"), Schema({"ill": Boolean()})
     assert list(table.head) == ["ill"]
     connection.execute(f"ALTER TABLE one {change}")
-    with PrivacyBudget(epsilon=3.0, delta=1e-6) as budget:
+    with PrivacyBudget(epsilon=9.0, delta=1e-5) as budget:
         with pytest.raises(ValueError, match="columns changed: give sql"):
-            fit(table, schema)
+            fit(table, schema, random_state=None)
         assert budget.spent == 0
 
 
@@ -303,7 +315,8 @@ def test_statements_fail_before_they_are_paid_for(connection, word, n_asked):
             fit(sql(unable, "part", "bigquery"), schema)
         assert (budget.spent, len(asked)) == (0, n_asked)
     fit(sql(able, "part", "bigquery"), schema)
-    assert sum("TRUNC(" in statement for statement in able.asked) == 2 * 2
+    sums = ["LIMIT 0" in statement for statement in able.asked if statement.startswith("WITH")]
+    assert sums == [True] * 3 + [False] * 3
     assert "'a NOT MATERIALIZED ('" in able.asked[-1]
     assert "AS NOT MATERIALIZED" not in able.asked[-1]
 

@@ -56,6 +56,26 @@ def test_identifiers_are_numbers_in_one_table_and_texts_in_the_other():
     assert not len(join_histories({"a": PERSONS, "b": ROWS[:0]}, persons="id"))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_reports_show_no_histories_but_noise(monkeypatch):
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(range(0, 600, 3), "D")
+    rows = pd.DataFrame({"id": range(200), "day": days, "cost": [None] * 190 + [1.5] * 10})
+    tables = {"patients": rows[["id"]].assign(sex="f"), "visits": rows}
+    sampler = DPHistorySampler(0.1, 1e-6, max_rows_per_person=2, n_steps=1, random_state=0)
+    sampler.fit(tables, persons="id", order="day")
+    found = report(tables, release=sampler.release_)
+    assert "Histories" in found.to_html()
+    shown = {curve["column"] for curve in found.results["released"]["histories"]}
+    assert shown == {"rows of a person", "rows by month", "rows by weekday", "rows by hour"}
+    # All cells are taken for clear: counts, and their sums, may be negative.
+    monkeypatch.setattr("skdpgen.evaluation._released_histories.WITHIN_NOISE", -np.inf)
+    for seed in range(3):
+        fitted = sampler.set_params(random_state=seed).fit(tables, persons="id", order="day")
+        found = report(tables, release=fitted.release_)
+        verdicts = {curve["verdict"] for curve in found.results["released"]["histories"][1:]}
+        assert "good" not in verdicts
+
+
 def test_released_tables_are_those_of_the_private_ones_without_noise():
     rng = np.random.default_rng(0)
     sizes = rng.integers(0, 6, 300)

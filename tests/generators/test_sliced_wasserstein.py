@@ -213,12 +213,12 @@ BAD_PARAMETERS = {
     "bounds complex": (dict(bounds=(0j, 1j)), "bounds must be a pair"),
     "classes twice": (dict(classes=[0, 1, 1]), "list of distinct labels"),
     "classes empty": (dict(classes=[]), "list of distinct labels"),
-    "conv28, bounds to be found": (dict(network="conv28"), "makes images of shape"),
+    "conv28, bounds to be found": (dict(network="conv28"), "makes 784 features"),
     "conv28, rows as they are": (
         dict(network="conv28", encoder=FunctionTransformer(), clip_norm=1.0),
         "needs bounds",
     ),
-    "conv28, width": (dict(network="conv28", bounds=(0, 1)), "makes images of shape"),
+    "conv28, width": (dict(network="conv28", bounds=(0, 1)), "makes 784 features"),
 }
 
 

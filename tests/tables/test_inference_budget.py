@@ -70,3 +70,10 @@ def test_few_cells_are_seldom_taken_for_another_type(kind):
     expected = {"text": Category, "whole": Number, "date": Date}[kind]
     wrong = np.mean([type(column) is not expected for column in found])
     assert wrong < {"text": 0.02, "whole": 0.08, "date": 0.06}[kind]
+
+
+@pytest.mark.parametrize("declared", [(".", ","), (",", " ")])
+def test_noise_changes_no_declared_separator(declared):
+    counts = np.where(np.isin(COUNTED, ["whole", "grouped"]), [[1000.0]], 0)
+    _, styles, _ = find_types({"pay": Unknown(*declared)}, counts, 1.0, 2000)
+    assert (styles["pay"].decimal, styles["pay"].thousands) == declared

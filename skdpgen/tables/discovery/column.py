@@ -265,7 +265,7 @@ class ColumnInference:
         knots, counts, std = fine.knots, fine.counts, fine.std
         if not self._is_resolved:
             return [fine], estimate_density([fine], *knots[[0, -1]], self.unit)[:2]
-        wide, outside = self.wide, self.wide.without(atoms)
+        wide = self.wide
         lower, upper = narrow_range(knots, counts, std, n_values, self.unit)
         within = (lower <= knots) & (knots <= upper)
         parts = [Histogram(knots[within], counts[within], std)]
@@ -276,7 +276,8 @@ class ColumnInference:
         lower, upper = density[0][[0, -1]]
         self._note_outside(lower, upper, atoms)
         if self.declared.is_number:
-            self._note_shape(fine, Histogram(*outside), density, lower, upper, n_values, atoms)
+            outside = Histogram(*wide.without(atoms))
+            self._note_shape(fine, outside, density, lower, upper, n_values, atoms)
         return parts, density
 
     def _find_hidden(self, others):

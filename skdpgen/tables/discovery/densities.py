@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from ...histograms.grids import find_widths, knot_weights
 from ...histograms.ranges import CONSTANTS as RANGE
-from ...histograms.ranges import find_clear
+from ...histograms.ranges import find_clear, find_windows
 from ...quality import MOVED
 from ...registry import savable
 from ..blocks import share_below, share_between_knots
@@ -248,10 +248,13 @@ def _denoise(counts, std):
 
 def _order_tails(points, masses, histograms):
     """Return masses whose density falls in both tails, beyond all neighbours with clear counts."""
-    found = [ends for part in histograms for ends in _find_clear(part)]
-    if not found:
+    found = [(part.knots, *find_windows(part.counts, part.std)) for part in histograms]
+    clear = [
+        (knots[ends.min()], knots[starts.max()]) for knots, starts, ends, is_any in found if is_any
+    ]
+    if not clear:
         return masses
-    first, last = min(end for end, _ in found), max(start for _, start in found)
+    first, last = min(end for end, _ in clear), max(start for _, start in clear)
     first, last, widths = min(first, last), max(first, last), np.diff(points)
     masses = masses.copy()
     for is_tail, sign in ((points[1:] <= first, 1), (points[:-1] >= last, -1)):
@@ -260,17 +263,6 @@ def _order_tails(points, masses, histograms):
         if total > 0:
             masses[is_tail] = density * widths[is_tail] * (masses[is_tail].sum() / total)
     return masses
-
-
-def _find_clear(histogram):
-    """Yield, for each length, where neighbours with a clear count end first and begin last."""
-    below, n = np.r_[0, np.cumsum(histogram.counts)], len(histogram.counts)
-    lengths = 2 ** np.arange(n.bit_length())
-    clear = find_clear(histogram.std, n * len(lengths))
-    for length in lengths:
-        starts = np.flatnonzero(below[length:] - below[:-length] > clear * length**0.5)
-        if len(starts):
-            yield histogram.knots[starts[0] + length - 1], histogram.knots[starts[-1]]
 
 
 def _solve(weights, counts):

@@ -178,9 +178,9 @@ class Stage(ABC):
 class Types(Stage):
     """Counts of the cells of undeclared columns that parse as numbers, dates, and so on.
 
-    Each cell has one type, and is written in one way. A record is encoded by squared weights of
-    7/(8m) at a type, and of 1/(8m) at a way, for each of the m columns: a non-negative vector of
-    norm 1, and two of these are at most √2 apart.
+    Each cell has one type, one form, and one sign at most. A record is encoded by squared weights
+    of 7/(8m) at a type, and of 1/(16m) at a form and at a sign, for each of the m columns: a
+    non-negative vector of norm 1, and two of these are at most √2 apart.
     """
 
     name = KINDS

@@ -235,6 +235,7 @@ def _choose_style(style, counts, least):
     if not style.has_python_numbers:
         # Those with a declared comma may have groups, too.
         is_shown = counts["grouped"] > _FEW_CODES * sum(counts.values()) + least
+        is_shown &= (style.decimal, style.thousands) == (",", None)
         return replace(style, thousands=".") if is_shown else style
     point, group = counts["number"], counts["grouped"]
     decimal, commas = counts["decimal comma"], sum(counts[cells] for cells in _COMMAS)
