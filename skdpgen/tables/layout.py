@@ -225,7 +225,7 @@ def _cast(column, dtype, column_type):
                 return column
             column = column.clip(least, most)
     if dtype == np.dtype(object) and column.dtype == "M8[s]" and column_type.unit == "day":
-        column = column.dt.date  # those of Python, of which no dtype but object is
+        column = column.dt.date.where(column.notna(), None)  # those of Python
     return cast(column, dtype)
 
 
