@@ -36,8 +36,10 @@ class DensityConstants:
     penalties: tuple = tuple(10.0**k for k in range(-6, 7))
     # Least standard deviation of a count, relative to the average one.
     min_std: float = 1e-3
-    # Probability that noise alone widens a range at one of its ends.
+    # Probability that noise alone widens a range at one of its ends, and the largest share of
+    # values that are taken for noise there: more of them would narrow the quartiles.
     false_alarm: float = 0.05
+    beyond: float = 0.005
     # Points between two knots of a density without a prior.
     n_steps: int = 256
 
@@ -188,8 +190,8 @@ def trim_density(histograms, lower, upper, unit=None):
     std, bounds = histograms[-1].std, np.array([lower, upper])
     points, masses, _ = estimate_density(histograms, lower, upper, unit, to_nearest=True)
     below = np.r_[0, np.cumsum(masses)]
-    noise = std * norm.isf(DENSITY.false_alarm)
-    if 0 < noise < below[-1] / 2:
+    noise = min(std * norm.isf(DENSITY.false_alarm), DENSITY.beyond * below[-1])
+    if noise > 0:
         ends = np.interp([noise, below[-1] - noise], below, points)
         ends = ends if unit is None else np.round(ends / unit) * unit
         ends[(bounds == 0) & (np.abs(ends) < RANGE.near_zero * np.abs(ends).max())] = 0
