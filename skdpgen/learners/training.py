@@ -39,9 +39,9 @@ class TrainingConstants:
     prior_std: float = 0.3
     # Batches from which the averaged network takes its statistics of batch normalisation.
     n_batches: int = 20
-    # Expected share of the steps until a loss is down to the energy of the noise: the geometric
-    # mean of .4 and 1, the least and the largest on digits, breast cancer, blobs and USPS.
-    share_to_noise: float = 0.63
+    # Expected share of the steps until a loss is down to the energy of the noise: .4 to 1 on
+    # digits, breast cancer, blobs and USPS.
+    share_to_noise: float = 0.5
 
 
 CONSTANTS = TrainingConstants()
