@@ -53,10 +53,10 @@ def fit(n_rows, options, folder):
     """Return elapsed and CPU seconds of a fit, and its certificate."""
     settings = {"threads": options.threads, "memory_limit": "2GB", "temp_directory": folder}
     with duckdb.connect(str(Path(folder, "rows.duckdb")), config=settings) as connection:
-        connection.execute(_TABLE.replace("TABLE", "OR REPLACE TABLE"), [min(n_rows, _STORED)])
+        connection.execute(_TABLE, [min(n_rows, _STORED)])
         copies = -(-n_rows // _STORED)
         connection.execute(
-            f"CREATE OR REPLACE VIEW people AS SELECT stored.* FROM stored, range({copies}) AS c"
+            f"CREATE VIEW people AS SELECT stored.* FROM stored, range({copies}) AS copy"
         )
         release = TwoWayTables(max_order=options.order)
         sampler = DPSWFlowSampler(1.0, 1e-10, schema=SCHEMA, n_steps=20, release=release)
